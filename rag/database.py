@@ -1,0 +1,247 @@
+"""The schema, and the engine: SQLite by default, PostgreSQL by URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    make_url,
+)
+
+from rag.errors import SetupError
+
+metadata = MetaData()
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("title", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("chunk_count", Integer, nullable=False),
+    Column("names", JSON, nullable=False),
+    Column("ingested_at", DateTime(timezone=True), nullable=False),
+)
+
+sections = Table(
+    "sections",
+    metadata,
+    Column("document_id", ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, primary_key=True),
+    Column("heading_path", JSON, nullable=False),
+    Column("locator", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("page", Integer),
+)
+
+# Lexical search reads an index that triggers (SQLite) or a generated column (PostgreSQL) keep
+# equal to this table; see migrations/versions.
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("id", String(40), nullable=False, unique=True),
+    Column("document_id", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Column("section_index", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("locator", Text, nullable=False),
+    Column("heading", Text, nullable=False),  # Chunk.heading, for lexical search
+    Column("heading_path", JSON, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    # False until the vector index holds it: a killed ingest leaves these to be done again.
+    Column("is_embedded", Boolean, nullable=False, default=False),
+    Index("chunks_by_document", "document_id", "position"),
+    Index("chunks_to_embed", "is_embedded"),
+)
+
+# Chunks deleted here that the vector index may still hold.
+removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("owner", String(200), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("config", JSON, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("last_used_at", DateTime(timezone=True), nullable=False),
+    Column("message_count", Integer, nullable=False, default=0),
+    Column("turn_count", Integer, nullable=False, default=0),
+    Column("source_count", Integer, nullable=False, default=0),
+    # Raised when derived summaries are forgotten: a compaction begun before is dropped.
+    Column("epoch", Integer, nullable=False, default=0),
+    Index("sessions_by_owner", "owner", "last_used_at"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("index", Integer, nullable=False),
+    Column("revision", Integer, nullable=False, default=0),
+    Column("turn", Integer, nullable=False),
+    Column("role", String(40), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("details", JSON, nullable=False),  # answer, resolved_query, is_followup, error
+    UniqueConstraint("session_id", "index", "revision", name="one_message_per_index"),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("chunk_id", String(40), nullable=False),
+    Column("document_id", String(40), nullable=False),
+    Column("document_name", Text, nullable=False),
+    Column("document_title", Text, nullable=False),
+    Column("locator", Text, nullable=False),
+    Column("heading_path", JSON, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("passage", Text, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    UniqueConstraint("session_id", "chunk_id", name="one_number_per_chunk"),
+)
+
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    Column("is_fold", Boolean, nullable=False),
+    # In the context now. A folded summary stays, inactive, beside the fold that stands in for it.
+    Column("is_active", Boolean, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "claims": [...]}
+    Column("report", JSON, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    UniqueConstraint(
+        "session_id", "epoch", "start", "end", "is_fold", name="one_summary_per_range"
+    ),
+    Index("summaries_by_session", "session_id", "is_active", "start"),
+)
+
+# Embedded questions and answers, for recall.
+message_vectors = Table(
+    "message_vectors",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),  # float32, little-endian
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("subject", Text, nullable=False),  # the document's name, or the session's id
+    Column("state", String(20), nullable=False),  # queued running done failed
+    Column("done", Integer, nullable=False, default=0),  # chunks embedded
+    Column("total", Integer, nullable=False, default=0),
+    Column("error", Text),
+    Column("seconds", Float),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+)
+
+SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
+
+
+def open_engine(url: str) -> Engine:
+    """Connect; call `migrate` once before use.
+
+    On SQLite every write transaction begins IMMEDIATE: two writers wait for each other instead
+    of failing when the second one upgrades its lock.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    if parsed.get_backend_name() != "sqlite":
+        raise SetupError(
+            f"sessions.database_url is {parsed.render_as_string()!r}; expected a URL that starts "
+            "with sqlite:/// or postgresql://."
+        )
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 15})
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver opens no transaction of its own
+    for pragma in SQLITE_PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One write transaction: commits at the end, rolls back on any error."""
+    with engine.connect() as connection, connection.begin():
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One read transaction: several reads inside see the same state."""
+    with engine.connect() as connection, connection.begin():
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")
+        elif connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        yield connection
+
+
+@cache
+def _migrations() -> str:
+    return str(Path(__file__).parent / "migrations")
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema to the newest version; several processes may call it at once."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", _migrations().replace("%", "%%"))
+    with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")

@@ -1,0 +1,98 @@
+"""Everything rag raises on purpose, split by whose turn it is to act.
+
+RagError
+├── UserError              the request is wrong: tell the user                      400
+│   ├── NotFound           no such session, source, document or job                 404
+│   ├── Conflict           the request is right, but not now                        409
+│   ├── TooLarge           more than a limit of the settings allows                 413
+│   └── Unreadable         a document we cannot read, with its name and the reason  422
+├── NotAllowed             no key, or not this one                                  401
+├── SetupError             settings, keys, missing packages: tell the operator      500
+│   └── IndexMismatch      the index was built with another embedding model         500
+└── ModelError             the language model failed us                             502
+    ├── ModelUnavailable   it cannot be reached, refuses us or is overloaded        503
+    ├── ContextTooLong     it says that the messages do not fit its window          502
+    ├── ModelInterrupted   its reply broke off in the middle                        502
+    └── UnreadableReply    it answered in a form that we did not ask for            502
+"""
+
+
+class RagError(Exception):
+    """Base of all errors rag raises on purpose; the message is fit to be shown."""
+
+    http_status = 500
+
+
+class UserError(RagError):
+    """The request cannot be served as it stands."""
+
+    http_status = 400
+
+
+class NotFound(UserError):
+    """There is no such session, source, document or job (or it belongs to somebody else)."""
+
+    http_status = 404
+
+
+class Conflict(UserError):
+    """The request is well formed, but the state of the session or document forbids it now."""
+
+    http_status = 409
+
+
+class TooLarge(UserError):
+    """The request exceeds a limit; the message says both numbers."""
+
+    http_status = 413
+
+
+class Unreadable(UserError):
+    """A document cannot be read; `name` says which, the message says why."""
+
+    http_status = 422
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class NotAllowed(RagError):
+    """The caller did not say who they are, or may not do this."""
+
+    http_status = 401
+
+
+class SetupError(RagError):
+    """Settings, keys or packages are wrong; the message tells the operator what to change."""
+
+    http_status = 500
+
+
+class IndexMismatch(SetupError):
+    """The vector index was built with another embedding model: `groundnote reindex` rebuilds it."""
+
+
+class ModelError(RagError):
+    """The language model failed us; asking again may help."""
+
+    http_status = 502
+
+
+class ModelUnavailable(ModelError):
+    """The model server cannot be reached, refuses us or is overloaded."""
+
+    http_status = 503
+
+
+class ContextTooLong(ModelError):
+    """The model server says that the messages do not fit its window; nothing was generated."""
+
+
+class ModelInterrupted(ModelError):
+    """The reply broke off in the middle; what came before it stands."""
+
+
+class UnreadableReply(ModelError):
+    """The model answered in a form that we did not ask for."""

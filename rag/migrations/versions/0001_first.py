@@ -1,0 +1,43 @@
+"""The first schema."""
+
+from alembic import op
+
+from rag.database import metadata
+
+revision = "0001"
+down_revision = None
+
+SQLITE = (
+    "CREATE VIRTUAL TABLE messages_fts USING fts5(content, content='messages', content_rowid='row', "
+    "tokenize='trigram')",
+    "CREATE VIRTUAL TABLE messages_words USING fts5(content, content='messages', content_rowid='row', "
+    "tokenize='porter unicode61 remove_diacritics 2')",
+    """CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
+        INSERT INTO messages_fts (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_words (rowid, content) VALUES (new.row, new.content);
+    END""",
+    """CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.row, old.content);
+        INSERT INTO messages_words (messages_words, rowid, content)
+            VALUES ('delete', old.row, old.content);
+    END""",
+    """CREATE TRIGGER messages_finished AFTER UPDATE OF content ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.row, old.content);
+        INSERT INTO messages_fts (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_words (messages_words, rowid, content)
+            VALUES ('delete', old.row, old.content);
+        INSERT INTO messages_words (rowid, content) VALUES (new.row, new.content);
+    END""",
+)
+POSTGRESQL = (
+    "ALTER TABLE messages ADD COLUMN words tsvector "
+    "GENERATED ALWAYS AS (to_tsvector('english', content)) STORED",
+    "CREATE INDEX messages_words ON messages USING gin (words)",
+)
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    metadata.create_all(connection)
+    for statement in SQLITE if connection.dialect.name == "sqlite" else POSTGRESQL:
+        connection.exec_driver_sql(statement)
