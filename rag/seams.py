@@ -262,20 +262,26 @@ class SessionHandle(Protocol):
         """A new revision of the last answer. Raises NotFound, or Conflict if it is not the last."""
 
     def finish(self, answer: Message) -> Message:
-        """Store the end of a pending answer: content, status, details. Raises Conflict if it has one."""
+        """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
     def message(self, index: int) -> Message:
         """Raises NotFound."""
 
     def recent(self, count: int) -> list[Message]:
-        """The newest `count` messages, oldest first; cost does not depend on the session's length."""
+        """The newest `count`, oldest first; the cost does not grow with the session."""
 
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         """Messages that contain the text, ignoring case, newest first."""
 
+    def matching(self, words: Sequence[str], *, limit: int) -> list[tuple[int, float]]:
+        """Indices of messages that hold any of the words, with BM25 scores, best first."""
+
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
-        """Bring a transcript along; returns the index of the first. Numbers of `sources` must be free."""
+        """Bring a transcript along; returns the index of its first message.
+
+        Raises Conflict if a number of `sources` is taken by another chunk, or would leave a gap.
+        """
 
     # Sources
     def register(self, hits: Sequence[Hit]) -> list[Source]:

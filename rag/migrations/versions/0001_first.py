@@ -7,26 +7,32 @@ from rag.database import metadata
 revision = "0001"
 down_revision = None
 
+# Session ids are words of the index too: a search in one session meets only its own messages.
 SQLITE = (
-    "CREATE VIRTUAL TABLE messages_fts USING fts5(content, content='messages', content_rowid='row', "
-    "tokenize='trigram')",
-    "CREATE VIRTUAL TABLE messages_words USING fts5(content, content='messages', content_rowid='row', "
-    "tokenize='porter unicode61 remove_diacritics 2')",
+    """CREATE VIRTUAL TABLE messages_substrings USING fts5(
+        content, content='messages', content_rowid='row', tokenize='trigram')""",
+    """CREATE VIRTUAL TABLE messages_words USING fts5(
+        session_id, content, content='messages', content_rowid='row',
+        tokenize='porter unicode61 remove_diacritics 2')""",
     """CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
-        INSERT INTO messages_fts (rowid, content) VALUES (new.row, new.content);
-        INSERT INTO messages_words (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_words (rowid, session_id, content)
+            VALUES (new.row, new.session_id, new.content);
     END""",
     """CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
-        INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.row, old.content);
-        INSERT INTO messages_words (messages_words, rowid, content)
+        INSERT INTO messages_substrings (messages_substrings, rowid, content)
             VALUES ('delete', old.row, old.content);
+        INSERT INTO messages_words (messages_words, rowid, session_id, content)
+            VALUES ('delete', old.row, old.session_id, old.content);
     END""",
     """CREATE TRIGGER messages_finished AFTER UPDATE OF content ON messages BEGIN
-        INSERT INTO messages_fts (messages_fts, rowid, content) VALUES ('delete', old.row, old.content);
-        INSERT INTO messages_fts (rowid, content) VALUES (new.row, new.content);
-        INSERT INTO messages_words (messages_words, rowid, content)
+        INSERT INTO messages_substrings (messages_substrings, rowid, content)
             VALUES ('delete', old.row, old.content);
-        INSERT INTO messages_words (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
+        INSERT INTO messages_words (messages_words, rowid, session_id, content)
+            VALUES ('delete', old.row, old.session_id, old.content);
+        INSERT INTO messages_words (rowid, session_id, content)
+            VALUES (new.row, new.session_id, new.content);
     END""",
 )
 POSTGRESQL = (
@@ -37,6 +43,7 @@ POSTGRESQL = (
 
 
 def upgrade() -> None:
+    """Create all tables, and the text indexes that follow them."""
     connection = op.get_bind()
     metadata.create_all(connection)
     for statement in SQLITE if connection.dialect.name == "sqlite" else POSTGRESQL:
