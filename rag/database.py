@@ -141,7 +141,7 @@ summaries = Table(
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
     Column("is_fold", Boolean, nullable=False),
-    # In the context now. A folded summary stays, inactive, beside the fold that stands in for it.
+    # In the context now. Inactive ones are those a fold stands in for, and those made on request.
     Column("is_active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "claims": [...]}
@@ -226,6 +226,17 @@ def reading(engine: Engine) -> Iterator[Connection]:
         elif connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         yield connection
+
+
+def storable(text: str) -> str:
+    """The text without what databases refuse: NULs and lone surrogates become U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return (
+        text.encode("utf-16-le", "surrogatepass")
+        .decode("utf-16-le", "replace")
+        .replace("\x00", "\ufffd")
+    )
 
 
 @cache

@@ -300,6 +300,12 @@ class SessionHandle(Protocol):
     def summaries(self) -> list[Summary]:
         """The active ones, oldest first; their ranges do not overlap."""
 
+    def requested_summaries(self) -> list[Summary]:
+        """Those made on request, oldest first; they are no part of the context."""
+
+    def add_requested_summary(self, summary: Summary) -> None:
+        """Store a summary made on request beside the messages."""
+
     def add_summary(
         self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
     ) -> bool:

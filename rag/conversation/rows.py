@@ -1,0 +1,138 @@
+"""Database rows to records and back."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from rag.records import (
+    Answer,
+    Citation,
+    ContextConfig,
+    Message,
+    MessageStatus,
+    Session,
+    Source,
+    SourceState,
+    Statement,
+    Summary,
+    SummaryReport,
+    Support,
+    Usage,
+)
+
+
+def as_utc(moment: datetime) -> datetime:
+    """SQLite forgets the zone; what we store is UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def session_from(row: Any) -> Session:
+    """A session from its row."""
+    return Session(
+        id=row.id,
+        owner=row.owner,
+        title=row.title,
+        created_at=as_utc(row.created_at),
+        last_used_at=as_utc(row.last_used_at),
+        message_count=row.message_count,
+        config=ContextConfig(**row.config),
+    )
+
+
+def answer_details(message: Message) -> dict[str, Any]:
+    """The `details` column of an answer."""
+    return {
+        "answer": None if message.answer is None else asdict(message.answer) | {"text": None},
+        "resolved_query": message.resolved_query,
+        "is_followup": message.is_followup,
+        "error": message.error,
+    }
+
+
+def message_from(row: Any) -> Message:
+    """A message from its row; one without an answer has no citations either."""
+    details = row.details
+    return Message(
+        index=row.index,
+        turn=row.turn,
+        role=row.role,
+        content=row.content,
+        status=MessageStatus(row.status),
+        created_at=as_utc(row.created_at),
+        revision=row.revision,
+        answer=_answer_from(details.get("answer"), row.content),
+        resolved_query=details.get("resolved_query"),
+        is_followup=details.get("is_followup", False),
+        error=details.get("error"),
+    )
+
+
+def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
+    if stored is None:
+        return None
+    return Answer(
+        text=text,
+        citations=tuple(
+            Citation(**{**citation, "support": Support(citation["support"])})
+            for citation in stored["citations"]
+        ),
+        unsupported=tuple(Statement(**statement) for statement in stored["unsupported"]),
+        declined=stored["declined"],
+        model=stored["model"],
+        usage=None if stored["usage"] is None else Usage(**stored["usage"]),
+    )
+
+
+def source_columns(source: Source) -> dict[str, Any]:
+    """The columns of a source, its session apart."""
+    columns = asdict(source)
+    del columns["state"]
+    return columns | {"heading_path": list(source.heading_path)}
+
+
+def source_from(row: Any) -> Source:
+    """A source, with what became of it: the row holds `chunk_now` and `document_now`."""
+    state = SourceState.CURRENT
+    if row.chunk_now is None:
+        state = SourceState.CHANGED if row.document_now is not None else SourceState.DELETED
+    return Source(
+        number=row.number,
+        chunk_id=row.chunk_id,
+        document_id=row.document_id,
+        document_name=row.document_name,
+        document_title=row.document_title,
+        locator=row.locator,
+        heading_path=tuple(row.heading_path),
+        text=row.text,
+        passage=row.passage,
+        content_hash=row.content_hash,
+        state=state,
+    )
+
+
+def summary_columns(summary: Summary) -> dict[str, Any]:
+    """The columns of a summary, its session and claims apart."""
+    return {
+        "start": summary.start,
+        "end": summary.end,
+        "is_fold": summary.is_fold,
+        "text": summary.text,
+        "report": asdict(summary.report),
+        "tokens": summary.tokens,
+    }
+
+
+def summary_from(row: Any) -> Summary:
+    """A summary from its row."""
+    report = {key: tuple(v) if isinstance(v, list) else v for key, v in row.report.items()}
+    return Summary(
+        start=row.start,
+        end=row.end,
+        text=row.text,
+        required_numbers=tuple(row.required["numbers"]),
+        required_names=tuple(row.required["names"]),
+        report=SummaryReport(**report),
+        tokens=row.tokens,
+        is_fold=row.is_fold,
+        id=row.id,
+    )

@@ -1,0 +1,107 @@
+"""Summaries of one session in the database, beside the messages that they cover.
+
+As in `rag.conversation.transcript`, the caller has made sure that the session is its owner's.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from rag.conversation.rows import summary_columns, summary_from
+from rag.database import sessions, storable, summaries
+from rag.records import Summary
+
+ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
+
+
+def epoch(connection: Connection, session_id: str) -> int:
+    """The number that ends when summaries are forgotten."""
+    return int(
+        connection.execute(select(sessions.c.epoch).where(sessions.c.id == session_id)).scalar_one()
+    )
+
+
+def active(connection: Connection, session_id: str) -> list[Summary]:
+    """Those that are part of the context now, oldest first."""
+    rows = connection.execute(
+        select(summaries)
+        .where(
+            summaries.c.session_id == session_id,
+            summaries.c.is_active,
+            summaries.c.epoch == epoch(connection, session_id),
+        )
+        .order_by(summaries.c.start)
+    )
+    return [summary_from(row) for row in rows]
+
+
+def on_request(connection: Connection, session_id: str) -> list[Summary]:
+    """Those that somebody asked for, oldest first."""
+    rows = connection.execute(
+        select(summaries)
+        .where(summaries.c.session_id == session_id, summaries.c.epoch == ON_REQUEST)
+        .order_by(summaries.c.id)
+    )
+    return [summary_from(row) for row in rows]
+
+
+def add(
+    connection: Connection,
+    session_id: str,
+    summary: Summary,
+    *,
+    in_epoch: int,
+    now: datetime,
+    claims: Any = None,
+) -> None:
+    """Insert a summary; one made on request is never active."""
+    required = {
+        "numbers": list(summary.required_numbers),
+        "names": [storable(name) for name in summary.required_names],
+        "claims": claims,
+    }
+    columns = summary_columns(summary) | {"text": storable(summary.text)}
+    connection.execute(
+        insert(summaries).values(
+            session_id=session_id,
+            epoch=in_epoch,
+            is_active=in_epoch != ON_REQUEST,
+            required=required,
+            created_at=now,
+            **columns,
+        )
+    )
+
+
+def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
+    """Whether a new summary meets an active one that it does not stand in for."""
+    return any(
+        other.id not in replaces and other.start < summary.end and summary.start < other.end
+        for other in existing
+    )
+
+
+def deactivate(connection: Connection, ids: Sequence[int]) -> None:
+    """Folded: another summary stands in for these."""
+    connection.execute(update(summaries).where(summaries.c.id.in_(ids)).values(is_active=False))
+
+
+def claims(connection: Connection, session_id: str, summary_id: int) -> Any:
+    """The stored claims, None if there is no such summary."""
+    row = connection.execute(
+        select(summaries.c.required).where(
+            summaries.c.session_id == session_id, summaries.c.id == summary_id
+        )
+    ).one_or_none()
+    return None if row is None else row.required["claims"]
+
+
+def forget(connection: Connection, session_id: str) -> int:
+    """Delete all summaries and begin a new epoch; returns how many there were."""
+    removed = connection.execute(delete(summaries).where(summaries.c.session_id == session_id))
+    connection.execute(
+        update(sessions).where(sessions.c.id == session_id).values(epoch=sessions.c.epoch + 1)
+    )
+    return removed.rowcount

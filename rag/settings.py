@@ -1,0 +1,268 @@
+"""settings.json and GROUNDNOTE_ variables, validated once, as frozen values.
+
+Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL` sets `llm.model`.
+`CONTEXT_MESSAGE_PAIRS`, `HOST` and `PORT` are honoured too.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rag.errors import SetupError
+
+PREFIX = "GROUNDNOTE_"
+FILE_VARIABLE = "GROUNDNOTE_SETTINGS"
+HOME = Path(__file__).resolve().parent.parent
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LlmSettings(_Section):
+    """The language model; without `base_url` or `model` answers are extractive."""
+
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float = Field(0.2, ge=0, le=2)
+    timeout_seconds: float = Field(60, gt=0)
+    max_retries: int = Field(2, ge=0, le=10)
+    context_window: int | None = Field(None, ge=512)
+
+    @property
+    def is_configured(self) -> bool:
+        return self.model is not None
+
+
+class EmbeddingSettings(_Section):
+    """The embedding model; the packaged MiniLM unless another one is named."""
+
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    batch_size: int = Field(64, ge=1, le=2048)
+    allow_download: bool = False
+
+
+class RetrievalSettings(_Section):
+    """How sources are found."""
+
+    limit: int = Field(8, ge=1, le=50)
+    rerank_model: str | None = None
+    chroma_url: str | None = None
+
+
+class ContextSettings(_Section):
+    """What the model sees of a conversation."""
+
+    compression_strategy: Literal["smart", "sliding_window"] = "smart"
+    recent_message_count: int = Field(10, ge=0, le=1000)
+    default_window: int = Field(8000, ge=512)
+    input_share: float = Field(0.6, gt=0, lt=1)
+    reserved_tokens: int = Field(150, ge=0)
+    high_water: float = Field(0.9, gt=0, le=1)
+    low_water: float = Field(0.5, gt=0, le=1)
+    max_pairs: int = Field(20, ge=1)
+
+
+class SummarizationSettings(_Section):
+    """How old turns are summarised."""
+
+    enabled: bool = True
+    max_summary_tokens: int = Field(800, ge=50)
+    summary_temperature: float = Field(0.3, ge=0, le=2)
+    summary_model: str | None = None
+    timeout_seconds: float = Field(60, gt=0)
+
+
+class FollowUpSettings(_Section):
+    """How questions that lean on the conversation are resolved."""
+
+    enabled: bool = True
+    use_model: bool = True
+    cue_words: tuple[str, ...] = ()
+    max_turns: int = Field(10, ge=1, le=50)
+    timeout_seconds: float = Field(10, gt=0)
+
+
+class SessionSettings(_Section):
+    """Where conversations are kept, and how long."""
+
+    database_url: str | None = None
+    ttl_hours: float | None = Field(None, gt=0)
+    default_owner: str = "local"
+
+
+class DocumentSettings(_Section):
+    """What is read."""
+
+    max_file_mb: float = Field(50, gt=0)
+    max_pages: int = Field(5000, ge=1)
+    chunk_words: int = Field(90, ge=20, le=400)
+    read_timeout_seconds: float = Field(120, gt=0)
+    products: tuple[str, ...] = ()
+
+
+class WebSettings(_Section):
+    """The server."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    threads: int = Field(32, ge=2)
+    max_question_chars: int = Field(20_000, ge=100)
+    rate_limit: str | None = None
+    rate_limit_storage: str = "memory://"
+    allowed_hosts: tuple[str, ...] = ()
+
+
+class AuthSettings(_Section):
+    """Who a caller is."""
+
+    mode: Literal["single", "tokens", "proxy"] = "single"
+    tokens: dict[str, str] = Field(default_factory=dict)
+    proxy_header: str = "X-Forwarded-User"
+
+
+class JobSettings(_Section):
+    """Background work."""
+
+    url: str | None = None
+    workers: int = Field(2, ge=1, le=64)
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with its default."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__"
+    )
+
+    data_dir: Path = Path("var")
+    llm: LlmSettings = LlmSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    context: ContextSettings = ContextSettings()
+    summarization_settings: SummarizationSettings = SummarizationSettings()
+    follow_up: FollowUpSettings = FollowUpSettings()
+    sessions: SessionSettings = SessionSettings()
+    documents: DocumentSettings = DocumentSettings()
+    web: WebSettings = WebSettings()
+    auth: AuthSettings = AuthSettings()
+    jobs: JobSettings = JobSettings()
+
+    @property
+    def database_url(self) -> str:
+        return self.sessions.database_url or f"sqlite:///{quote(str(self.data_dir))}/groundnote.db"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # The file's values come in as arguments; the environment goes before them.
+        return env_settings, init_settings
+
+
+def settings_file(named: str | Path | None = None) -> Path | None:
+    """The file to read: the one named, else GROUNDNOTE_SETTINGS, else settings.json here or at
+    the top level of the project, else none."""
+    chosen = named or os.environ.get(FILE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    for folder in (Path.cwd(), HOME):
+        if (folder / "settings.json").is_file():
+            return folder / "settings.json"
+    return None
+
+
+def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings:
+    """Read the settings. `overrides` are whole sections or top-level values; they win over the file.
+
+    A relative `data_dir` counts from the folder of the settings file.
+
+    Raises:
+        SetupError: the file is missing or broken, or a key or value is wrong; names each.
+    """
+    path = settings_file(named)
+    values = _from_file(path) | _from_plain_variables(os.environ) if path else {}
+    values = _merged(values, _from_plain_variables(os.environ))
+    values = _merged(values, overrides)
+    try:
+        settings = Settings(**values)
+    except ValidationError as error:
+        raise SetupError(_explain(error, path)) from error
+    if settings.data_dir.is_absolute():
+        return settings
+    folder = path.resolve().parent if path else Path.cwd()
+    return settings.model_copy(update={"data_dir": folder / settings.data_dir})
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SetupError(
+            f"The settings file {path} cannot be read ({error.strerror}). Name another one with "
+            f"--settings or {FILE_VARIABLE}."
+        ) from error
+    except ValueError as error:
+        raise SetupError(f"{path} is not valid JSON: {error}.") from error
+    if not isinstance(values, dict):
+        raise SetupError(f"{path} must hold one JSON object, not {type(values).__name__}.")
+    return values
+
+
+def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+    """HOST, PORT and CONTEXT_MESSAGE_PAIRS, unless the long name is set as well."""
+    values: dict[str, Any] = {}
+    for variable, section, key in (("HOST", "web", "host"), ("PORT", "web", "port")):
+        if environ.get(variable) and f"{PREFIX}{section}__{key}".upper() not in environ:
+            values.setdefault(section, {})[key] = environ[variable]
+    pairs = environ.get("CONTEXT_MESSAGE_PAIRS")
+    if pairs:
+        if not pairs.isdecimal():
+            raise SetupError(
+                f"CONTEXT_MESSAGE_PAIRS is {pairs!r}; expected a whole number of pairs such as 5."
+            )
+        values["context"] = {"recent_message_count": 2 * int(pairs)}
+    return values
+
+
+def _merged(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Section by section, key by key."""
+    merged = dict(values)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = {**merged[key], **value} if both else value
+    return merged
+
+
+def _explain(error: ValidationError, path: Path | None) -> str:
+    lines = []
+    for problem in error.errors():
+        where = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{where} is not a setting. Known here: {_known(problem['loc'])}.")
+        else:
+            lines.append(f"{where} is {problem['input']!r}: {problem['msg']}.")
+    origin = f"{path} or the {PREFIX}… variables" if path else f"the {PREFIX}… variables"
+    return f"Wrong settings in {origin}:\n" + "\n".join(lines)
+
+
+def _known(location: tuple[int | str, ...]) -> str:
+    model: Any = Settings
+    for part in location[:-1]:
+        field = model.model_fields.get(part)
+        model = field.annotation if field is not None else model
+    return ", ".join(model.model_fields)
