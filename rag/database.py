@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,11 @@ def reading(engine: Engine) -> Iterator[Connection]:
         elif connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         yield connection
+
+
+def as_utc(moment: datetime) -> datetime:
+    """SQLite forgets the zone; what we store is UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def storable(text: str) -> str:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -159,7 +158,7 @@ class Settings(BaseSettings):
 
     @property
     def database_url(self) -> str:
-        return self.sessions.database_url or f"sqlite:///{quote(str(self.data_dir))}/groundnote.db"
+        return self.sessions.database_url or f"sqlite:///{self.data_dir}/groundnote.db"
 
     @classmethod
     def settings_customise_sources(
@@ -195,7 +194,7 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         SetupError: the file is missing or broken, or a key or value is wrong; names each.
     """
     path = settings_file(named)
-    values = _from_file(path) | _from_plain_variables(os.environ) if path else {}
+    values = _from_file(path) if path else {}
     values = _merged(values, _from_plain_variables(os.environ))
     values = _merged(values, overrides)
     try:

@@ -1,9 +1,9 @@
 """Database rows to records and back."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
+from rag.database import as_utc
 from rag.records import (
     Answer,
     Citation,
@@ -19,11 +19,6 @@ from rag.records import (
     Support,
     Usage,
 )
-
-
-def as_utc(moment: datetime) -> datetime:
-    """SQLite forgets the zone; what we store is UTC."""
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def session_from(row: Any) -> Session:

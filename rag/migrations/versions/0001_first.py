@@ -3,6 +3,7 @@
 from alembic import op
 
 from rag.database import metadata
+from rag.retrieval.lexical_schema import POSTGRES_DDL, SQLITE_DDL
 
 revision = "0001"
 down_revision = None
@@ -46,5 +47,6 @@ def upgrade() -> None:
     """Create all tables, and the text indexes that follow them."""
     connection = op.get_bind()
     metadata.create_all(connection)
-    for statement in SQLITE if connection.dialect.name == "sqlite" else POSTGRESQL:
+    is_sqlite = connection.dialect.name == "sqlite"
+    for statement in (*SQLITE, *SQLITE_DDL) if is_sqlite else (*POSTGRESQL, *POSTGRES_DDL):
         connection.exec_driver_sql(statement)
