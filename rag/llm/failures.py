@@ -1,0 +1,111 @@
+"""Say what went wrong with a model server, in words that help and never hold the key."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from rag.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelInterrupted,
+    ModelUnavailable,
+    UnreadableReply,
+)
+
+# Wordings of OpenAI, vLLM, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI and
+# LM Studio.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|(maximum|max) context (length|size)"
+    r"|maximum model length|(exceed\w*|larger than|longer than|over) (the |its |this model's )?"
+    r"(available |maximum |max |model'?s? )*(context|input token limit)"
+    r"|context (length|size|window) (is |was )?exceeded|model is loaded with context length"
+    r"|context the overflows|context overflow|prompt is too long|input is too long"
+    r"|input token count .{0,40}exceeds|reduce the length of the (messages|prompt|input)"
+    r"|tokens.{0,30}max_new_tokens.{0,20}must be",
+    re.IGNORECASE,
+)
+_KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|hf|gsk)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
+KEY_ADVICE = "Set OPENAI_API_KEY, or the variable that llm.api_key_env names, to a valid key."
+
+
+def says_too_long(text: str) -> bool:
+    """Whether an error text of a server says that the messages do not fit."""
+    return bool(_TOO_LONG.search(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which server and model an error is about."""
+
+    base_url: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+
+    @property
+    def address(self) -> str:
+        """The URL without user, password and query, fit to be shown."""
+        parts = urlsplit(self.base_url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+    def quote(self, text: str, *, limit: int = 200) -> str:
+        """What the server said, short, on one line, and without anything that looks like a key."""
+        if self.api_key:
+            text = text.replace(self.api_key, "…")
+        text = " ".join(_KEY_LIKE.sub("…", text).split())
+        return text if len(text) <= limit else text[: limit - 1] + "…"
+
+    def unreachable(self) -> ModelError:
+        return ModelUnavailable(
+            f"No model server answers at {self.address}. "
+            "Start it, or set llm.base_url to the address of one that runs."
+        )
+
+    def silent(self, seconds: float, *, wrote: bool) -> ModelError:
+        what = f"The model server at {self.address} sent nothing for {seconds:g} seconds"
+        if wrote:
+            return ModelInterrupted(f"{what} in the middle of its reply. Ask again.")
+        return ModelUnavailable(f"{what}. Ask again, or raise llm.timeout_seconds.")
+
+    def broken_off(self, reason: str) -> ModelError:
+        return ModelInterrupted(
+            f"The reply of {self.model} broke off: {self.quote(reason)}. Ask again."
+        )
+
+    def unreadable(self, reason: str) -> ModelError:
+        return UnreadableReply(
+            f"{self.address} answered, but not in the OpenAI protocol: {self.quote(reason)}. "
+            "Check llm.base_url; it often ends in /v1."
+        )
+
+    def refused(self, status: int | None, text: str) -> ModelError:
+        """What an error reply means; status None for an error within a reply that began well."""
+        if says_too_long(text):
+            return ContextTooLong(
+                f"{self.model} says that the messages are too long for it: {self.quote(text)}"
+            )
+        match status:
+            case 401 | 403:
+                return ModelUnavailable(
+                    f"{self.address} refuses the key (HTTP {status}). {KEY_ADVICE}"
+                )
+            case 404:
+                return ModelUnavailable(
+                    f"{self.address} knows no model {self.model!r} or no chat completions "
+                    f"(HTTP 404: {self.quote(text)}). Check llm.model and llm.base_url."
+                )
+            case 429:
+                return ModelUnavailable(
+                    f"{self.address} allows no more requests for now (HTTP 429: "
+                    f"{self.quote(text)}). Wait a little and ask again."
+                )
+        return ModelUnavailable(self._sentence(status, text))
+
+    def _sentence(self, status: int | None, text: str) -> str:
+        kind = f"HTTP {status}" if status else "error"
+        if status is not None and status >= 500:
+            return (
+                f"The model server at {self.address} failed ({kind}: {self.quote(text)}). "
+                "Ask again; if it stays so, look into its log."
+            )
+        return f"{self.address} refused the request ({kind}: {self.quote(text)})."

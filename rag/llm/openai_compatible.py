@@ -1,0 +1,321 @@
+"""A chat model behind any server that speaks the OpenAI protocol."""
+
+import re
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag.errors import ModelError, ModelInterrupted, SetupError, UnreadableReply
+from rag.llm.failures import Server, says_too_long
+from rag.llm.replies import Reply, ServerComplaint, read_events
+from rag.records import ChatMessage, Role, ToolCall, Usage
+from rag.seams import ChatModel, ModelDelta, ModelRequest, ToolSpec
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+CONNECT_SECONDS = 10.0
+LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
+_RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
+_CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole reply."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+
+
+def complete(model: ChatModel, request: ModelRequest) -> Completion:
+    """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    usage = None
+    for delta in model.stream(request):
+        texts.append(delta.text)
+        calls.extend(delta.tool_calls)
+        usage = delta.usage or usage
+    return Completion("".join(texts), tuple(calls), usage)
+
+
+class OpenAIChatModel:
+    """Chat completions, streamed. What a server refuses is left out, and remembered.
+
+    `timeout_seconds` limits the wait for each piece of a reply; a request's own `timeout_seconds`
+    limits the whole of it. Time that our reader takes does not count.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout_seconds: float = 60.0,
+        max_retries: int = 2,
+    ) -> None:
+        if not re.match(r"https?://[^/\s]", base_url):
+            raise SetupError(
+                f"llm.base_url must be an address such as http://127.0.0.1:11434/v1, "
+                f"not {base_url!r}."
+            )
+        self._server = Server(base_url, model, api_key)
+        self._timeout_seconds = timeout_seconds
+        self._max_retries = max_retries
+        self._habits = _Habits()
+        self._opened: OpenAI | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._server.model
+
+    @property
+    def takes_tools(self) -> bool:
+        """False once the server has refused tools."""
+        return "tools" not in self._habits.refused
+
+    def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        client = self._client()
+        patience = _Patience(self._timeout_seconds, request.timeout_seconds)
+        wrote = False
+        try:
+            with self._open(client, request) as response:
+                events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
+                for delta in Reply().read(events):
+                    yield delta
+                    wrote = True
+        except _failures() as error:
+            raise self._translated(error, patience, wrote=wrote) from error
+        except ModelInterrupted as error:
+            if not (wrote or patience.got_something):
+                raise self._server.unreadable("the reply is empty") from error
+            raise self._server.broken_off(str(error)) from error
+        except UnreadableReply as error:
+            raise self._server.unreadable(str(error)) from error
+
+    def _client(self) -> "OpenAI":
+        with self._opening:
+            if self._opened is None:
+                from openai import OpenAI, Timeout
+
+                self._opened = OpenAI(
+                    base_url=self._server.base_url,
+                    api_key=self._server.api_key or "none",  # local servers need none
+                    timeout=Timeout(
+                        self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds)
+                    ),
+                    max_retries=0,  # ours know which failures are worth another try
+                )
+            return self._opened
+
+    def _open(self, client: "OpenAI", request: ModelRequest) -> Any:
+        """The open reply, after as many tries and concessions as it takes."""
+        import openai
+
+        tries = 0
+        while True:
+            body = self._habits.body(self.name, request)
+            opening = client.chat.completions.with_streaming_response.create(
+                **body, timeout=_timeout(request, self._timeout_seconds)
+            )
+            try:
+                return closing(opening.__enter__())
+            except openai.APIError as error:
+                if self._habits.concede(error, body):
+                    continue
+                wait_seconds = _wait_seconds(error, tries)
+                if tries >= self._max_retries or wait_seconds is None:
+                    raise
+                tries += 1
+                time.sleep(wait_seconds)
+
+    def _translated(
+        self, error: BaseException, patience: "_Patience", *, wrote: bool
+    ) -> ModelError:
+        import openai
+
+        match error:
+            case openai.APIStatusError():
+                return self._server.refused(error.status_code, _said(error))
+            case ServerComplaint() if wrote:
+                return self._server.broken_off(str(error))
+            case ServerComplaint():
+                return self._server.refused(None, str(error))
+            case _ if _is_timeout(error):
+                return self._server.silent(patience.limit_seconds, wrote=wrote)
+            case _ if wrote or patience.got_something:
+                return self._server.broken_off("the connection was lost")
+        return self._server.unreachable()
+
+
+@dataclass(slots=True)
+class _Habits:
+    """What one server is known to refuse; learned from its error texts, once."""
+
+    refused: frozenset[str] = frozenset()
+    max_tokens_limit: int | None = None
+
+    def body(self, model: str, request: ModelRequest) -> dict[str, Any]:
+        """The request as keyword arguments of the client, without what the server refuses."""
+        wanted: dict[str, Any] = {
+            "stream_options": {"include_usage": True},
+            "temperature": request.temperature,
+            self._tokens_key(): self._max_tokens(request.max_tokens),
+            "tools": [_tool(tool) for tool in request.tools] or None,
+        }
+        body = {"model": model, "stream": True, "messages": self._messages(request)}
+        for key, value in wanted.items():
+            if value is not None and key not in self.refused:
+                body[key] = value
+        return body
+
+    def _tokens_key(self) -> str:
+        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
+
+    def _max_tokens(self, wanted: int) -> int:
+        return min(wanted, self.max_tokens_limit or wanted)
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        with_tools = "tools" not in self.refused
+        return [_message(message, with_tools=with_tools) for message in request.messages]
+
+    def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
+        """Whether the refusal named something that we can do without, so that another try helps."""
+        text = _said(error)
+        if getattr(error, "status_code", None) not in _CONCEDED or says_too_long(text):
+            return False
+        limit = re.search(r"at most (\d+) (completion|output) tokens", text)
+        if limit and (self.max_tokens_limit or sys.maxsize) > int(limit[1]):
+            self.max_tokens_limit = int(limit[1])
+            return True
+        for key, wording in _REFUSALS:
+            if key in body and wording.search(text):
+                self.refused |= {key}
+                return True
+        return False
+
+
+# In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
+_REFUSALS = (
+    ("stream_options", re.compile(r"stream_options|include_usage")),
+    ("max_tokens", re.compile(r"max_tokens")),
+    ("max_completion_tokens", re.compile(r"max_completion_tokens")),
+    ("temperature", re.compile(r"temperature")),
+    ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
+)
+
+
+@dataclass(slots=True)
+class _Patience:
+    """Counts the seconds spent waiting for the server, and gives up with TimeoutError."""
+
+    idle_limit: float  # between two pieces that say something; comments and pings do not
+    total_limit: float | None
+    got_something: bool = False
+    _idle: float = field(default=0.0, init=False)
+    _total: float = field(default=0.0, init=False)
+
+    @property
+    def limit_seconds(self) -> float:
+        return min(self.idle_limit, self.total_limit or self.idle_limit)
+
+    def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        while True:
+            began = time.monotonic()
+            piece = next(pieces, None)
+            self._waited(time.monotonic() - began)
+            if piece is None:
+                return
+            self.got_something = self.got_something or bool(piece.strip())
+            yield piece
+
+    def _waited(self, seconds: float) -> None:
+        self._idle += seconds
+        self._total += seconds
+        if self._idle > self.idle_limit or self._total > (self.total_limit or self._total):
+            raise TimeoutError
+
+    def renewed_by(self, events: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        for event in events:
+            self._idle = 0.0
+            yield event
+
+
+def _timeout(request: ModelRequest, own_seconds: float) -> Any:
+    from openai import Timeout
+
+    seconds = min(own_seconds, request.timeout_seconds or own_seconds)
+    return Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What may go wrong: the client's errors, its HTTP library's while streaming, and ours."""
+    import openai
+
+    transports = (sys.modules.get(name) for name in ("httpx", "httpx2"))  # which one: its version
+    errors = [module.RequestError for module in transports if module is not None]
+    return (openai.OpenAIError, ssl.SSLError, TimeoutError, ServerComplaint, *errors)
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether nobody listens there or nobody answers in time; a lost connection can be reopened."""
+    cause = type(error.__cause__).__name__  # of whichever HTTP library the client uses
+    return _is_timeout(error) or cause not in ("ReadError", "RemoteProtocolError", "WriteError")
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
+
+
+def _said(error: Any) -> str:
+    """The server's words, with its error code, which sometimes says more."""
+    code = getattr(error, "code", None)
+    return f"{error.message} {code}" if code else str(error.message)
+
+
+def _wait_seconds(error: Any, tries: int) -> float | None:
+    """How long to wait before another try; None when another try is not worth it."""
+    if not hasattr(error, "status_code"):
+        return None if _is_final(error) else 0.0
+    if error.status_code not in _RETRIED:
+        return None
+    asked = error.response.headers.get("retry-after", "")
+    if not re.fullmatch(r"\d+(\.\d+)?", asked):
+        return min(0.5 * 2.0**tries, LONGEST_WAIT_SECONDS)
+    return float(asked) if float(asked) <= LONGEST_WAIT_SECONDS else None
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
+    """The message as the protocol has it; tool results as plain text for servers without tools."""
+    content = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+    if message.role is Role.TOOL and not with_tools:
+        return {"role": "user", "content": f"Result of a search:\n{content}"}
+    found: dict[str, Any] = {"role": str(message.role), "content": content}
+    if message.tool_calls and with_tools:
+        found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        found["tool_call_id"] = message.tool_call_id
+    return found
+
+
+def _sent_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}

