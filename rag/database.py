@@ -179,6 +179,17 @@ jobs = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )
 
+# States of conversations that clients of the OpenAI protocol have seen and will send back.
+transcript_hashes = Table(
+    "transcript_hashes",
+    metadata,
+    Column("owner", String(200), primary_key=True),
+    Column("hash", String(64), primary_key=True),
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, nullable=False),  # messages of the session in that state
+    Index("transcript_hashes_by_session", "session_id"),
+)
+
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
 
