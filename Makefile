@@ -1,0 +1,45 @@
+# `make run` starts Groundnote; `make test` tests it. Both install what they need first.
+PYTHON ?= python3
+VENV ?= .venv
+# Pinned because it is the largest dependency by far. No GPU is needed: for a smaller download point
+# pip (PIP_EXTRA_INDEX_URL) at an index that has CPU builds.
+TORCH ?= torch==2.13.0
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test check install dev format clean
+
+run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
+	$(BIN)/groundnote ingest --once data/library
+	$(BIN)/groundnote serve
+
+test: $(VENV)/.installed-dev  ## all tests; those that need a missing server or data set say so
+	$(BIN)/python -m pytest -q --cov=rag --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+
+check: $(VENV)/.installed-dev  ## what to run before every commit
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow"
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+install: $(VENV)/.installed
+
+dev: $(VENV)/.installed-dev
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing Groundnote into $(VENV); this happens once."
+	$(PIP) "$(TORCH)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
+	$(PIP) --editable ".[dev]"
+	@touch $@
+
+clean:  ## forget the environment; documents and conversations (var/) stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

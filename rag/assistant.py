@@ -1,0 +1,345 @@
+"""One turn, top to bottom: a question becomes an answer with citations."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from rag.citations.gate import MarkerGate
+from rag.citations.support import SupportChecker
+from rag.errors import ContextTooLong, ModelInterrupted, RagError, TooLarge, UserError
+from rag.records import (
+    Answer,
+    ChatMessage,
+    Cited,
+    Compacted,
+    Event,
+    Failed,
+    Finished,
+    Hit,
+    Message,
+    MessageStatus,
+    Resolution,
+    Resolved,
+    Role,
+    Source,
+    Sources,
+    Text,
+    ToolUsed,
+    Usage,
+)
+from rag.seams import ModelDelta, OpenTurn, Retriever, SessionHandle, Writer, WriteRequest
+
+Past = list[tuple[str, str]]  # questions with their answers, oldest first
+INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
+
+
+class FollowUps(Protocol):
+    """Makes questions stand alone."""
+
+    def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The context of one call of the writer, with what it was made of."""
+
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int
+    shown: tuple[Source, ...]  # the sources in it, best first
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Memory(Protocol):
+    """What the model sees of a session, and when its past is summarised (see `rag.memory`)."""
+
+    def prepare(
+        self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
+    ) -> Prepared:
+        """The context for this question, with `fewer` pairs than the budget would allow."""
+
+    def after_turn(self, session: SessionHandle) -> None:
+        """Have the past summarised in the background, if it is time."""
+
+    def before_turn(self, session: SessionHandle) -> Compacted | None:
+        """Summarise at once, without a model, what the background has not come round to."""
+
+
+class Tools(Protocol):
+    """Answers while the model calls tools."""
+
+    def write(
+        self, writer: Writer, request: WriteRequest, session: SessionHandle
+    ) -> Iterator[ModelDelta | ToolUsed]: ...
+
+
+class Assistant:
+    """Answers questions in sessions; everything it needs is given by `rag.wiring`."""
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        followups: FollowUps,
+        memory: Memory,
+        answering: "Answering",
+        *,
+        limits: "Limits",
+    ) -> None:
+        self._retriever = retriever
+        self._followups = followups
+        self._memory = memory
+        self._answering = answering
+        self._limits = limits
+
+    def ask(self, session: SessionHandle, question: str) -> Iterator[Event]:
+        """Answer a question with citations and remember the turn.
+
+        The question is checked at once; everything else happens while the events are read. Closing
+        the iterator stops the model and keeps what was written, marked as interrupted.
+
+        Raises:
+            UserError: the question is empty or too long; nothing was stored.
+        """
+        self._limits.check(question)
+        return self._turn(session, lambda: session.begin(question))
+
+    def regenerate(self, session: SessionHandle, index: int) -> Iterator[Event]:
+        """Write the last answer anew; the earlier one is kept as a revision."""
+        turn = session.begin_again(index)
+        return self._turn(session, lambda: turn)
+
+    def resolve(self, session: SessionHandle, question: str) -> Resolution:
+        """The question as it would be searched for now."""
+        return self._followups.resolve(question, self._past(session))
+
+    def _turn(self, session: SessionHandle, begin: Callable[[], OpenTurn]) -> Iterator[Event]:
+        turn = begin()
+        draft = Draft(turn.answer)
+        try:
+            yield from self._answer(session, turn, draft)
+        except RagError as error:
+            session.finish(draft.broken(str(error)))
+            yield Failed(error, str(error), turn.answer.index)
+        except BaseException:
+            # The client went away, or we are broken: either way what was written is kept.
+            session.finish(draft.broken(INTERNAL))
+            raise
+
+    def _answer(self, session: SessionHandle, turn: OpenTurn, draft: "Draft") -> Iterator[Event]:
+        question = turn.question.content
+        resolution = self._followups.resolve(question, self._past(session, turn))
+        draft.resolution = resolution
+        yield Resolved(resolution.query, resolution.is_followup, resolution.method)
+
+        found = self._find(session, resolution)
+        yield Sources(found.sources)
+
+        compacted = self._memory.before_turn(session)
+        if compacted is not None:
+            yield compacted
+        shown = yield from self._write(session, turn, found, draft)
+
+        answer = self._answering.checked(session, draft, shown)
+        message = session.finish(draft.complete(answer))
+        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+        self._memory.after_turn(session)
+
+    def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
+        """The newest turns that succeeded before this one."""
+        end = session.read().message_count if turn is None else turn.question.index
+        start = max(0, end - 2 * self._limits.past_turns)
+        return succeeded(session.messages(start, end))
+
+    def _find(self, session: SessionHandle, resolution: Resolution) -> "Found":
+        """Sources that the question names come first; retrieval fills up."""
+        named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
+        hits = self._search(resolution, len(named))
+        found = session.register(hits)
+        numbers = {source.number for source in named}
+        relevance = {source.number: 1.0 for source in named}
+        for hit, source in zip(hits, found, strict=True):
+            relevance.setdefault(source.number, hit.relevance)
+        rest = [source for source in found if source.number not in numbers]
+        return Found(tuple(named + rest), relevance, resolution)
+
+    def _search(self, resolution: Resolution, named: int) -> list[Hit]:
+        limit = self._limits.sources - named
+        if limit <= 0:
+            return []
+        return self._retriever.search(
+            resolution.dense_query or resolution.query,
+            lexical_query=resolution.lexical_query or resolution.query,
+            limit=limit,
+        )
+
+    def _write(
+        self, session: SessionHandle, turn: OpenTurn, found: "Found", draft: "Draft"
+    ) -> Iterator[Event]:
+        """Call the writer, with fewer turns as long as the server finds the context too long."""
+        fewer = 0
+        while True:
+            prepared = self._memory.prepare(session, turn, found.sources, fewer=fewer)
+            draft.stats = prepared.stats
+            try:
+                yield from self._answering.stream(session, prepared, found, draft)
+            except ContextTooLong:
+                if not prepared.stats.get("pairs") or draft.text:
+                    raise
+                fewer += 1
+            else:
+                return prepared.shown
+
+    def _of(
+        self, session: SessionHandle, answer: Answer, found: Sequence[Source]
+    ) -> tuple[Source, ...]:
+        """The sources an answer cites, by number."""
+        by_number = {source.number: source for source in found}
+        cited = sorted({citation.number for citation in answer.citations})
+        missing = [number for number in cited if number not in by_number]
+        by_number |= {source.number: source for source in session.sources(missing)}
+        return tuple(by_number[number] for number in cited)
+
+
+class Answering:
+    """The writer behind the marker gate, and the check of what it wrote."""
+
+    def __init__(self, writer: Writer, checker: SupportChecker, tools: Tools | None) -> None:
+        self._writer = writer
+        self._checker = checker
+        self._tools = tools
+
+    def stream(
+        self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
+    ) -> Iterator[Event]:
+        """The writer's text through the gate: nothing leaves that the session has not registered."""
+        request = WriteRequest(
+            question=found.resolution.query,
+            sources=prepared.shown,
+            messages=prepared.messages,
+            max_tokens=prepared.max_tokens,
+            relevance=found.relevance,
+        )
+        gate = MarkerGate(lambda number: number <= session.source_count())
+        for delta in self._deltas(session, request):
+            if isinstance(delta, ToolUsed):
+                yield delta
+                continue
+            draft.usage = delta.usage or draft.usage
+            yield from draft.take(gate, gate.feed(delta.text))
+        yield from draft.take(gate, gate.finish())
+        draft.model = self._writer.name
+        if not draft.text.strip():
+            raise ModelInterrupted(
+                f"{self._writer.name} returned an empty answer. Ask for the answer again."
+            )
+
+    def _deltas(
+        self, session: SessionHandle, request: WriteRequest
+    ) -> Iterator[ModelDelta | ToolUsed]:
+        if self._tools is None:
+            yield from self._writer.write(request)
+        else:
+            yield from self._tools.write(self._writer, request, session)
+
+    def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        """Add citations that the writer forgot, and mark what its sources do not carry."""
+        declined = self._writer.declined(draft.text)
+        by_number = {source.number: source for source in shown}
+        others = [number for number in draft.cited if number not in by_number]
+        by_number |= {source.number: source for source in session.sources(others)}
+        text, attributed = draft.text, frozenset[tuple[int, int]]()
+        if not declined:
+            completed = self._checker.attribute(text, {s.number: s for s in shown})
+            text = completed.text
+            attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
+        checked = self._checker.check(text, by_number)
+        citations = tuple(
+            replace(citation, attributed=(citation.number, citation.start) in attributed)
+            for citation in checked.citations
+        )
+        return Answer(
+            text=text,
+            citations=citations,
+            unsupported=() if declined else checked.unsupported,
+            declined=declined,
+            model=draft.model,
+            usage=draft.usage,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one turn."""
+
+    question_chars: int = 20_000
+    sources: int = 8
+    past_turns: int = 10
+
+    def check(self, question: str) -> None:
+        """Refuse what cannot be asked, before anything is stored."""
+        if not question.strip():
+            raise UserError("The question is empty. Type what you want to know.")
+        if len(question) > self.question_chars:
+            raise TooLarge(
+                f"The question has {len(question):,} characters; at most "
+                f"{self.question_chars:,} are taken. Shorten it, or add the text as a document."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Sources for one question, best first."""
+
+    sources: tuple[Source, ...]
+    relevance: Mapping[int, float]  # by number, 0 to 1
+    resolution: Resolution
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer while it is written."""
+
+    answer: Message
+    text: str = ""
+    cited: list[int] = field(default_factory=list)
+    resolution: Resolution | None = None
+    usage: Usage | None = None
+    model: str = ""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
+        """Keep and announce what the gate let through."""
+        if text:
+            self.text += text
+            yield Text(text)
+        for number in gate.cited[len(self.cited) :]:
+            self.cited.append(number)
+            yield Cited(number)
+
+    def complete(self, answer: Answer) -> Message:
+        return replace(
+            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
+        )
+
+    def broken(self, reason: str) -> Message:
+        """What there is of it: interrupted if anything was written, else failed."""
+        status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
+        return replace(self._resolved(), content=self.text, status=status, error=reason)
+
+    def _resolved(self) -> Message:
+        if self.resolution is None:
+            return self.answer
+        return replace(
+            self.answer,
+            resolved_query=self.resolution.query,
+            is_followup=self.resolution.is_followup,
+        )
+
+
+def succeeded(messages: Sequence[Message]) -> Past:
+    """Questions with the answers that came to a good end, oldest first."""
+    past: Past = []
+    for question, answer in zip(messages, messages[1:], strict=False):
+        is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
+        if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
+            past.append((question.content, answer.content))
+    return past

@@ -1,0 +1,206 @@
+"""The command line: parse, call, present."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from rag import terminal
+from rag.errors import RagError
+from rag.remote import RemoteServer
+from rag.settings import Settings, load_settings
+from rag.terminal import Told
+
+Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+class Commands(click.Group):
+    """Shows our own errors as one message, not as a traceback; they end with status 1."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (RagError, terminal.Failure) as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=Commands)
+@click.option("--settings", "named", type=click.Path(), help="Another settings.json.")
+@click.version_option(package_name="groundnote")
+@click.pass_context
+def main(context: click.Context, named: str | None) -> None:
+    """Answers from your own documents, each statement with a numbered citation."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    context.obj = load_settings(named)
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--once", is_flag=True, help="Do nothing if these paths were ingested before.")
+@as_json_option
+@click.pass_obj
+def ingest(settings: Settings, paths: tuple[Path, ...], once: bool, as_json: bool) -> None:
+    """Add files and folders to the library; unchanged files cost nothing."""
+    from rag.ingest_command import ingest_paths, was_ingested
+
+    if once and was_ingested(settings, paths):
+        return
+    counts = ingest_paths(settings, paths, console=_console(as_json))
+    if as_json:
+        click.echo(json.dumps(counts.as_dict(), ensure_ascii=False))
+    if counts.failed:
+        raise click.exceptions.Exit(1)
+
+
+@main.command()
+@click.argument("question")
+@click.option("--session", "session_id", help="Go on with this session.")
+@as_json_option
+@click.pass_obj
+def ask(settings: Settings, question: str, session_id: str | None, as_json: bool) -> None:
+    """Answer one question."""
+    with _asking(settings, session_id) as (asking, _):
+        told = asking(question)
+        if not as_json:
+            terminal.show(told, _console(as_json))
+            return
+        finished = terminal.show(told, Console(quiet=True))
+        click.echo(json.dumps(finished, ensure_ascii=False))
+
+
+@main.command()
+@click.option("--session", "session_id", help="Go on with this session.")
+@click.pass_obj
+def chat(settings: Settings, session_id: str | None) -> None:
+    """Ask one question after the other; an empty line or Ctrl-D ends it."""
+    console = Console()
+    with _asking(settings, session_id) as (asking, used_id):
+        console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
+        while question := _prompt():
+            try:
+                terminal.show(asking(question), console)
+            except (RagError, terminal.Failure) as error:
+                console.print(f"[red]{error}[/red]", markup=True)
+
+
+def _prompt() -> str:
+    try:
+        return input("\n> ").strip()
+    except (EOFError, KeyboardInterrupt):
+        return ""
+
+
+@main.command()
+@click.option("--host", help="Listen here instead of web.host.")
+@click.option("--port", type=int, help="Listen here instead of web.port.")
+@click.pass_obj
+def serve(settings: Settings, host: str | None, port: int | None) -> None:
+    """Serve the page and the APIs."""
+    from rag.web.server import serve as serve_web
+
+    changes = {k: v for k, v in (("host", host), ("port", port)) if v is not None}
+    web = settings.web.model_copy(update=changes)
+    serve_web(settings.model_copy(update={"web": web}))
+
+
+@main.command()
+@click.option("--owner", help="Whose sessions; by default those of this machine's owner.")
+@click.option("--delete", "unwanted", metavar="ID", help="Delete this session and all it holds.")
+@as_json_option
+@click.pass_obj
+def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_json: bool) -> None:
+    """List sessions, newest use first."""
+    from rag.wiring import open_store
+
+    owner = owner or settings.sessions.default_owner
+    store = open_store(settings)
+    if unwanted is not None:
+        store.open(unwanted, owner=owner).delete()
+        return
+    found = store.sessions(owner, limit=1000)
+    if as_json:
+        rows = [{"id": s.id, "title": s.title, "messages": s.message_count} for s in found]
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    table = Table("id", "title", "messages", "last used", box=None)
+    for session in found:
+        used = session.last_used_at.astimezone().strftime("%Y-%m-%d %H:%M")
+        table.add_row(session.id, session.title, str(session.message_count), used)
+    Console().print(table)
+
+
+@main.command()
+@click.pass_obj
+def reindex(settings: Settings) -> None:
+    """Build the vector index anew from the database."""
+    from rag.ingest_command import reindex as rebuild
+
+    rebuild(settings, console=Console(stderr=True))
+
+
+@main.command()
+@as_json_option
+@click.pass_obj
+def doctor(settings: Settings, as_json: bool) -> None:
+    """Check everything Groundnote needs, and say what to do where something is missing."""
+    from rag.doctor import examine
+
+    findings = examine(settings)
+    if as_json:
+        click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
+    else:
+        console = Console()
+        for finding in findings:
+            sign = "[green]ok[/green]  " if finding.is_ok else "[red]not ok[/red]"
+            console.print(f"{sign} {finding.subject}: ", end="")
+            console.print(finding.detail, markup=False, highlight=False, soft_wrap=True)
+    if not all(finding.is_ok for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+def _console(as_json: bool) -> Console:
+    """Standard output for people; for programs it stays free, progress goes to the error output."""
+    return Console(stderr=as_json)
+
+
+@contextmanager
+def _asking(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
+    """Ask here, or ask the running server, which holds the index."""
+    from rag.web.server import running_server
+
+    url = running_server(settings.data_dir)
+    if url is not None:
+        server = RemoteServer(url)
+        used_id = session_id or server.create_session()
+        try:
+            yield (lambda question: server.ask(used_id, question)), used_id
+        finally:
+            server.close()
+        return
+    with _asking_here(settings, session_id) as both:
+        yield both
+
+
+@contextmanager
+def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
+    from rag.web.server import opened
+    from rag.web.sse import encode
+
+    with opened(settings) as application:
+        owner = settings.sessions.default_owner
+        store = application.store
+        session = store.open(session_id, owner=owner) if session_id else store.create(owner)
+
+        def asking(question: str) -> Iterator[Told]:
+            for event in application.assistant.ask(session, question):
+                yield encode(event, session_id=session.id)
+            application.jobs.run_waiting()
+
+        yield asking, session.id

@@ -1,0 +1,64 @@
+"""Show the events of a turn on a terminal."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+Told = tuple[str, dict[str, Any]]
+
+
+class Failure(Exception):
+    """The turn failed; what to tell is the message."""
+
+
+def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
+    """Print an answer as it comes, then what it cites; returns the finished turn.
+
+    Raises Failure when the turn ends with an error.
+    """
+    written = ""
+    for name, values in told:
+        if name == "resolved" and values["is_followup"]:
+            console.print(f"[dim]searched for: {escape(values['query'])}[/dim]")
+        elif name == "compaction":
+            console.print(f"[dim]{escape(kept(values['report']))}[/dim]")
+        elif name == "delta":
+            written += values["text"]
+            console.print(values["text"], end="", markup=False, highlight=False, soft_wrap=True)
+        elif name == "error":
+            console.print()
+            raise Failure(values["detail"])
+        elif name == "final":
+            _end(values, written, console)
+            return values
+    raise Failure("The answer broke off. Ask again.")
+
+
+def kept(report: dict[str, Any]) -> str:
+    """What a compaction kept, in one line."""
+    return (
+        f"earlier turns are summarised: {report['citations_kept']} of "
+        f"{report['citations_required']} citations, {report['names_kept']} of "
+        f"{report['names_required']} products kept"
+    )
+
+
+def _end(turn: dict[str, Any], written: str, console: Console) -> None:
+    console.print()
+    if turn["content"] != written:
+        console.print("\n[dim]with the citations that were missing:[/dim]")
+        console.print(turn["content"], markup=False, highlight=False, soft_wrap=True)
+    console.print()
+    for source in turn["sources"]:
+        state = "" if source["state"] == "current" else f" ({source['state']} since)"
+        place = " ".join(part for part in (source["document"], source["locator"]) if part)
+        console.print(f"[dim]\\[{source['n']}] {escape(place + state)}[/dim]", soft_wrap=True)
+    doubtful = sorted({c["n"] for c in turn["citations"] if c["support"] == "unsupported"})
+    if doubtful:
+        numbers = ", ".join(f"\\[{number}]" for number in doubtful)
+        console.print(f"[yellow]not supported by its source: {numbers}[/yellow]")
+    for statement in turn["unsupported"]:
+        sentence = turn["content"][statement["start"] : statement["end"]]
+        console.print(f"[yellow]without a source: {escape(sentence)}[/yellow]", soft_wrap=True)

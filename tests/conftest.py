@@ -1,0 +1,81 @@
+"""Fixtures that many tests share, and the rule that CI skips nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+
+from rag.database import migrate, open_engine
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def engine(tmp_path):
+    """A migrated SQLite database on disk."""
+    engine = open_engine(f"sqlite:///{tmp_path}/groundnote.db")
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    """A migrated PostgreSQL database of this test's own."""
+    url = os.environ.get("GROUNDNOTE_TEST_POSTGRES_URL")
+    if not url:
+        pytest.skip("GROUNDNOTE_TEST_POSTGRES_URL names no PostgreSQL server")
+    name = "test_" + tmp_path.name.replace("-", "_").lower()[-40:] + f"_{os.getpid()}"
+    server = open_engine(url)
+    with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f'DROP DATABASE IF EXISTS "{name}"'))
+        connection.execute(text(f'CREATE DATABASE "{name}"'))
+    own = make_url(url).set(database=name)
+    engine = open_engine(own.render_as_string(hide_password=False))
+    migrate(engine)
+    yield engine
+    engine.dispose()
+    with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    server.dispose()
+
+
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)],
+)
+def any_engine(request):
+    """Each database that we support, in turn."""
+    return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
+
+
+@pytest.fixture(scope="session")
+def public_data():
+    """The folder of public data sets."""
+    if not DATA.is_dir():
+        pytest.skip(f"there are no public data sets at {DATA}")
+    return DATA
+
+
+skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report):
+    if report.skipped and not hasattr(report, "wasxfail"):
+        skipped.append(f"{report.nodeid}: {report.longrepr}")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """In CI a skipped test is one that never runs anywhere: it counts as failed."""
+    if os.environ.get("CI") and skipped and exitstatus == 0:
+        session.exitstatus = 1
+
+
+def pytest_terminal_summary(terminalreporter):
+    if os.environ.get("CI") and skipped:
+        terminalreporter.write_line("Skipped in CI, which counts as a failure:", red=True)
+        for line in skipped:
+            terminalreporter.write_line(f"  {line}")

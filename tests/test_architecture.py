@@ -1,0 +1,102 @@
+"""The house keeps its shape: imports point down, files and functions stay readable."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ORDER = [
+    {"errors", "records", "metrics", "tokens"},
+    {"seams"},
+    {"sentences", "names", "name_words"},
+    {"citations"},
+    {"database"},
+    {"documents", "retrieval", "llm", "conversation"},
+    {"migrations", "answer"},
+    {"assistant", "memory", "ingestion", "settings", "jobs"},
+    {"wiring"},
+    {"web", "evaluation"},
+    {"cli", "remote", "terminal", "doctor", "ingest_command", "eval_command", "__init__"},
+]
+LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
+MODULES = sorted((ROOT / "rag").rglob("*.py"))
+HEAVY = {
+    "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
+    "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy",
+}  # fmt: skip
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT / "rag").parts[0].removesuffix(".py")
+
+
+def parts_imported_by(path: Path) -> set[str]:
+    """The parts of rag/ that a file imports: `from rag.llm.windows import X` gives "llm"."""
+    names = set()
+    for found in ast.walk(ast.parse(path.read_text())):
+        if isinstance(found, ast.Import):
+            names |= {alias.name for alias in found.names}
+        elif isinstance(found, ast.ImportFrom):
+            assert found.level == 0, f"{path}: write the import in full"
+            if found.module == "rag":
+                names |= {f"rag.{alias.name}" for alias in found.names}
+            names.add(found.module or "")
+    return {name.split(".")[1] for name in names if name.startswith("rag.")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+class TestEveryModule:
+    def test_imports_only_what_lies_below(self, path):
+        part = part_of(path)
+        for target in parts_imported_by(path) - {part}:
+            below = LEVEL[target] < LEVEL[part]
+            beside = LEVEL[target] == LEVEL[part] and not (ROOT / "rag" / part).is_dir()
+            is_entrance = path == ROOT / "rag" / "__init__.py"
+            assert below or beside or is_entrance, f"{path} must not import rag.{target}"
+
+    def test_can_be_read_at_once(self, path):
+        text = path.read_text()
+        tree = ast.parse(text)
+        functions = [
+            found
+            for found in ast.walk(tree)
+            if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+
+        assert len(text.splitlines()) <= 400
+        for function in functions:
+            lines = (function.end_lineno or function.lineno) - function.lineno + 1
+            assert lines <= 50, f"{function.name} is {lines} lines long"
+
+    def test_says_what_it_is_for(self, path):
+        tree = ast.parse(path.read_text())
+
+        assert not tree.body or ast.get_docstring(tree)
+
+
+def modules_after(statement: str) -> set[str]:
+    """The top-level modules that are loaded once a statement ran in a fresh interpreter."""
+    code = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+class TestImporting:
+    def test_the_package_loads_nothing_heavy(self):
+        assert not modules_after("import rag; rag.HistoryTrimmer") & HEAVY
+
+    def test_the_application_loads_no_model_library(self):
+        loaded = modules_after("import rag.wiring, rag.web")
+
+        assert not loaded & {"torch", "sentence_transformers", "transformers", "chromadb"}
+
+
+def test_settings_json_holds_only_known_keys():
+    from rag.settings import load_settings
+
+    assert load_settings(ROOT / "settings.json").summarization_settings.enabled
