@@ -1,0 +1,260 @@
+"""Sections to chunks: pieces of about ninety words, cut where the text itself has joints.
+
+Plan: a section is taken apart into units that should stay whole: paragraphs, list entries, small
+tables (the readers repeat the header in each, see `tables`). Units are put together until a chunk
+is full. A unit too long for one chunk is taken apart into rows or sentences, a sentence too long
+for the embedder into words, and only there do neighbours overlap by a few words.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
+
+from rag.records import Chunk, Section
+from rag.sentences import split_sentences
+
+CountTokens = Callable[[Sequence[str]], list[int]]
+TARGET_WORDS = 90
+FULL = 1.3  # of the target: a chunk may grow to this rather than be cut
+SMALL = 0.3  # of the target: a last piece below this joins the one before
+OVERLAP_WORDS = 12
+CHARS_PER_WORD = 9  # longer words count more than once: part numbers, URLs, text without blanks
+HEADING_SHARE = 0.5  # of the embedder's tokens
+
+BLOCK = re.compile(r"[^\n](?:[^\n]|\n(?!\n))*")
+LIST_ENTRY = re.compile(r"^[ \t]*- ", re.MULTILINE)
+CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+Span = tuple[int, int]
+
+
+def document_id_for(name: str) -> str:
+    """Ids follow from names, so that a changed file stays the same document."""
+    return sha256(f"document\0{name}".encode()).hexdigest()[:32]
+
+
+def fit_title(title: str, *, count_tokens: CountTokens, max_tokens: int) -> str:
+    """The title, shortened where it alone would take too much of an embedded text."""
+    while len(title) > 1 and count_tokens([title])[0] > max_tokens * HEADING_SHARE * 0.6:
+        title = title[: len(title) * 3 // 4].rstrip()
+    return title
+
+
+def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
+    document_id: str,
+    name: str,
+    title: str,
+    sections: Sequence[Section],
+    *,
+    count_tokens: CountTokens,
+    max_tokens: int,
+    target_words: int = TARGET_WORDS,
+) -> list[Chunk]:
+    """Chunks in reading order; the tokens of no `embedded_text` exceed `max_tokens`.
+
+    `count_tokens` is the embedder's: it gets many texts at once.
+    """
+    blank = Chunk("", document_id, name, title, 0, 0, (), "", "", 0, 0)
+    paths = _fitting_paths(blank, sections, count_tokens, max_tokens)
+    texts = {section.index: section.text for section in sections}
+    drafts = [
+        _piece(
+            replace(
+                blank,
+                section_index=section.index,
+                heading_path=paths[section.heading_path],
+                locator=section.locator,
+            ),
+            section.text,
+            span,
+        )
+        for section in sections
+        for span in spans(section.text, target_words)
+    ]
+    return _numbered(_fit(drafts, texts, count_tokens, max_tokens))
+
+
+def spans(text: str, target_words: int = TARGET_WORDS) -> list[Span]:
+    """Where the chunks of a section's text begin and end; together they cover all that it says."""
+    units = list(_units(text, target_words))
+    packed: list[Span] = []
+    for unit in units:
+        if packed and _belongs(text, packed[-1], unit, target_words):
+            packed[-1] = (packed[-1][0], unit[1])
+        else:
+            packed.append(unit)
+    if len(packed) > 1 and _size(text, packed[-1]) < target_words * SMALL:
+        start, end = packed[-2][0], packed[-1][1]
+        if _size(text, (start, end)) <= target_words * FULL * 1.15:
+            packed[-2:] = [(start, end)]
+    return packed
+
+
+def _belongs(text: str, chunk: Span, unit: Span, target: int) -> bool:
+    joined = _size(text, (chunk[0], unit[1]))
+    if _size(text, chunk) < target * SMALL:
+        return joined <= target * FULL
+    # Over the target only when the unit would lie mostly within it.
+    return joined <= target * FULL and joined - target < _size(text, unit) * 0.4
+
+
+def _size(text: str, span: Span) -> float:
+    """Words; long words and characters of languages without blanks count by their length."""
+    piece = text[span[0] : span[1]]
+    ideographs = len(CJK.findall(piece))
+    return max(len(piece.split()), (len(piece) + 4 * ideographs) / CHARS_PER_WORD)
+
+
+def _units(text: str, target: int) -> Iterator[Span]:
+    for match in BLOCK.finditer(text):
+        for unit in _entries(text, match.span()):
+            if _size(text, unit) <= target * FULL:
+                yield unit
+            else:
+                yield from _sentences(text, unit, target)
+
+
+def _entries(text: str, block: Span) -> Iterator[Span]:
+    """A list block entry by entry; any other block whole."""
+    starts = [match.start() for match in LIST_ENTRY.finditer(text, *block)]
+    if not starts:
+        yield block
+        return
+    edges = [*sorted({block[0], *starts}), block[1]]
+    for start, end in pairwise(edges):
+        yield _trimmed(text, start, end)
+
+
+def _sentences(text: str, unit: Span, target: int) -> Iterator[Span]:
+    for sentence in split_sentences(text[unit[0] : unit[1]]):
+        span = (unit[0] + sentence.start, unit[0] + sentence.end)
+        if _size(text, span) <= target * FULL:
+            yield span
+        else:
+            yield from _words(text, span, target)
+
+
+def _words(text: str, span: Span, target: int) -> Iterator[Span]:
+    """Pieces of an overlong sentence; each begins with the last words of the one before."""
+    words = list(_short_words(text, span, target * CHARS_PER_WORD // 2))
+    step = _fitting_count(text, words, target)
+    at = 0
+    while at < len(words):
+        last = min(at + step, len(words)) - 1
+        yield words[at][0], words[last][1]
+        if last == len(words) - 1:
+            return
+        overlap = OVERLAP_WORDS if step > 3 * OVERLAP_WORDS else 0
+        at = last + 1 - overlap
+
+
+def _fitting_count(text: str, words: Sequence[Span], target: int) -> int:
+    """How many words on average make a chunk."""
+    total = _size(text, (words[0][0], words[-1][1]))
+    return max(1, int(len(words) * target / max(total, target)))
+
+
+def _short_words(text: str, span: Span, longest: int) -> Iterator[Span]:
+    """Words; one of thousands of characters, or text without blanks, in pieces."""
+    for match in re.compile(r"\S+").finditer(text, *span):
+        size = 10 if CJK.search(match.group()[:200]) else longest
+        for start in range(match.start(), match.end(), size):
+            yield start, min(start + size, match.end())
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _piece(chunk: Chunk, section_text: str, span: Span) -> Chunk:
+    start, end = span
+    return replace(chunk, text=section_text[start:end], start=start, end=end)
+
+
+def _fit(
+    drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
+) -> list[Chunk]:
+    """Halve what is over the embedder's limit until nothing is."""
+    lengths = count_tokens([draft.embedded_text for draft in drafts]) if drafts else []
+    while any(length > max_tokens for length in lengths):
+        fitting: list[Chunk] = []
+        for draft, length in zip(drafts, lengths, strict=True):
+            fitting.extend([draft] if length <= max_tokens else _halves(draft, texts))
+        if len(fitting) == len(drafts):
+            return fitting  # single characters: there is nothing left to cut
+        drafts = fitting
+        lengths = count_tokens([draft.embedded_text for draft in drafts])
+    return drafts
+
+
+def _halves(draft: Chunk, texts: dict[int, str]) -> list[Chunk]:
+    if len(draft.text) < 2:
+        return [draft]
+    text = texts[draft.section_index]
+    middle = draft.start + _joint(draft.text)
+    first = _trimmed(text, draft.start, middle)
+    while middle < draft.end and text[middle].isspace():
+        middle += 1
+    return [_piece(draft, text, span) for span in (first, (middle, draft.end)) if span[0] < span[1]]
+
+
+def _joint(text: str) -> int:
+    """The best place to cut near the middle: an end of line, of a sentence, of a word."""
+    middle, reach = len(text) // 2, max(1, len(text) // 4)
+    for pattern in (r"\n+", r"[.!?;。！？；]\s*", r"\s+"):
+        ends = [
+            match.end()
+            for match in re.compile(pattern).finditer(text, middle - reach, middle + reach)
+            if 0 < match.end() < len(text)
+        ]
+        if ends:
+            return min(ends, key=lambda end: abs(end - middle))
+    return middle
+
+
+def _fitting_paths(
+    blank: Chunk, sections: Sequence[Section], count_tokens: CountTokens, max_tokens: int
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Each heading path, shortened where the heading would leave no room for the text.
+
+    Headings from the outside in go first: the innermost says most about the text.
+    """
+    fitted = {section.heading_path: section.heading_path for section in sections}
+    while fitted:
+        paths = list(fitted)
+        headings = [replace(blank, heading_path=fitted[path]).heading for path in paths]
+        lengths = count_tokens(headings)
+        over = [
+            path
+            for path, length in zip(paths, lengths, strict=True)
+            if length > max_tokens * HEADING_SHARE and fitted[path]
+        ]
+        if not over:
+            break
+        fitted.update({path: _shorter(fitted[path]) for path in over})
+    return fitted
+
+
+def _shorter(path: tuple[str, ...]) -> tuple[str, ...]:
+    if len(path) > 1:
+        return path[1:]
+    heading = path[0][: len(path[0]) // 2].rstrip()
+    return (heading,) if heading else ()
+
+
+def _numbered(drafts: Sequence[Chunk]) -> list[Chunk]:
+    """Positions, and ids from what a chunk says: the same piece keeps its id wherever it moves."""
+    seen: Counter[str] = Counter()
+    chunks = []
+    for position, draft in enumerate(drafts):
+        content = "\0".join(
+            (draft.document_id, draft.document_title, *draft.heading_path, "", draft.text)
+        )
+        seen[content] += 1
+        digest = sha256(f"{content}\0{seen[content]}".encode()).hexdigest()[:32]
+        chunks.append(replace(draft, id=digest, position=position))
+    return chunks

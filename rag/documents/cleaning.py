@@ -1,0 +1,131 @@
+"""Bytes to text, and text without what no reader wants to see."""
+
+import re
+import unicodedata
+
+BOMS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+# Without this list the detector tries a hundred code pages and prefers rare ones for short texts.
+LIKELY_ENCODINGS = [
+    "cp1252",
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1254",
+    "cp1255",
+    "cp1256",
+    "koi8_r",
+    "mac_roman",
+    "cp932",
+    "euc_jp",
+    "iso2022_jp",
+    "gb18030",
+    "big5",
+    "cp949",
+]
+SAMPLE_BYTES = 65_536
+INVISIBLE = dict.fromkeys(
+    [
+        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        0xAD,  # soft hyphen
+        0x200B,  # zero width space
+        0x2060,
+        0xFEFF,
+        *range(0xD800, 0xE000),  # lone surrogates: no database takes them
+        *range(0xFFF9, 0xFFFC),
+        0xFFFE,
+        0xFFFF,
+    ]
+)
+LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
+BLANKS = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u3000]+")
+MANY_NEWLINES = re.compile(r"\n{3,}")
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """Text of bytes in an unknown encoding; what cannot be read becomes U+FFFD.
+
+    Order: byte order mark, UTF-8, what the file itself declares, UTF-16 by its zero bytes, guess.
+    """
+    for mark, encoding in BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, errors="replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start >= len(data) - 4:  # cut in the middle of the last character
+            return data.decode("utf-8", errors="replace")
+    return data.decode(_encoding(data, declared), errors="replace")
+
+
+def _encoding(data: bytes, declared: str | None) -> str:
+    if declared and _decodes(data, declared):
+        return declared
+    return utf16_by_zeros(data) or _guess(data[:SAMPLE_BYTES])
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except (LookupError, UnicodeError):
+        return False
+    return True
+
+
+def utf16_by_zeros(data: bytes) -> str | None:
+    """The byte order of UTF-16 without a mark: its zero bytes stand at every other place."""
+    sample = data[:SAMPLE_BYTES]
+    half = len(sample) // 2
+    if half < 2:
+        return None
+    if sample[1::2].count(0) > half * 0.7 and sample[0::2].count(0) < half * 0.1:
+        return "utf-16-le"
+    if sample[0::2].count(0) > half * 0.7 and sample[1::2].count(0) < half * 0.1:
+        return "utf-16-be"
+    return None
+
+
+def _guess(sample: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
+    return best.encoding if best else "cp1252"
+
+
+def clean(text: str) -> str:
+    """Without control characters and lone surrogates; line ends are `\\n`; NFC."""
+    text = LINE_ENDS.sub("\n", text).translate(INVISIBLE)
+    return unicodedata.normalize("NFC", text)
+
+
+def tidy(text: str) -> str:
+    """Clean text with single blanks, no blanks at line ends, at most one empty line in a row."""
+    lines = (BLANKS.sub(" ", line).strip() for line in clean(text).split("\n"))
+    return MANY_NEWLINES.sub("\n\n", "\n".join(lines)).strip()
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Words written in a row, to be looked up."""
+    return frozenset(text.split())
+
+
+def one_line(text: str) -> str:
+    """Clean text on one line."""
+    return " ".join(clean(text).split())
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters, cut at a word where one ends near, with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    kept = text[: limit - 1]
+    word_end = kept.rfind(" ")
+    if word_end > limit * 0.6:
+        kept = kept[:word_end]
+    return kept.rstrip() + "…"

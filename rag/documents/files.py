@@ -1,0 +1,159 @@
+"""Files on their way in: found in folders or uploaded."""
+
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag.errors import TooLarge, Unreadable, UserError
+
+READ_ATTEMPTS = 3
+LONGEST_NAME_BYTES = 255
+UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+ReadBytes = Callable[[int], bytes]  # gets the largest size that is allowed
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingFile:
+    """A file that has yet to be read: its bytes are held no longer than needed."""
+
+    name: str  # relative to the ingested folder, with forward slashes
+    read: ReadBytes  # raises UserError
+
+    @classmethod
+    def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":
+        """An upload; raises UserError for a name that leaves nothing when made safe."""
+        return cls(safe_name(name), lambda _max_bytes: data)
+
+    @classmethod
+    def from_path(cls, path: Path, *, name: str) -> "IncomingFile":
+        """A file on disk, read when its turn comes."""
+        return cls(name, lambda max_bytes: read_steadily(path, name=name, max_bytes=max_bytes))
+
+    @classmethod
+    def failing(cls, name: str, error: UserError) -> "IncomingFile":
+        """Stands for a path that cannot be read, so that it is reported in its place."""
+
+        def read(_max_bytes: int) -> bytes:
+            raise error
+
+        return cls(name, read)
+
+
+def safe_name(name: str) -> str:
+    """The last part of an uploaded name, without what could lead out of a folder or hide.
+
+    Raises:
+        UserError: nothing is left.
+    """
+    normal = unicodedata.normalize("NFC", UNFIT.sub("", name)).replace("\\", "/")
+    base = normal.rsplit("/", 1)[-1].strip().lstrip(".").strip()
+    while len(base.encode()) > LONGEST_NAME_BYTES:
+        stem, dot, ending = base.rpartition(".")
+        base = f"{stem[:-1]}{dot}{ending}" if stem and len(ending) < 20 else base[:-1]
+    if not base:
+        raise UserError(
+            f"{name[:60]!r} is no file name. Give the file a name such as manual.pdf "
+            "and send it again."
+        )
+    return base
+
+
+def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
+    """The files at the paths and in the folders, in sorted order.
+
+    Names are relative to the folder given; hidden files are left out. A path that does not exist
+    or cannot be listed becomes a file that fails when it is read.
+    """
+    found: list[IncomingFile] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            found.extend(_in_folder(path))
+        else:
+            found.append(IncomingFile.from_path(path, name=_fit(path.name) or str(given)))
+    return found
+
+
+def _in_folder(folder: Path) -> Iterator[IncomingFile]:
+    yield from _walk(folder, folder, frozenset())
+
+
+def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingFile]:
+    real = os.path.realpath(folder)
+    if real in above:  # a link back to a folder that we are in
+        return
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        name = _relative(folder, root)
+        yield IncomingFile.failing(name, Unreadable(name, _why(error, "folder")))
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _walk(root, entry, above | {real})
+        else:
+            yield IncomingFile.from_path(entry, name=_relative(entry, root))
+
+
+def _relative(path: Path, root: Path) -> str:
+    return _fit(path.relative_to(root).as_posix()) if path != root else _fit(root.name)
+
+
+def _fit(name: str) -> str:
+    return unicodedata.normalize("NFC", UNFIT.sub("\ufffd", name))
+
+
+def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
+    """The bytes of a file that nobody wrote to meanwhile; tries again if somebody did.
+
+    Raises:
+        Unreadable: it does not exist, may not be read, is no regular file, or keeps changing.
+        TooLarge: it has more than `max_bytes`.
+    """
+    try:
+        for _attempt in range(READ_ATTEMPTS):
+            before = _regular(path, name)
+            if before.st_size > max_bytes:
+                raise TooLarge(
+                    f"{name}: the file has {before.st_size:,} bytes, the limit is {max_bytes:,}. "
+                    "Split it, or raise the limit in the settings."
+                )
+            with path.open("rb") as file:
+                data = file.read(max_bytes + 1)
+            if _is_same(before, path.stat()) and len(data) == before.st_size:
+                return data
+    except OSError as error:
+        raise Unreadable(name, _why(error, "file")) from error
+    raise Unreadable(
+        name,
+        "the file was being written to while it was read. Ingest it again when it is complete.",
+    )
+
+
+def _regular(path: Path, name: str) -> os.stat_result:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise Unreadable(name, "this is no regular file (a device, pipe or socket).")
+    return found
+
+
+def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_mtime_ns, before.st_size, before.st_ino) == (
+        after.st_mtime_ns,
+        after.st_size,
+        after.st_ino,
+    )
+
+
+def _why(error: OSError, kind: str) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no such {kind}. Check the path."
+    if isinstance(error, PermissionError):
+        return f"the {kind} may not be read by this user. Change its permissions."
+    return f"the {kind} cannot be read: {error.strerror or error}."

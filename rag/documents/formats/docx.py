@@ -1,0 +1,149 @@
+"""DOCX to sections: paragraphs, lists and tables in the order of the document."""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from rag.documents.formats.packages import check_package, damaged
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+
+HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo)\s*([1-9])", re.IGNORECASE)
+LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
+WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+DEEPEST = 12  # tables and content controls inside each other
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; headers, footers and comments are left out."""
+    import docx
+    from docx.opc.exceptions import OpcError
+
+    check_package(outline.name, data, limits)
+    try:
+        document = docx.Document(io.BytesIO(data))
+        outline.fallback_title = document.core_properties.title or ""
+        styles = {style.style_id: style.name or "" for style in document.styles}
+        body = document.element.body
+    except (
+        OpcError,
+        SyntaxError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise damaged(outline.name) from error
+    if body is not None:
+        _Walk(outline, styles).blocks(body, 0)
+
+
+class _Walk:
+    """Walks the body's XML itself: python-docx leaves out content controls and text boxes."""
+
+    def __init__(self, outline: Outline, styles: dict[str, str]) -> None:
+        self.outline = outline
+        self.styles = styles
+
+    def blocks(self, parent: Any, depth: int) -> None:
+        for element in parent.iterchildren(tag=f"{WORD}*"):
+            if element.tag == f"{WORD}p":
+                self.paragraph(element)
+            elif element.tag == f"{WORD}tbl":
+                self.table(element, depth)
+            elif depth < DEEPEST and element.tag in {
+                f"{WORD}sdt",
+                f"{WORD}sdtContent",
+                f"{WORD}ins",
+            }:
+                self.blocks(element, depth + 1)
+
+    def paragraph(self, element: Any) -> None:
+        text = "".join(_visible(element)).strip()
+        if not text:
+            return
+        style = self._style(element)
+        level = _heading_level(element, style)
+        if style.lower() == "title" and not self.outline.title:
+            self.outline.title = text
+        elif level and len(text) < 250:
+            self.outline.heading(level, text)
+        elif _is_list_entry(element, style):
+            self.outline.item(text, depth=_list_depth(element))
+        else:
+            self.outline.paragraph(text)
+
+    def table(self, element: Any, depth: int) -> None:
+        rows = list(_rows(element))
+        if len(rows) == 1 or all(len(row) == 1 for row in rows):
+            for row in element.iterchildren(f"{WORD}tr"):  # a frame around text
+                for cell in row.iterchildren(f"{WORD}tc"):
+                    if depth < DEEPEST:
+                        self.blocks(cell, depth + 1)
+            return
+        self.outline.table(rows)
+
+    def _style(self, element: Any) -> str:
+        found = element.find(f"{WORD}pPr/{WORD}pStyle")
+        identifier = found.get(f"{WORD}val", "") if found is not None else ""
+        return self.styles.get(identifier, identifier)
+
+
+def _visible(element: Any) -> Iterator[str]:
+    """Text of runs, with tabs and breaks; deleted text and fall-back copies left out."""
+    for child in element.iterchildren():
+        if child.tag == f"{WORD}t":
+            yield child.text or ""
+        elif child.tag == f"{WORD}tab":
+            yield "\t"
+        elif child.tag in {f"{WORD}br", f"{WORD}cr"}:
+            yield "\n"
+        elif child.tag == f"{WORD}noBreakHyphen":
+            yield "-"
+        elif child.tag not in {f"{WORD}pPr", f"{WORD}rPr", f"{WORD}del", TEXT_BOX_FALLBACK}:
+            yield from _visible(child)
+            if child.tag == f"{WORD}p":  # a paragraph of a text box
+                yield "\n"
+
+
+def _heading_level(element: Any, style: str) -> int:
+    match = HEADING_STYLE.match(style)
+    if match:
+        return int(match.group(1))
+    outline_level = element.find(f"{WORD}pPr/{WORD}outlineLvl")
+    value = outline_level.get(f"{WORD}val", "9") if outline_level is not None else "9"
+    return int(value) + 1 if value.isdigit() and int(value) < 9 else 0
+
+
+def _is_list_entry(element: Any, style: str) -> bool:
+    numbering = element.find(f"{WORD}pPr/{WORD}numPr")
+    return numbering is not None or bool(LIST_STYLE.match(style))
+
+
+def _list_depth(element: Any) -> int:
+    level = element.find(f"{WORD}pPr/{WORD}numPr/{WORD}ilvl")
+    value = level.get(f"{WORD}val", "0") if level is not None else "0"
+    return int(value) if value.isdigit() else 0
+
+
+def _rows(table: Any) -> Iterator[list[str]]:
+    for row in table.iterchildren(f"{WORD}tr"):
+        cells: list[str] = []
+        for cell in row.iterchildren(f"{WORD}tc"):
+            cells.append(_cell_text(cell))
+            cells.extend([""] * (_span(cell) - 1))
+        yield cells
+
+
+def _cell_text(cell: Any) -> str:
+    paragraphs = ("".join(_visible(paragraph)) for paragraph in cell.iter(f"{WORD}p"))
+    return " ".join(filter(None, map(str.strip, paragraphs)))
+
+
+def _span(cell: Any) -> int:
+    span = cell.find(f"{WORD}tcPr/{WORD}gridSpan")
+    value = span.get(f"{WORD}val", "1") if span is not None else "1"
+    return min(int(value), 200) if value.isdigit() and int(value) else 1

@@ -1,0 +1,57 @@
+"""Rows of a sheet or a CSV file to sections with their row numbers."""
+
+import re
+from collections.abc import Sequence
+
+from rag.documents.outline import Outline
+from rag.documents.tables import clean_rows
+
+SECTION_ROWS = 40
+NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
+NumberedRow = tuple[int, Sequence[str]]
+
+
+def write_rows(rows: Sequence[NumberedRow], outline: Outline, *, place: str) -> None:
+    """One section for every 40 rows, each under the header; `place` begins their locators."""
+    filled = [(number, row) for number, row in rows if any(cell.strip() for cell in row)]
+    before, header, body = _split_header(filled)
+    for number, row in before:
+        outline.place(f"{place.removesuffix('s')} {number}")
+        outline.paragraph(" ".join(filter(None, map(str.strip, row))))
+    for at in range(0, len(body), SECTION_ROWS):
+        part = body[at : at + SECTION_ROWS]
+        first, last = part[0][0], part[-1][0]
+        label = f"{place} {first}–{last}" if last > first else f"{place.removesuffix('s')} {first}"
+        outline.place(label)
+        outline.table(clean_rows([header, *(row for _number, row in part)]))
+    if header and not body:
+        outline.place(place.removesuffix("s") + " 1")
+        outline.paragraph(" ; ".join(filter(None, map(str.strip, header))))
+
+
+def _split_header(
+    rows: Sequence[NumberedRow],
+) -> tuple[Sequence[NumberedRow], Sequence[str], Sequence[NumberedRow]]:
+    """Title lines above the table, the header row (perhaps made up), the rows below it."""
+    if not rows:
+        return [], [], []
+    width = max(_filled(row) for _number, row in rows[:20])
+    at = next(
+        (at for at, (_number, row) in enumerate(rows[:20]) if _filled(row) >= max(1, width * 0.6)),
+        0,
+    )
+    header = rows[at][1]
+    if _looks_like_values(header):
+        columns = [f"Column {number}" for number in range(1, len(header) + 1)]
+        return rows[:at], columns, rows[at:]
+    return rows[:at], header, rows[at + 1 :]
+
+
+def _filled(row: Sequence[str]) -> int:
+    return sum(1 for cell in row if cell.strip())
+
+
+def _looks_like_values(row: Sequence[str]) -> bool:
+    """Column names are words; a first row with as many figures is a row of values."""
+    cells = [cell.strip() for cell in row if cell.strip()]
+    return sum(1 for cell in cells if NUMERIC.fullmatch(cell)) > len(cells) / 2

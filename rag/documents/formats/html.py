@@ -1,0 +1,167 @@
+"""HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
+
+import re
+from typing import Any
+
+from rag.documents.cleaning import decode, one_line, word_set
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+
+CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w:-]{2,40})", re.IGNORECASE)
+DROPPED = word_set(
+    "script style noscript template svg math canvas iframe object embed nav head select button "
+    "input textarea audio video map dialog"
+)
+DROPPED_ROLES = frozenset({"navigation", "search", "banner", "menu", "contentinfo"})
+BLOCKS = word_set(
+    "p div section article main aside header footer ul ol li dl dt dd table pre blockquote figure "
+    "figcaption form fieldset hr address details summary h1 h2 h3 h4 h5 h6 body html center "
+    "caption thead tbody tfoot tr td th"
+)
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+DEEPEST = 250  # nesting: deeper markup is taken as its text
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from a page in any encoding."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    declared = CHARSET.search(data[:4096])
+    encoding = declared.group(1).decode("ascii") if declared else None
+    tree = LexborHTMLParser(decode(data, declared=encoding))
+    title = tree.css_first("title")
+    outline.fallback_title = one_line(title.text()) if title else ""
+    if tree.body is not None:
+        _Walk(outline).children(tree.body, 0)
+
+
+def read_fragment(markup: str, outline: Outline) -> None:
+    """Add a piece of HTML that stands in a Markdown file."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser(markup)
+    if tree.body is not None:
+        _Walk(outline).children(tree.body, 0)
+
+
+class _Walk:
+    """Recursive descent; runs of inline markup are gathered into one paragraph."""
+
+    def __init__(self, outline: "Outline | _Entry") -> None:
+        self.outline = outline
+        self.inline: list[str] = []
+        self.list_depth = 0
+
+    def flush(self) -> None:
+        text = "".join(self.inline)
+        self.inline = []
+        if text.strip():
+            self.outline.paragraph(text)
+
+    def children(self, element: Any, depth: int) -> None:
+        child = element.child
+        while child is not None:
+            self.visit(child, depth)
+            child = child.next
+        if element.tag in BLOCKS:
+            self.flush()
+
+    def visit(self, element: Any, depth: int) -> None:
+        tag = element.tag
+        if tag == "-text":
+            self.inline.append(re.sub(r"\s+", " ", element.text_content or ""))
+        elif tag == "br":
+            self.inline.append("\n")
+        elif tag == "img":
+            self.inline.append(f" {element.attributes.get('alt') or ''} ")
+        elif _is_dropped(element):
+            return
+        elif depth > DEEPEST or tag not in BLOCKS:
+            self._inline(element, depth)
+        else:
+            self.flush()
+            self._block(element, depth)
+
+    def _inline(self, element: Any, depth: int) -> None:
+        if depth > DEEPEST:
+            self.inline.append(element.text(deep=True, separator=" "))
+        else:
+            self.children(element, depth + 1)
+
+    def _block(self, element: Any, depth: int) -> None:
+        tag = element.tag
+        if tag in HEADINGS:
+            self.outline.heading(HEADINGS[tag], element.text(deep=True, separator=""))
+        elif tag in {"ul", "ol"}:
+            self._list(element, depth)
+        elif tag == "table" and _is_grid(element):
+            self.outline.table(_rows(element))
+        elif tag == "pre":
+            self.outline.code(element.text(deep=True, separator=""))
+        else:
+            self.children(element, depth + 1)
+
+    def _list(self, element: Any, depth: int) -> None:
+        number = 1
+        for child in element.iter(include_text=False):
+            if child.tag != "li":
+                self.visit(child, depth + 1)
+                continue
+            mark = f"- {number}." if element.tag == "ol" else "-"
+            self._entry(child, mark, depth)
+            number += 1
+
+    def _entry(self, entry: Any, mark: str, depth: int) -> None:
+        """The entry's own text first, then the blocks inside it: lists, tables, paragraphs."""
+        inner = _Walk(_Entry(self.outline, mark, self.list_depth))
+        inner.list_depth = self.list_depth + 1
+        inner.children(entry, depth + 1)
+
+
+class _Entry:
+    """Stands in for the outline inside a list entry: its first paragraph carries the mark."""
+
+    def __init__(self, outline: Any, mark: str, depth: int) -> None:
+        self._outline = outline
+        self._mark = mark
+        self._depth = depth
+
+    def paragraph(self, text: str) -> None:
+        self._outline.item(text, depth=self._depth, mark=self._mark)
+        self._mark = " "
+
+    def heading(self, _level: int, text: str) -> None:
+        self.paragraph(text)
+
+    def item(self, text: str, *, depth: int, mark: str) -> None:
+        self._outline.item(text, depth=depth, mark=mark)
+
+    def table(self, rows: list[list[str]]) -> None:
+        self._outline.table(rows)
+
+    def code(self, text: str) -> None:
+        self._outline.code(text)
+
+
+def _is_dropped(element: Any) -> bool:
+    attributes = element.attributes
+    return (
+        element.tag in DROPPED
+        or element.tag.startswith(("-", "!", "_"))
+        or (attributes.get("role") or "").lower() in DROPPED_ROLES
+        or "hidden" in attributes
+        or attributes.get("aria-hidden") == "true"
+        or "display:none" in (attributes.get("style") or "").replace(" ", "").lower()
+    )
+
+
+def _is_grid(table: Any) -> bool:
+    """A table of facts; one that holds headings or other tables only arranges the page."""
+    return table.css_first("table table, h1, h2, h3") is None and len(_rows(table)) > 1
+
+
+def _rows(table: Any) -> list[list[str]]:
+    return [
+        [cell.text(deep=True, separator=" ") for cell in row.css("th, td")]
+        for row in table.css("tr")
+    ]

@@ -1,0 +1,141 @@
+"""PDF to sections: one for each page, and for each heading on it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rag.documents.formats.pdf_layout import Line, Page, write_pages
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.errors import TooLarge, Unreadable
+
+JUNK_TITLE = (
+    "untitled",
+    "microsoft ",
+    "powerpoint ",
+    "slide 1",
+    "document",
+    ".doc",
+    ".ppt",
+    ".qxd",
+)
+REASONS = {
+    "password": "the PDF is encrypted and needs a password. Save it without one, then ingest it.",
+    "security": "the PDF is encrypted in a way that is not supported. Save it without encryption.",
+}
+DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
+MAX_LINE_CHARS = 5_000
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from the text layer; pictures of text are not read."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise Unreadable(outline.name, _reason(str(error))) from error
+    try:
+        _read_document(document, outline, limits)
+    finally:
+        document.close()
+
+
+def _reason(message: str) -> str:
+    lowered = message.lower()
+    return next((reason for word, reason in REASONS.items() if word in lowered), DAMAGED)
+
+
+def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
+    count = len(document)
+    if count == 0:
+        raise Unreadable(outline.name, DAMAGED)
+    if count > limits.max_pages:
+        raise TooLarge(
+            f"{outline.name}: has {count:,} pages, the limit is {limits.max_pages:,}. Split it."
+        )
+    pages = list(_pages(document, count, limits.max_characters, outline.name))
+    if not any(page.lines for page in pages):
+        raise Unreadable(outline.name, _why_no_text(document, pages))
+    outline.title = _stated_title(document)
+    write_pages(pages, _bookmarks(document), outline)
+
+
+def _why_no_text(document: Any, pages: list[Page]) -> str:
+    if all(page.is_broken for page in pages):
+        return DAMAGED
+    return (
+        f"the PDF has no text layer on its {len(document)} page(s): it is scanned or drawn. "
+        "Run text recognition (OCR) on it, then ingest it."
+    )
+
+
+def _stated_title(document: Any) -> str:
+    title = str(document.get_metadata_dict().get("Title") or "").strip("\0 \t\r\n")
+    is_junk = any(word in title.lower() for word in JUNK_TITLE)
+    return title if 3 < len(title) < 200 and " " in title and not is_junk else ""
+
+
+def _pages(document: Any, count: int, max_characters: int, name: str) -> Iterator[Page]:
+    import pypdfium2
+
+    characters = 0
+    for at in range(count):
+        try:
+            page = document[at]
+            text_page = page.get_textpage()
+        except pypdfium2.PdfiumError:
+            yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
+            continue
+        lines = tuple(_lines(text_page))
+        text_page.close()
+        page.close()
+        characters += sum(len(line.text) for line in lines)
+        if characters > max_characters:
+            raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
+        yield Page(at + 1, lines)
+
+
+def _lines(text_page: Any) -> Iterator[Line]:
+    """Lines as pdfium orders them, with the size, weight and place of their first letter."""
+    text = text_page.get_text_range(errors="ignore")
+    start = 0
+    for raw in text.split("\n"):
+        stripped = raw.strip()
+        if stripped:
+            first = start + len(raw) - len(raw.lstrip())
+            yield _line(text_page, first, stripped[:MAX_LINE_CHARS])
+            for at in range(MAX_LINE_CHARS, len(stripped), MAX_LINE_CHARS):
+                yield _line(text_page, first + at, stripped[at : at + MAX_LINE_CHARS])
+        start += len(raw) + 1
+
+
+def _line(text_page: Any, at: int, text: str) -> Line:
+    import ctypes
+
+    from pypdfium2 import raw
+
+    box = [ctypes.c_double() for _side in range(4)]  # left, right, bottom, top
+    raw.FPDFText_GetCharBox(text_page, at, *map(ctypes.byref, box))
+    left, _right, bottom, top = (side.value for side in box)
+    size = raw.FPDFText_GetFontSize(text_page, at)
+    weight = raw.FPDFText_GetFontWeight(text_page, at)
+    # Some producers set the size to 1 and scale the page: the letter's own height tells then.
+    if size < 4:
+        size = (top - bottom) * 1.4
+    return Line(text, round(size, 1), weight >= 600, left, bottom)
+
+
+def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
+    """Level (from 1) and title of the outline's entries, by the page they point to (from 1)."""
+    import pypdfium2
+
+    found: dict[int, list[tuple[int, str]]] = {}
+    try:
+        for bookmark in document.get_toc(max_depth=6):
+            target = bookmark.get_dest()
+            page = target.get_index() if target else None
+            if page is not None:
+                found.setdefault(page + 1, []).append((bookmark.level + 1, bookmark.get_title()))
+    except pypdfium2.PdfiumError:
+        return {}  # a broken outline takes nothing from the text
+    return found

@@ -1,0 +1,224 @@
+"""Lines of PDF pages to headings, paragraphs and list entries.
+
+A PDF knows only where letters stand. What is read out of that here: running headers are lines that
+repeat at the edge of most pages; headings are the outline's entries where they are found on their
+page, else short lines in larger or bolder type; a paragraph ends at a gap or at a bullet.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag.documents.outline import Outline
+
+BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
+LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
+LETTER_BEFORE = re.compile(r"[^\W\d_]$")
+DIGITS = re.compile(r"\d+")
+HEADING_CHARS = 110
+HEADING_WORDS = 14
+EDGE_LINES = 2
+Bookmarks = dict[int, list[tuple[int, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text; places in points, counted from the page's lower left corner."""
+
+    text: str
+    size: float
+    is_bold: bool
+    left: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page's lines in reading order."""
+
+    number: int  # from 1
+    lines: tuple[Line, ...]
+    is_broken: bool = False
+
+
+def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
+    """Fill the outline."""
+    pages = without_running_lines(pages)
+    style = _Style(pages)
+    if not outline.title:
+        outline.fallback_title = style.largest_on(pages[0])
+    for page in pages:
+        outline.place(f"page {page.number}", page=page.number)
+        _write_page(page, bookmarks, style, outline)
+
+
+def without_running_lines(pages: Sequence[Page]) -> list[Page]:
+    """Drop lines that stand at the edge of most pages, such as the page number."""
+    if len(pages) < 4:
+        return list(pages)
+    seen: Counter[str] = Counter()
+    for page in pages:
+        seen.update({_pattern(line) for line in _edges(page)})
+    running = {pattern for pattern, count in seen.items() if count > max(2, len(pages) * 0.4)}
+    return [_without(page, running) for page in pages]
+
+
+def _edges(page: Page) -> Sequence[Line]:
+    return (*page.lines[:EDGE_LINES], *page.lines[-EDGE_LINES:])
+
+
+def _pattern(line: Line) -> str:
+    return DIGITS.sub("0", line.text.lower())
+
+
+def _without(page: Page, running: set[str]) -> Page:
+    last = len(page.lines) - EDGE_LINES
+    kept = tuple(
+        line
+        for at, line in enumerate(page.lines)
+        if EDGE_LINES <= at < last or _pattern(line) not in running
+    )
+    return Page(page.number, kept, page.is_broken)
+
+
+class _Style:
+    """Which type sizes are body and which are headings, over the whole document."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        sizes: Counter[float] = Counter()
+        bold = 0
+        for page in pages:
+            for line in page.lines:
+                sizes[line.size] += len(line.text)
+                bold += len(line.text) if line.is_bold else 0
+        total = sum(sizes.values())
+        self.body = sizes.most_common(1)[0][0] if sizes else 10.0
+        self.uses_bold = bold < total * 0.25
+        larger = sorted((size for size in sizes if size >= self.body * 1.15), reverse=True)
+        # Type that makes up much of the text is no heading type, whatever its size.
+        self.levels = [size for size in larger if sizes[size] < total * 0.15][:8]
+
+    def level(self, line: Line) -> int:
+        """1 for the outermost; 0 for lines that are no headings."""
+        if not _may_be_heading(line.text):
+            return 0
+        if line.size in self.levels:
+            return min(self.levels.index(line.size) + 1, 5)
+        return 6 if self.uses_bold and line.is_bold and line.size >= self.body * 0.98 else 0
+
+    def largest_on(self, page: Page) -> str:
+        sizes = [line.size for line in page.lines if _may_be_heading(line.text)]
+        if not sizes or max(sizes) < self.body * 1.15:
+            return ""
+        lines = [line.text for line in page.lines if line.size == max(sizes)]
+        return " ".join(lines[:3])
+
+
+def _may_be_heading(text: str) -> bool:
+    if not 2 < len(text) <= HEADING_CHARS or len(text.split()) > HEADING_WORDS:
+        return False
+    letters = sum(map(str.isalpha, text))
+    return (
+        letters >= 2
+        and letters > len(text) * 0.4
+        and text[-1] not in ".,;:"
+        and text[0] not in "•-"
+    )
+
+
+def _write_page(page: Page, bookmarks: Bookmarks, style: _Style, outline: Outline) -> None:
+    marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
+    headings_by_type = not bookmarks
+    body: list[Line] = []
+    pending: list[Line] = []  # a heading may run over two lines
+    for line in page.lines:
+        level = marked.pop(_plain(line.text), 0)
+        level = level or (style.level(line) if headings_by_type else 0)
+        if pending and (level != style.level(pending[0]) or not headings_by_type):
+            _write_heading(pending, style, outline)
+            pending = []
+        if level and headings_by_type:
+            _write_body(body, outline)
+            body = []
+            pending.append(line)
+        elif level:
+            _write_body(body, outline)
+            body = []
+            outline.heading(level, line.text)
+        else:
+            body.append(line)
+    _write_heading(pending, style, outline)
+    _write_body(body, outline)
+
+
+def _write_heading(lines: list[Line], style: _Style, outline: Outline) -> None:
+    if lines:
+        outline.heading(style.level(lines[0]), " ".join(line.text for line in lines[:3]))
+        _write_body(lines[3:], outline)
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).lower()
+
+
+def _write_body(lines: Sequence[Line], outline: Outline) -> None:
+    for block in _blocks(lines):
+        text = join_lines([line.text for line in block]).translate(LIGATURES)
+        bullet = BULLET.match(text)
+        if bullet:
+            outline.item(text[bullet.end() :])
+        else:
+            outline.paragraph(text)
+
+
+def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    block: list[Line] = []
+    usual_gap = _usual_gap(lines)
+    for line in lines:
+        if block and _begins_block(block[-1], line, usual_gap):
+            yield block
+            block = []
+        block.append(line)
+    if block:
+        yield block
+
+
+def _begins_block(before: Line, line: Line, usual_gap: float) -> bool:
+    if BULLET.match(line.text):
+        return True
+    gap = before.bottom - line.bottom
+    return gap > usual_gap * 1.35 or gap < -usual_gap
+
+
+def _usual_gap(lines: Sequence[Line]) -> float:
+    gaps = [
+        first.bottom - second.bottom
+        for first, second in pairwise(lines)
+        if first.bottom > second.bottom
+    ]
+    return max(sorted(gaps)[len(gaps) // 2], 4.0) if gaps else 12.0
+
+
+def join_lines(lines: Sequence[str]) -> str:
+    """One paragraph: words cut at a line's end are put together, short lines keep their break."""
+    longest = max(map(len, lines), default=0)
+    text = ""
+    for at, line in enumerate(lines):
+        if at == 0:
+            text = line
+            continue
+        text = _joined(text, line, is_full=len(lines[at - 1]) > longest * 0.6 and longest > 45)
+    return text
+
+
+def _joined(text: str, line: str, *, is_full: bool) -> str:
+    if text.endswith(("\ufffe", "\u00ad")):  # pdfium's own sign for a hyphen at the line's end
+        return text[:-1] + line
+    cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
+    if cut and line[:1].islower():
+        return text[:-1] + line
+    if cut or text.endswith("/"):
+        return text + line
+    return f"{text} {line}" if is_full else f"{text}\n{line}"

@@ -1,0 +1,86 @@
+"""XLSX to sections: some rows of a sheet each, the header repeated."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime, time
+from typing import Any
+
+from rag.documents.formats.grid import write_rows
+from rag.documents.formats.packages import check_package, damaged
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.errors import TooLarge, Unreadable
+
+WIDEST = 2_000  # columns: a sheet that claims more has them empty
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with the stored values of all visible sheets."""
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    check_package(outline.name, data, limits)
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        outline.fallback_title = ""
+        found = _write_sheets(book, outline, limits)
+    except (InvalidFileException, SyntaxError, zipfile.BadZipFile) as error:
+        raise damaged(outline.name) from error
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise damaged(outline.name) from error
+    if not found and b"<f" in _sheet_xml(data):
+        raise Unreadable(
+            outline.name,
+            "its cells hold formulas without stored results. Open it in a spreadsheet program, "
+            "save it there once, then ingest it.",
+        )
+
+
+def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
+    cells = 0
+    for sheet in book.worksheets:
+        if sheet.sheet_state != "visible":
+            continue
+        sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
+        rows = []
+        for number, row in _filled_rows(sheet):
+            cells += sum(1 for cell in row if cell)
+            if cells > limits.max_cells:
+                raise TooLarge(
+                    f"{outline.name}: has more than {limits.max_cells:,} cells, "
+                    "the limit. Split it."
+                )
+            rows.append((number, row))
+        outline.leave_headings()
+        if rows and len(book.worksheets) > 1:
+            outline.heading(1, sheet.title)
+        write_rows(rows, outline, place=f"sheet {sheet.title}, rows")
+    return cells > 0
+
+
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        values = [_text(value) for value in row[:WIDEST]]
+        if any(values):
+            yield number, values
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.10g}" if abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime):
+        is_day = value.time() == time(0)
+        return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
+    return str(value)
+
+
+def _sheet_xml(data: bytes) -> bytes:
+    """The beginning of every sheet."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [each for each in archive.namelist() if each.startswith("xl/worksheets/")]
+        return b"".join(archive.open(each).read(200_000) for each in names if each.endswith(".xml"))

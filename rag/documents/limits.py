@@ -1,0 +1,19 @@
+"""How large and how slow a document may be."""
+
+from dataclasses import dataclass
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """Bounds of one file; what exceeds them is refused with both numbers, never cut silently."""
+
+    max_bytes: int = 64 * MEBIBYTE
+    max_pages: int = 3_000  # PDF pages, slides
+    max_cells: int = 2_000_000  # CSV and XLSX, empty ones not counted
+    max_characters: int = 30_000_000  # of the text that was found
+    max_unpacked_bytes: int = 512 * MEBIBYTE  # of a zipped format, all its parts together
+    max_unpacked_ratio: int = 300  # unpacked to packed, of any part that is over 1 MiB
+    max_seconds: float = 120.0  # in the reading process
+    max_memory_bytes: int = 3072 * MEBIBYTE  # address space of the reading process

@@ -1,0 +1,54 @@
+"""A file's bytes to its text in sections."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from rag.documents.kinds import Kind, kind_of
+from rag.documents.limits import MEBIBYTE, LoadLimits
+from rag.documents.outline import Outline
+from rag.errors import TooLarge, Unreadable
+from rag.records import ParsedDocument
+
+# A reader fills the outline; its module is imported when the first file of its kind comes.
+Reader = Callable[[bytes, Outline, LoadLimits], None]
+READERS = {
+    Kind.MARKDOWN: "markdown",
+    Kind.HTML: "html",
+    Kind.PDF: "pdf",
+    Kind.DOCX: "docx",
+    Kind.PPTX: "pptx",
+    Kind.XLSX: "xlsx",
+    Kind.CSV: "csv",
+    Kind.TEXT: "text",
+}
+
+
+def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
+    """Read a file in this process; `guard.GuardedLoader` is for files nobody has vouched for.
+
+    Raises:
+        Unreadable: encrypted, broken, without text, or a format that is not supported.
+        TooLarge: more bytes, pages, cells or characters than the limits allow.
+    """
+    check_size(name, len(data), limits=limits)
+    if not data:
+        raise Unreadable(name, "the file is empty (0 bytes).")
+    kind = kind_of(name, data)
+    outline = Outline(name, media_type=kind.value, max_characters=limits.max_characters)
+    _reader(kind)(data, outline, limits)
+    return outline.finish()
+
+
+def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
+    """Raises TooLarge; may be called before the file is read."""
+    if size_bytes > limits.max_bytes:
+        raise TooLarge(
+            f"{name}: the file has {size_bytes / MEBIBYTE:,.1f} MiB, the limit is "
+            f"{limits.max_bytes / MEBIBYTE:,.1f} MiB. Split it, or raise the limit in the settings."
+        )
+
+
+def _reader(kind: Kind) -> Reader:
+    module = import_module(f"rag.documents.formats.{READERS[kind]}")
+    return cast(Reader, module.read)

@@ -1,0 +1,189 @@
+"""Product names: what a document's title, headings and tables call a product.
+
+A table's product column is believed as it is written. Headings are not: most of them are ordinary
+words, so only the part of one that has the shape of a product counts.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from rag.documents.cleaning import one_line, word_set
+
+NAME_CHARS = 60
+NAME_WORDS = 7
+MAX_NAMES = 5_000  # of one document
+
+PRODUCT_COLUMN = re.compile(
+    r"(products?|models?|devices?|articles?|produkte?|produit|producto|modell|modelo|artikel"
+    r"|sku|part|catalog(?:ue)?)( (name|names|code|id|no\.?|number|nummer|title))?"
+    r"|(name|names|title) of (the )?(product|model|device|item)|品名|型番|型号|产品|製品|제품"
+    r"|製品名|产品名称|産品|モデル",
+    re.IGNORECASE,
+)
+# A product column only beside another column that is about goods.
+VAGUE_COLUMN = re.compile(r"names?|items?|item name|description|bezeichnung", re.IGNORECASE)
+GOODS_COLUMN = re.compile(
+    r".*\b(price|cost|sku|msrp|rrp|weight|stock|model|code|warranty|firmware|ean|preis|part)\b.*",
+    re.IGNORECASE,
+)
+NO_NAME = re.compile(
+    r"(n/?a|none|yes|no|all|any|total|sum|tbd|unknown|various|other|others|\W*)", re.IGNORECASE
+)
+SENTENCE = re.compile(r"[.!?;:]\s|[.!?]$|https?://|@")
+CODE_SHAPE = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[^\W\d_])[\w][\w.+/-]*[™®©+]*")
+CAPITALISED = re.compile(r"[\"'(]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’+&-]*[™®©+]*")
+MIXED_CASE = re.compile(r"[a-z]+[A-Z][\w-]*|[A-Z]+[a-z]+[A-Z][\w-]*")
+NUMBER = re.compile(r"\d{1,5}[A-Za-z]{0,3}\+?[™®©]*")
+MARKED = re.compile(r"[™®]")
+CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+# Words that number parts of a document or of time: "Step 3" is no product.
+COUNTING = word_set(
+    "step steps chapter section part table figure fig appendix annex page day week month year "
+    "phase stage level version v release rev revision note tip option question answer top item "
+    "article rule volume issue edition exhibit schedule slide sheet row column line test example "
+    "case class type group number no q1 q2 q3 q4 h1 h2 fy january february march april may june "
+    "july august september october november december monday tuesday wednesday thursday friday "
+    "saturday sunday http error code port layer tier iso ieee rfc en din"
+)
+# Words around a name in a title or heading.
+SURROUNDING = word_set(
+    "the a an our your this these of for and or with in on at to from by how what why when where "
+    "user users quick start starter setup installation install installing getting started guide "
+    "guides manual manuals handbook datasheet data sheet brochure leaflet instructions instruction "
+    "overview specification specifications specs spec faq faqs release notes note changelog price "
+    "prices list lists pricing catalog catalogue product products reference technical service "
+    "safety information warranty support troubleshooting maintenance operating operation owner's "
+    "owners owner features feature about introduction using use configuring configuration new "
+    "update updates updating firmware comparison compare compared vs versus review key important "
+    "documentation docs help contents summary connecting connect resetting reset cleaning box "
+    "series family line range model models settings discontinued deprecated known issues fixed "
+    "changes upgrading upgrade migrating migration tutorial page home"
+)
+DOCUMENT_WORDS = word_set(
+    "manual guide handbook datasheet brochure specifications specification faq overview "
+    "instructions catalogue catalog warranty"
+)
+
+
+def unique(names: Iterable[str]) -> tuple[str, ...]:
+    """In order of first appearance, exact spelling, without what can be no name."""
+    kept = dict.fromkeys(name for name in map(one_line, names) if _is_possible(name))
+    return tuple(kept)[:MAX_NAMES]
+
+
+def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The cells of product columns; the first row is the header. Also of upright tables."""
+    if len(rows) < 2:
+        return []
+    header = rows[0]
+    found = [row[column] for column in _product_columns(header) for row in rows[1:]]
+    if len(header) == 2 and not found:  # "Product | Aero 5", one property a line
+        found = [row[1] for row in rows if PRODUCT_COLUMN.fullmatch(row[0].strip(" :"))]
+    return [name for name in found if _is_cell_name(name)]
+
+
+def in_headings(title: str, headings: Sequence[str]) -> list[str]:
+    """Product-shaped runs of words in the title and the headings."""
+    found = list(_title_names(title))
+    for heading in dict.fromkeys((title, *headings)):
+        found.extend(_runs(heading))
+    return found
+
+
+def _product_columns(header: Sequence[str]) -> list[int]:
+    labels = [label.strip(" :*#").replace("_", " ") for label in header]
+    sure = [at for at, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]
+    if sure:
+        return sure
+    if not any(GOODS_COLUMN.fullmatch(label) for label in labels):
+        return []
+    return [at for at, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)][:1]
+
+
+def _is_possible(name: str) -> bool:
+    return 2 <= len(name) <= NAME_CHARS and any(map(str.isalpha, name))
+
+
+def _is_cell_name(cell: str) -> bool:
+    if not _is_possible(cell) or NO_NAME.fullmatch(cell) or SENTENCE.search(cell):
+        return False
+    return len(cell.split()) <= NAME_WORDS
+
+
+def _title_names(title: str) -> Iterator[str]:
+    """ "Nimbus Router User Manual" is about the Nimbus Router."""
+    words = re.split(r"\s[–—|:-]\s|:\s", title)[0].split()
+    if not any(word.lower() in DOCUMENT_WORDS for word in title.split()):
+        return
+    name = _strip_surrounding(words)
+    if 1 <= len(name) <= 4 and all(_may_belong(word) for word in name) and len(name) < len(words):
+        yield " ".join(name)
+
+
+def _runs(text: str) -> Iterator[str]:
+    for piece in re.split(r"[,;:()\[\]{}|/–—]|\s-\s|\s(?:vs\.?|and|or|&)\s", text):
+        run: list[str] = []
+        for word in [*piece.split(), ""]:
+            if word and _may_belong(word):
+                run.append(word.strip("\"'“”‘’"))
+                continue
+            yield from _named(run)
+            run = []
+
+
+def _may_belong(word: str) -> bool:
+    bare = word.strip("\"'“”‘’.,!?")
+    shapes = (CODE_SHAPE, CAPITALISED, NUMBER, MIXED_CASE)
+    return any(shape.fullmatch(bare) for shape in shapes) or bool(
+        MARKED.search(bare) or CJK.search(bare)
+    )
+
+
+def _named(run: list[str]) -> Iterator[str]:
+    words = _strip_surrounding(_without_counters(run))
+    if 1 <= len(words) <= 5 and _has_product_shape(words):
+        yield " ".join(words).strip(".,!?")
+
+
+def _without_counters(run: list[str]) -> list[str]:
+    """Drop "Step 3", "Version 2.1", "2024" and numbering at the beginning."""
+    words = list(run)
+    while words and (NUMBER.fullmatch(words[0]) or words[0].strip(".").isdigit()):
+        words = words[1:]
+    for at, word in enumerate(words):
+        if word.lower().strip(".") in COUNTING:
+            return words[:at]
+    return words
+
+
+def _strip_surrounding(words: Sequence[str]) -> list[str]:
+    kept = list(words)
+    while kept and kept[0].lower().strip(".,") in SURROUNDING:
+        kept = kept[1:]
+    while kept and kept[-1].lower().strip(".,") in SURROUNDING:
+        kept = kept[:-1]
+    return kept
+
+
+def _has_product_shape(words: Sequence[str]) -> bool:
+    if any(MARKED.search(word) or MIXED_CASE.fullmatch(word) for word in words):
+        return True
+    if any(_is_code(word) for word in words):
+        return True
+    follows = pairwise(words)
+    return any(
+        CAPITALISED.fullmatch(first) and _is_model_number(second) for first, second in follows
+    )
+
+
+def _is_code(word: str) -> bool:
+    """ "XR-500", "S10+", but not "2nd", "5th", "10GB" or "v2.1"."""
+    if not CODE_SHAPE.fullmatch(word) or not word[0].isalpha():
+        return False
+    return not re.fullmatch(r"v\d[\d.]*|[QH][1-4]|\w+\.\w{2,4}", word, re.IGNORECASE)
+
+
+def _is_model_number(word: str) -> bool:
+    return bool(NUMBER.fullmatch(word)) and not re.fullmatch(r"(19|20)\d\d", word)

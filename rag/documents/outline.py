@@ -1,0 +1,160 @@
+"""What a reader finds, in reading order, put together into sections."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rag.documents import names
+from rag.documents.cleaning import one_line, shorten, tidy
+from rag.documents.tables import clean_rows, table_parts
+from rag.errors import TooLarge, Unreadable
+from rag.records import ParsedDocument, Section
+
+TITLE_CHARS = 160
+HEADING_CHARS = 120
+DEEPEST_PATH = 6
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A section being written."""
+
+    path: tuple[str, ...]
+    locator: str | None
+    page: int | None
+    parts: list[str]
+    opens: bool = False  # begins directly below its own heading
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    def add(self, text: str, *, tight: bool) -> None:
+        if self.parts:
+            self.parts.append("\n" if tight else "\n\n")
+        self.parts.append(text)
+
+
+class Outline:
+    """Readers call `heading`, `paragraph`, `item`, `table`, `place` as they go, then `finish`."""
+
+    def __init__(self, name: str, *, media_type: str, max_characters: int) -> None:
+        self.name = name
+        self.title = ""  # readers that know a better one than the only top heading set it
+        self.fallback_title = ""  # used before the file's name
+        self.products: list[str] = []  # declared by the document itself
+        self._media_type = media_type
+        self._max_characters = max_characters
+        self._characters = 0
+        self._drafts: list[_Draft] = []
+        self._levels: list[tuple[int, str]] = []
+        self._headings: list[tuple[int, str]] = []
+        self._named: list[str] = []
+        self._locator: str | None = None
+        self._page: int | None = None
+        self._last_was_item = False
+
+    def heading(self, level: int, text: str) -> None:
+        """Begin a section below the last heading of a smaller level (1 is outermost)."""
+        text = shorten(one_line(text), HEADING_CHARS)
+        if not text:
+            return
+        self._count(text)
+        self._levels = [(depth, title) for depth, title in self._levels if depth < level]
+        self._levels.append((level, text))
+        self._headings.append((level, text))
+        self._begin(opens=True)
+
+    def place(self, locator: str, *, page: int | None = None) -> None:
+        """Begin a section at a page, slide, sheet or range of rows; headings stay as they are."""
+        self._locator, self._page = locator, page
+        self._begin(opens=False)
+
+    def leave_headings(self) -> None:
+        """Forget the headings so far: what follows stands under none."""
+        self._levels = []
+
+    def paragraph(self, text: str) -> None:
+        self._add(tidy(text), tight=False)
+        self._last_was_item = False
+
+    def item(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
+        """A list entry; `depth` counts from 0."""
+        text = one_line(text)
+        if text:
+            self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_item)
+            self._last_was_item = True
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """The first row is the header."""
+        cleaned = clean_rows(rows)
+        self._named.extend(names.in_table(cleaned))
+        for part in table_parts(cleaned):
+            self._add(part, tight=False)
+        self._last_was_item = False
+
+    def code(self, text: str) -> None:
+        """Preformatted text: line breaks and indentation stay."""
+        self._add(text.strip("\n"), tight=False)
+        self._last_was_item = False
+
+    def finish(self) -> ParsedDocument:
+        """Raises Unreadable if no text was found."""
+        title = shorten(self._choose_title(), TITLE_CHARS)
+        sections = self._sections(title)
+        if not sections:
+            raise Unreadable(self.name, "there is no text in it.")
+        headings = [text for _level, text in self._headings]
+        found = (*self.products, *names.in_headings(title, headings), *self._named)
+        return ParsedDocument(title, tuple(sections), self._media_type, names.unique(found))
+
+    def _add(self, text: str, *, tight: bool) -> None:
+        if not text.strip():
+            return
+        self._count(text)
+        if not self._drafts:
+            self._begin(opens=False)
+        self._drafts[-1].add(text, tight=tight)
+
+    def _count(self, text: str) -> None:
+        self._characters += len(text)
+        if self._characters > self._max_characters:
+            raise TooLarge(
+                f"{self.name}: holds more than {self._max_characters:,} characters of text. "
+                "Split it into several files."
+            )
+
+    def _begin(self, *, opens: bool) -> None:
+        path = tuple(title for _level, title in self._levels)
+        self._last_was_item = False
+        self._drafts.append(_Draft(path, self._locator, self._page, [], opens=opens))
+
+    def _choose_title(self) -> str:
+        top = min((level for level, _text in self._headings), default=0)
+        highest = [text for level, text in self._headings if level == top]
+        only = highest[0] if len(highest) == 1 and self._headings[0] == (top, highest[0]) else ""
+        stem = PurePosixPath(self.name).stem.replace("_", " ")
+        candidates = (self.title, only, self.fallback_title, stem, self.name)
+        return next(filter(None, map(one_line, candidates)), "Untitled")
+
+    def _sections(self, title: str) -> list[Section]:
+        sections: list[Section] = []
+        for place, draft in enumerate(self._drafts):
+            text = draft.text or self._lonely_heading(place)
+            if not text.strip():
+                continue
+            path = draft.path[1:] if draft.path[:1] == (title,) else draft.path
+            locator = draft.locator or "§ " + (" › ".join(path) or title)
+            path = path[:1] + path[1:][-(DEEPEST_PATH - 1) :]
+            sections.append(Section(len(sections), path, locator, text, draft.page))
+        return sections
+
+    def _lonely_heading(self, place: int) -> str:
+        """The heading itself where nothing stands below it, so that its words are not lost."""
+        draft = self._drafts[place]
+        if not draft.opens or not draft.path:
+            return ""
+        following = self._drafts[place + 1] if place + 1 < len(self._drafts) else None
+        if following and following.path[: len(draft.path)] == draft.path:
+            return ""
+        return draft.path[-1]

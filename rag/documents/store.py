@@ -1,0 +1,391 @@
+"""Documents, sections and chunks in the database."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, Select, delete, func, insert, select, update
+
+from rag.database import chunks as chunk_table
+from rag.database import documents as document_table
+from rag.database import reading, removed_chunks, writing
+from rag.database import sections as section_table
+from rag.errors import NotFound
+from rag.records import Chunk, Document, Section
+from rag.seams import ChunkChanges
+
+BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
+MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document with everything that is written for it."""
+
+    document: Document
+    sections: Sequence[Section]
+    chunks: Sequence[Chunk]
+
+
+class SqlDocumentStore:
+    """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lexicon: tuple[tuple[int, str], tuple[str, ...]] | None = None
+        self._lexicon_turn = threading.Lock()
+
+    # ── Writing ──────────────────────────────────────────────────────────────────────────────
+
+    def replace(
+        self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
+    ) -> ChunkChanges:
+        """Store a document, in one transaction; chunks that stayed the same are not touched."""
+        return self.replace_all([StoredDocument(document, sections, chunks)])
+
+    def replace_all(self, stored: Iterable[StoredDocument]) -> ChunkChanges:
+        """Several documents in one transaction."""
+        added: list[Chunk] = []
+        removed: list[str] = []
+        with writing(self._engine) as connection:
+            for each in stored:
+                changes = _replace(connection, each)
+                added.extend(changes.added)
+                removed.extend(changes.removed)
+        self._forget_lexicon()
+        return ChunkChanges(tuple(added), tuple(removed))
+
+    def delete(self, document_id: str) -> ChunkChanges:
+        """Remove a document. Raises NotFound."""
+        with writing(self._engine) as connection:
+            removed = _chunk_ids(connection, document_id)
+            _remove_chunks(connection, removed)
+            connection.execute(
+                delete(section_table).where(section_table.c.document_id == document_id)
+            )
+            gone = connection.execute(
+                delete(document_table).where(document_table.c.id == document_id)
+            )
+            if gone.rowcount == 0:
+                raise _no_document(document_id)
+        self._forget_lexicon()
+        return ChunkChanges(removed=tuple(removed))
+
+    def _forget_lexicon(self) -> None:
+        with self._lexicon_turn:
+            self._lexicon = None
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────
+
+    def document(self, document_id: str) -> Document:
+        """Raises NotFound."""
+        query = select(document_table).where(document_table.c.id == document_id)
+        with reading(self._engine) as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise _no_document(document_id)
+        return _document(row)
+
+    def content_hash(self, document_id: str) -> str | None:
+        """Of the stored file; None for a document that is not there."""
+        query = select(document_table.c.content_hash).where(document_table.c.id == document_id)
+        with reading(self._engine) as connection:
+            found = connection.execute(query).scalar_one_or_none()
+        return None if found is None else str(found)
+
+    def documents(self) -> list[Document]:
+        """All, by name."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(document_table).order_by(document_table.c.name))
+            return [_document(row) for row in rows]
+
+    def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """Those that exist."""
+        found: dict[str, Chunk] = {}
+        with reading(self._engine) as connection:
+            for ids in _batches(chunk_ids):
+                query = _chunk_query().where(chunk_table.c.id.in_(ids))
+                found.update((row.id, _chunk(row)) for row in connection.execute(query))
+        return found
+
+    def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        """Texts of sections by (document id, section index); those that exist."""
+        wanted: dict[str, set[int]] = {}
+        for document_id, index in keys:
+            wanted.setdefault(document_id, set()).add(index)
+        found: dict[tuple[str, int], str] = {}
+        with reading(self._engine) as connection:
+            for document_id, indices in wanted.items():
+                for batch in _batches(sorted(indices)):
+                    query = select(section_table.c.index, section_table.c.text).where(
+                        section_table.c.document_id == document_id, section_table.c.index.in_(batch)
+                    )
+                    found.update(
+                        ((document_id, row[0]), row[1]) for row in connection.execute(query)
+                    )
+        return found
+
+    def section(self, document_id: str, index: int) -> Section:
+        """Raises NotFound."""
+        found = self.neighbourhood(document_id, index, reach=0)
+        return found[0]
+
+    def neighbourhood(self, document_id: str, index: int, *, reach: int = 1) -> list[Section]:
+        """A section between up to `reach` sections before and after it. Raises NotFound."""
+        query = (
+            select(section_table)
+            .where(
+                section_table.c.document_id == document_id,
+                section_table.c.index.between(index - reach, index + reach),
+            )
+            .order_by(section_table.c.index)
+        )
+        with reading(self._engine) as connection:
+            found = [_section(row) for row in connection.execute(query)]
+        if not any(section.index == index for section in found):
+            raise NotFound(
+                f"Document {document_id!r} has no section {index}: it was deleted or changed."
+            )
+        return found
+
+    def lexicon(self) -> tuple[str, ...]:
+        """The product names of all documents, without repeats; read anew when documents change."""
+        with self._lexicon_turn, reading(self._engine) as connection:
+            count, newest = connection.execute(
+                select(func.count(), func.max(document_table.c.ingested_at))
+            ).one()
+            version = (count, str(newest))
+            if self._lexicon is None or self._lexicon[0] != version:
+                rows = connection.execute(
+                    select(document_table.c.names).order_by(document_table.c.name)
+                )
+                names = dict.fromkeys(name for row in rows for name in row.names)
+                self._lexicon = (version, tuple(names))
+            return self._lexicon[1]
+
+    # ── What the vector index has to follow ──────────────────────────────────────────────────
+
+    def unembedded(self, limit: int) -> list[Chunk]:
+        """Chunks that the vector index does not hold yet, oldest first."""
+        query = (
+            _chunk_query()
+            .where(chunk_table.c.is_embedded.is_(False))
+            .order_by(chunk_table.c.row)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return [_chunk(row) for row in connection.execute(query)]
+
+    def unembedded_count(self) -> int:
+        query = select(func.count()).where(chunk_table.c.is_embedded.is_(False))
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
+        """The vector index holds these now; returns those that were deleted meanwhile."""
+        existing: set[str] = set()
+        with writing(self._engine) as connection:
+            for ids in _batches(chunk_ids):
+                is_one = chunk_table.c.id.in_(ids)
+                existing.update(
+                    connection.execute(select(chunk_table.c.id).where(is_one)).scalars()
+                )
+                connection.execute(update(chunk_table).where(is_one).values(is_embedded=True))
+        return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
+
+    def mark_all_unembedded(self) -> None:
+        """Before the vector index is built anew."""
+        with writing(self._engine) as connection:
+            connection.execute(update(chunk_table).values(is_embedded=False))
+            connection.execute(delete(removed_chunks))
+
+    def removed(self, limit: int) -> list[str]:
+        """Ids of deleted chunks that the vector index may still hold."""
+        query = select(removed_chunks.c.id).order_by(removed_chunks.c.id).limit(limit)
+        with reading(self._engine) as connection:
+            return list(connection.execute(query).scalars())
+
+    def forget_removed(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index holds these no longer."""
+        with writing(self._engine) as connection:
+            for ids in _batches(chunk_ids):
+                connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+
+    def all_chunks(self, batch_size: int = 1_000) -> Iterator[list[Chunk]]:
+        """Every chunk, in batches; each batch is one read."""
+        after = 0
+        while True:
+            query = (
+                _chunk_query(chunk_table.c.row)
+                .where(chunk_table.c.row > after)
+                .order_by(chunk_table.c.row)
+                .limit(batch_size)
+            )
+            with reading(self._engine) as connection:
+                rows = connection.execute(query).all()
+            if not rows:
+                return
+            yield [_chunk(row) for row in rows]
+            after = rows[-1].row
+
+
+def _no_document(document_id: str) -> NotFound:
+    return NotFound(f"There is no document {document_id!r}: it was deleted or never ingested.")
+
+
+def _batches(values: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(values)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _replace(connection: Connection, stored: StoredDocument) -> ChunkChanges:
+    document = stored.document
+    old = _old_places(connection, document.id)
+    new = {chunk.id: chunk for chunk in stored.chunks}
+    removed = [chunk_id for chunk_id in old if chunk_id not in new]
+    added = tuple(chunk for chunk in stored.chunks if chunk.id not in old)
+    _write_document(connection, document)
+    _write_sections(connection, document.id, stored.sections)
+    _remove_chunks(connection, removed)
+    _move_chunks(connection, old, new)
+    _add_chunks(connection, added)
+    return ChunkChanges(added, tuple(removed))
+
+
+def _old_places(connection: Connection, document_id: str) -> dict[str, tuple[Any, ...]]:
+    columns = [chunk_table.c[name] for name in MOVABLE]
+    query = select(chunk_table.c.id, *columns).where(chunk_table.c.document_id == document_id)
+    return {row[0]: tuple(row[1:]) for row in connection.execute(query)}
+
+
+def _chunk_ids(connection: Connection, document_id: str) -> list[str]:
+    query = select(chunk_table.c.id).where(chunk_table.c.document_id == document_id)
+    return list(connection.execute(query).scalars())
+
+
+def _write_document(connection: Connection, document: Document) -> None:
+    values = {column.name: getattr(document, column.name) for column in document_table.columns}
+    values["names"] = list(document.names)
+    changed = connection.execute(
+        update(document_table).where(document_table.c.id == document.id).values(values)
+    )
+    if changed.rowcount == 0:
+        connection.execute(insert(document_table).values(values))
+
+
+def _write_sections(connection: Connection, document_id: str, sections: Sequence[Section]) -> None:
+    connection.execute(delete(section_table).where(section_table.c.document_id == document_id))
+    rows = [
+        {
+            "document_id": document_id,
+            "index": section.index,
+            "heading_path": list(section.heading_path),
+            "locator": section.locator,
+            "text": section.text,
+            "page": section.page,
+        }
+        for section in sections
+    ]
+    if rows:
+        connection.execute(insert(section_table), rows)
+
+
+def _remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
+    for ids in _batches(chunk_ids):
+        connection.execute(delete(chunk_table).where(chunk_table.c.id.in_(ids)))
+        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+        connection.execute(insert(removed_chunks), [{"id": each} for each in ids])
+
+
+def _move_chunks(
+    connection: Connection, old: dict[str, tuple[Any, ...]], new: dict[str, Chunk]
+) -> None:
+    """Chunks that say the same at another place: only their place is written."""
+    for chunk_id in old.keys() & new.keys():
+        place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
+        if tuple(place.values()) != old[chunk_id]:
+            connection.execute(
+                update(chunk_table).where(chunk_table.c.id == chunk_id).values(place)
+            )
+
+
+def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
+    if not added:
+        return
+    for ids in _batches(chunk.id for chunk in added):
+        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+    connection.execute(
+        insert(chunk_table),
+        [
+            {
+                "id": chunk.id,
+                "document_id": chunk.document_id,
+                "section_index": chunk.section_index,
+                "position": chunk.position,
+                "locator": chunk.locator,
+                "heading": chunk.heading,
+                "heading_path": list(chunk.heading_path),
+                "text": chunk.text,
+                "start": chunk.start,
+                "end": chunk.end,
+                "is_embedded": False,
+            }
+            for chunk in added
+        ],
+    )
+
+
+def _chunk_query(*more: Any) -> Select[Any]:
+    return select(
+        chunk_table.c.id,
+        chunk_table.c.document_id,
+        document_table.c.name.label("document_name"),
+        document_table.c.title.label("document_title"),
+        chunk_table.c.section_index,
+        chunk_table.c.position,
+        chunk_table.c.heading_path,
+        chunk_table.c.locator,
+        chunk_table.c.text,
+        chunk_table.c.start,
+        chunk_table.c.end,
+        *more,
+    ).join_from(chunk_table, document_table)
+
+
+def _chunk(row: Row[Any]) -> Chunk:
+    return Chunk(
+        row.id,
+        row.document_id,
+        row.document_name,
+        row.document_title,
+        row.section_index,
+        row.position,
+        tuple(row.heading_path),
+        row.locator,
+        row.text,
+        row.start,
+        row.end,
+    )
+
+
+def _section(row: Row[Any]) -> Section:
+    return Section(row._mapping["index"], tuple(row.heading_path), row.locator, row.text, row.page)
+
+
+def _document(row: Row[Any]) -> Document:
+    moment = row.ingested_at
+    return Document(
+        row.id,
+        row.name,
+        row.title,
+        row.media_type,
+        row.content_hash,
+        row.size_bytes,
+        row.chunk_count,
+        moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
+        tuple(row.names),
+    )

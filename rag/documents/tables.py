@@ -1,0 +1,88 @@
+"""Rows of a table as text in which every piece can be understood alone.
+
+A short table is one Markdown pipe table. A long one becomes several small ones, each of which
+begins with the header again, so that a chunk cut out of it never loses what its columns mean.
+A table whose header and one row would fill a chunk is written as `Column: value; …` lines.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rag.documents.cleaning import one_line
+
+PART_WORDS = 80  # of one small table: about a chunk
+WIDE_ROW_WORDS = 60  # header and first rows together
+Row = Sequence[str]
+
+
+def clean_rows(rows: Sequence[Row]) -> list[list[str]]:
+    """Cells on one line each, rows equally long, empty rows and empty columns dropped."""
+    cleaned = [[one_line(cell) for cell in row] for row in rows]
+    width = max((len(row) for row in cleaned), default=0)
+    padded = [row + [""] * (width - len(row)) for row in cleaned if any(row)]
+    used = [column for column in range(width) if any(row[column] for row in padded)]
+    return [[row[column] for column in used] for row in padded]
+
+
+def table_parts(rows: Sequence[Row]) -> list[str]:
+    """The text of each part, in order; the first of `rows` is the header. `[]` for no cells."""
+    return [text for text, _count in parts_with_counts(clean_rows(rows))]
+
+
+def parts_with_counts(rows: Sequence[Row]) -> Iterator[tuple[str, int]]:
+    """Text and number of body rows of each part of a cleaned table."""
+    if not rows:
+        return
+    header, body = rows[0], rows[1:]
+    if not body or len(header) == 1:
+        yield from _as_lines(rows)
+        return
+    write = _write_records if _is_wide(header, body) else _write_pipes
+    for part in _groups(body, PART_WORDS):
+        yield write(header, part), len(part)
+
+
+def _as_lines(rows: Sequence[Row]) -> Iterator[tuple[str, int]]:
+    for part in _groups(rows, PART_WORDS):
+        yield "\n".join(" ; ".join(filter(None, row)) for row in part), len(part)
+
+
+def _groups(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:
+    part: list[Row] = []
+    words = 0
+    for row in rows:
+        size = _words(row)
+        if part and words + size > limit:
+            yield part
+            part, words = [], 0
+        part.append(row)
+        words += size
+    if part:
+        yield part
+
+
+def _words(row: Row) -> int:
+    return sum(max(len(cell.split()), len(cell) // 9) for cell in row)
+
+
+def _is_wide(header: Row, body: Sequence[Row]) -> bool:
+    sample = body[:20]
+    typical = sum(map(_words, sample)) / len(sample)
+    return _words(header) + typical > WIDE_ROW_WORDS
+
+
+def _write_pipes(header: Row, body: Sequence[Row]) -> str:
+    rule = "| " + " | ".join("---" for _cell in header) + " |"
+    return "\n".join([_pipe(header), rule, *map(_pipe, body)])
+
+
+def _pipe(row: Row) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _write_records(header: Row, body: Sequence[Row]) -> str:
+    return "\n".join(_record(header, row) for row in body)
+
+
+def _record(header: Row, row: Row) -> str:
+    cells = zip(header, row, strict=True)
+    return "- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell)

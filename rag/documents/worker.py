@@ -1,0 +1,107 @@
+"""The reading process: files in on stdin, parsed documents out on stdout, one at a time.
+
+JSON both ways and never pickle: a file that takes this process over must not reach the other one.
+"""
+
+import dataclasses
+import json
+import os
+import struct
+import sys
+from typing import IO, Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.load import load
+from rag.errors import TooLarge, Unreadable
+from rag.records import ParsedDocument, Section
+
+LENGTH = struct.Struct(">Q")
+
+
+def send(stream: IO[bytes], message: bytes) -> None:
+    """One message, its length in front."""
+    stream.write(LENGTH.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes:
+    """Raises EOFError when the other side is gone."""
+    (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
+    return _exactly(stream, length)
+
+
+def _exactly(stream: IO[bytes], length: int) -> bytes:
+    message = stream.read(length)
+    if len(message) < length:
+        raise EOFError("the other process ended")
+    return message
+
+
+def to_json(document: ParsedDocument) -> bytes:
+    """As `from_json` reads it."""
+    return json.dumps({"document": dataclasses.asdict(document)}).encode()
+
+
+def from_json(message: bytes) -> ParsedDocument:
+    """Raises the error that the reading process met."""
+    reply: dict[str, Any] = json.loads(message)
+    if "unreadable" in reply:
+        raise Unreadable(*reply["unreadable"])
+    if "too_large" in reply:
+        raise TooLarge(reply["too_large"])
+    found = reply["document"]
+    sections = tuple(
+        Section(**{**section, "heading_path": tuple(section["heading_path"])})
+        for section in found["sections"]
+    )
+    return ParsedDocument(found["title"], sections, found["media_type"], tuple(found["names"]))
+
+
+def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
+    """Read one file; every way to fail on a file becomes a reply."""
+    try:
+        return to_json(load(name, data, limits=limits))
+    except Unreadable as error:
+        return json.dumps({"unreadable": [error.name, error.reason]}).encode()
+    except TooLarge as error:
+        return json.dumps({"too_large": str(error)}).encode()
+    except MemoryError:
+        reason = f"reading it needs more than {limits.max_memory_bytes >> 20:,} MiB of memory."
+        return json.dumps({"unreadable": [name, reason]}).encode()
+    except RecursionError:
+        reason = "its parts are nested too deeply. Save it again from the program that made it."
+        return json.dumps({"unreadable": [name, reason]}).encode()
+
+
+def limit_memory(max_bytes: int) -> None:
+    """Where the platform can."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve() -> None:
+    """Answer until stdin closes; the first message holds the limits."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # Native parsers print; what they print must not land among the replies.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    files = sys.stdin.buffer
+    limits = LoadLimits(**json.loads(receive(files)))
+    limit_memory(limits.max_memory_bytes)
+    while True:
+        try:
+            name = json.loads(receive(files))
+            data = receive(files)
+        except EOFError:
+            return
+        send(replies, answer(name, data, limits))
+
+
+if __name__ == "__main__":
+    serve()

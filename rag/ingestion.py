@@ -1,0 +1,288 @@
+"""How files become searchable: read, cut, store, embed, index.
+
+The database is written first and is the truth; the vector index follows it. A chunk that the index
+does not hold yet is marked so in the database, so a killed ingest is finished by `synchronise`.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from rag.documents.chunk import cut, document_id_for, fit_title
+from rag.documents.files import IncomingFile
+from rag.documents.guard import GuardedLoader
+from rag.documents.store import SqlDocumentStore, StoredDocument
+from rag.errors import ModelError, UserError
+from rag.records import Chunk, Document
+from rag.seams import ChunkIndex, Embedder
+
+BATCH_CHUNKS = 1_024  # stored and embedded together: enough that their lengths can be sorted
+BATCH_BYTES = 32 * 1024 * 1024
+BATCH_FILES = 256
+EMBED_CHUNKS = 256  # between two reports of progress
+REMOVE_IDS = 5_000
+
+
+class Stage(StrEnum):
+    """Where a file is on its way; the last three are final."""
+
+    QUEUED = "queued"
+    READING = "reading"
+    EMBEDDING = "embedding"
+    FINISHED = "finished"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What just happened to one file."""
+
+    name: str
+    stage: Stage
+    done: int = 0  # chunks embedded
+    total: int = 0
+    document_id: str = ""
+    reason: str = ""  # of a failure, for people
+    error: Exception | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.stage in {Stage.FINISHED, Stage.UNCHANGED, Stage.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Files read together; the reports of those that need no storing are ready."""
+
+    reports: tuple[Progress, ...]
+    stored: tuple[StoredDocument, ...]
+    is_last: bool
+
+
+class Ingestion:
+    """Brings files into the database and keeps the vector index equal to it.
+
+    One at a time does the embedding; other threads wait for their turn.
+    """
+
+    def __init__(
+        self,
+        store: SqlDocumentStore,
+        embedder: Embedder,
+        index: ChunkIndex,
+        *,
+        loader: GuardedLoader,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._index = index
+        self._loader = loader
+        self._now = now
+        self._turn = threading.RLock()
+
+    def ingest(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
+        """Read, store and embed files; each gets exactly one final report, in no fixed order.
+
+        A file that fails stops no other. While one batch is embedded the next is being read.
+        """
+        rest = iter(_once_each(files))
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read") as reader:
+            batch = self._read_batch(rest)
+            while True:
+                following = None if batch.is_last else reader.submit(self._read_batch, rest)
+                yield from batch.reports
+                yield from self._finish(batch.stored)
+                if following is None:
+                    return
+                batch = following.result()
+
+    def delete(self, document_id: str) -> Document:
+        """Remove a document from the database and from the index. Raises NotFound."""
+        document = self._store.document(document_id)
+        self._store.delete(document_id)
+        with self._turn:
+            self._remove_deleted()
+        return document
+
+    def synchronise(self) -> int:
+        """Bring the index up to the database; returns how many chunks were embedded.
+
+        Run at the start: it finishes what a killed process left.
+        """
+        with self._turn:
+            embedded = sum(len(chunks) for chunks in self._embed_missing())
+            self._remove_deleted()
+        return embedded
+
+    def reindex(self) -> Iterator[tuple[int, int]]:
+        """Build the index anew from the database; yields chunks done and in all."""
+        with self._turn:
+            self._index.clear()
+            self._store.mark_all_unembedded()
+            total, done = self._store.unembedded_count(), 0
+            yield done, total
+            for chunks in self._embed_missing():
+                done += len(chunks)
+                yield done, total
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────
+
+    def _read_batch(self, files: Iterator[IncomingFile | Progress]) -> _Batch:
+        reports: list[Progress] = []
+        stored: list[StoredDocument] = []
+        chunk_count = size = 0
+        for file in files:
+            read = file if isinstance(file, Progress) else self._read(file)
+            if isinstance(read, Progress):
+                reports.append(read)
+            else:
+                stored.append(read)
+                chunk_count += len(read.chunks)
+                size += read.document.size_bytes
+            is_full = chunk_count >= BATCH_CHUNKS or size >= BATCH_BYTES
+            if is_full or len(reports) + len(stored) >= BATCH_FILES:
+                return _Batch(tuple(reports), tuple(stored), is_last=False)
+        return _Batch(tuple(reports), tuple(stored), is_last=True)
+
+    def _read(self, file: IncomingFile) -> StoredDocument | Progress:
+        try:
+            data = file.read(self._loader.limits.max_bytes)
+            document_id = document_id_for(file.name)
+            content_hash = hashlib.sha256(data).hexdigest()
+            if self._is_unchanged(document_id, content_hash):
+                return Progress(file.name, Stage.UNCHANGED, document_id=document_id)
+            return self._parse(file.name, data, content_hash)
+        except UserError as error:
+            return _failed(file.name, error)
+
+    def _is_unchanged(self, document_id: str, content_hash: str) -> bool:
+        return self._store.content_hash(document_id) == content_hash
+
+    def _parse(self, name: str, data: bytes, content_hash: str) -> StoredDocument:
+        parsed = self._loader.load(name, data)
+        count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
+        title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
+        document_id = document_id_for(name)
+        chunks = cut(
+            document_id,
+            name,
+            title,
+            parsed.sections,
+            count_tokens=count_tokens,
+            max_tokens=max_tokens,
+        )
+        document = Document(
+            document_id,
+            name,
+            title,
+            parsed.media_type,
+            content_hash,
+            len(data),
+            len(chunks),
+            self._now(),
+            parsed.names,
+        )
+        return StoredDocument(document, parsed.sections, chunks)
+
+    # ── Storing and embedding ────────────────────────────────────────────────────────────────
+
+    def _finish(self, stored: Sequence[StoredDocument]) -> Iterator[Progress]:
+        if not stored:
+            return
+        added = self._store.replace_all(stored).added
+        waiting = _Waiting(stored, added)
+        yield from waiting.all(Stage.EMBEDDING)
+        try:
+            with self._turn:
+                for chunks in self._embed_missing():
+                    yield from waiting.embedded(chunks)
+                self._remove_deleted()
+        except ModelError as error:
+            yield from waiting.failed(error)
+            return
+        yield from waiting.all(Stage.FINISHED)
+
+    def _embed_missing(self) -> Iterator[list[Chunk]]:
+        """Embed and index every chunk that is marked as missing; yields what was just done."""
+        while chunks := self._store.unembedded(BATCH_CHUNKS * 2):
+            # Texts of one length together: a batch is padded to its longest.
+            chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
+            for at in range(0, len(chunks), EMBED_CHUNKS):
+                part = chunks[at : at + EMBED_CHUNKS]
+                self._embed(part)
+                yield part
+
+    def _embed(self, chunks: Sequence[Chunk]) -> None:
+        ids = [chunk.id for chunk in chunks]
+        self._index.add(ids, self._embedder.embed([chunk.embedded_text for chunk in chunks]))
+        deleted_meanwhile = self._store.mark_embedded(ids)
+        if deleted_meanwhile:
+            self._index.remove(deleted_meanwhile)
+
+    def _remove_deleted(self) -> None:
+        while ids := self._store.removed(REMOVE_IDS):
+            self._index.remove(ids)
+            self._store.forget_removed(ids)
+
+
+class _Waiting:
+    """Counts, per document, the chunks that are still to be embedded."""
+
+    def __init__(self, stored: Sequence[StoredDocument], added: Sequence[Chunk]) -> None:
+        self._documents = {each.document.id: each.document for each in stored}
+        self._total = dict.fromkeys(self._documents, 0)
+        for chunk in added:
+            self._total[chunk.document_id] += 1
+        self._done = dict.fromkeys(self._documents, 0)
+
+    def all(self, stage: Stage) -> Iterator[Progress]:
+        for document_id in self._documents:
+            yield self._report(document_id, stage)
+
+    def embedded(self, chunks: Sequence[Chunk]) -> Iterator[Progress]:
+        touched = dict.fromkeys(chunk.document_id for chunk in chunks)
+        for chunk in chunks:
+            if chunk.document_id in self._done:
+                self._done[chunk.document_id] += 1
+        for document_id in touched:
+            if document_id in self._documents:
+                yield self._report(document_id, Stage.EMBEDDING)
+
+    def failed(self, error: Exception) -> Iterator[Progress]:
+        for document_id, document in self._documents.items():
+            reason = f"It is stored, but could not be embedded: {error}"
+            yield Progress(
+                document.name, Stage.FAILED, document_id=document_id, reason=reason, error=error
+            )
+
+    def _report(self, document_id: str, stage: Stage) -> Progress:
+        total = self._total[document_id]
+        done = total if stage is Stage.FINISHED else min(self._done[document_id], total)
+        return Progress(self._documents[document_id].name, stage, done, total, document_id)
+
+
+def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progress]:
+    """The second file of a name is refused: which of the two was meant cannot be known."""
+    seen: set[str] = set()
+    for file in files:
+        if file.name in seen:
+            yield _failed(
+                file.name,
+                UserError(
+                    f"{file.name}: another file of this name came before it and was taken. "
+                    "Rename one of the two and send it again."
+                ),
+            )
+            continue
+        seen.add(file.name)
+        yield file
+
+
+def _failed(name: str, error: UserError) -> Progress:
+    return Progress(name, Stage.FAILED, reason=str(error), error=error)

@@ -1,0 +1,358 @@
+"""From files to chunks in the database and in the index."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rag.database import metadata, open_engine
+from rag.documents.files import IncomingFile, collect, safe_name
+from rag.documents.guard import GuardedLoader
+from rag.documents.store import SqlDocumentStore
+from rag.errors import ModelUnavailable, NotFound, UserError
+from rag.ingestion import Ingestion, Stage
+from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
+
+MANUAL = (
+    "# Aero 5 manual\n\n## Setup\n\nPlug it in.\n\n## Reset\n\nHold the button for ten seconds.\n"
+)
+
+
+@pytest.fixture(scope="module")
+def loader():
+    loader = GuardedLoader()
+    yield loader
+    loader.close()
+
+
+class House:
+    """An ingestion with everything around it."""
+
+    def __init__(self, folder: Path, loader: GuardedLoader) -> None:
+        self.engine = open_engine(f"sqlite:///{folder / 'groundnote.sqlite3'}")
+        metadata.create_all(self.engine)
+        self.store = SqlDocumentStore(self.engine)
+        self.embedder = HashingEmbedder()
+        self.index = MemoryIndex()
+        self.ingestion = Ingestion(self.store, self.embedder, self.index, loader=loader)
+
+    def ingest(self, *files: IncomingFile):
+        return {report.name: report for report in self.ingestion.ingest(files) if report.is_final}
+
+    def ingest_text(self, name: str, text: str):
+        return self.ingest(IncomingFile.from_bytes(name, text.encode()))[name]
+
+    def stored_ids(self) -> set[str]:
+        return {chunk.id for batch in self.store.all_chunks() for chunk in batch}
+
+    def is_level(self) -> bool:
+        return (
+            self.stored_ids() == self.index.chunk_ids()
+            and not self.store.unembedded(1)
+            and not self.store.removed(1)
+        )
+
+
+@pytest.fixture
+def house(tmp_path, loader):
+    house = House(tmp_path, loader)
+    yield house
+    house.engine.dispose()
+
+
+class TestIngest:
+    def test_makes_every_chunk_findable_in_both_indexes(self, house):
+        report = house.ingest_text("manual.md", MANUAL)
+
+        assert (report.stage, report.done, report.total) == (Stage.FINISHED, 2, 2)
+        assert house.is_level()
+
+    def test_shows_the_heading_to_the_embedder_and_not_in_the_text(self, house):
+        house.ingest_text("manual.md", MANUAL)
+
+        assert "Aero 5 manual › Reset\nHold the button for ten seconds." in house.embedder.texts
+        assert "Reset" not in [chunk.text for chunk in next(house.store.all_chunks())]
+
+    def test_reports_each_file_from_embedding_to_finished(self, house):
+        reports = list(house.ingestion.ingest([IncomingFile.from_bytes("a.md", MANUAL.encode())]))
+
+        assert [report.stage for report in reports] == [
+            Stage.EMBEDDING,
+            Stage.EMBEDDING,
+            Stage.FINISHED,
+        ]
+        assert [report.done for report in reports] == [0, 2, 2]
+
+    def test_of_an_unchanged_file_does_nothing(self, house):
+        house.ingest_text("manual.md", MANUAL)
+        embedded = len(house.embedder.texts)
+
+        report = house.ingest_text("manual.md", MANUAL)
+
+        assert report.stage is Stage.UNCHANGED
+        assert len(house.embedder.texts) == embedded
+
+    def test_of_a_changed_file_embeds_only_what_changed(self, house):
+        house.ingest_text("manual.md", MANUAL)
+        before = house.stored_ids()
+
+        house.ingest_text("manual.md", MANUAL.replace("ten seconds", "three seconds"))
+
+        assert len(before & house.stored_ids()) == 1
+        assert len(house.embedder.texts) == 3
+        assert house.is_level()
+
+    def test_of_a_file_that_lost_all_but_one_section_leaves_nothing_behind(self, house):
+        house.ingest_text("manual.md", MANUAL)
+
+        house.ingest_text("manual.md", "# Aero 5 manual\n\n## Setup\n\nPlug it in.\n")
+
+        assert len(house.stored_ids()) == 1
+        assert house.is_level()
+
+    def test_goes_on_after_a_file_that_cannot_be_read(self, house):
+        reports = house.ingest(
+            IncomingFile.from_bytes("broken.pdf", b"%PDF-1.4 nothing"),
+            IncomingFile.from_bytes("empty.md", b""),
+            IncomingFile.from_bytes("good.md", MANUAL.encode()),
+        )
+
+        assert reports["broken.pdf"].stage is Stage.FAILED
+        assert "damaged" in reports["broken.pdf"].reason
+        assert "0 bytes" in reports["empty.md"].reason
+        assert reports["good.md"].stage is Stage.FINISHED
+
+    def test_refuses_the_second_of_two_equal_names(self, house):
+        reports = list(
+            house.ingestion.ingest(
+                [
+                    IncomingFile.from_bytes("a.md", b"first text"),
+                    IncomingFile.from_bytes("../a.md", b"second text"),
+                ]
+            )
+        )
+
+        failed = [report for report in reports if report.stage is Stage.FAILED]
+        assert len(failed) == 1
+        assert "another file of this name" in failed[0].reason
+        assert [chunk.text for chunk in next(house.store.all_chunks())] == ["first text"]
+
+    def test_of_many_files_reports_each_exactly_once(self, house, monkeypatch):
+        monkeypatch.setattr("rag.ingestion.BATCH_CHUNKS", 7)
+        files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(40)]
+
+        reports = [report for report in house.ingestion.ingest(files) if report.is_final]
+
+        assert sorted(report.name for report in reports) == sorted(file.name for file in files)
+        assert len(house.stored_ids()) == 40
+        assert house.is_level()
+
+    def test_fails_the_files_that_could_not_be_embedded_and_keeps_them_for_later(self, house):
+        working = house.embedder.embed
+        house.embedder.embed = refuse
+        report = house.ingest_text("manual.md", MANUAL)
+        house.embedder.embed = working
+
+        assert report.stage is Stage.FAILED
+        assert "could not be embedded" in report.reason
+        assert house.ingestion.synchronise() == 2
+        assert house.is_level()
+
+
+def refuse(_texts):
+    raise ModelUnavailable("No embedding server at http://127.0.0.1:9.")
+
+
+class TestAKilledIngest:
+    def test_is_finished_by_synchronise(self, house):
+        house.index.fail_at = 1
+        with pytest.raises(KeyboardInterrupt):
+            house.ingest_text("manual.md", MANUAL)
+        assert house.store.unembedded(10)
+
+        assert house.ingestion.synchronise() == 2
+        assert house.is_level()
+        assert house.ingestion.synchronise() == 0
+
+    def test_can_be_run_again(self, house):
+        house.index.fail_at = 1
+        with pytest.raises(KeyboardInterrupt):
+            house.ingest_text("manual.md", MANUAL)
+
+        house.ingest_text("manual.md", MANUAL + "\n## More\n\nMore text.\n")
+
+        assert house.is_level()
+        assert len(house.stored_ids()) == 3
+
+
+class TestDelete:
+    def test_leaves_no_chunk_in_either_index(self, house):
+        document_id = house.ingest_text("manual.md", MANUAL).document_id
+        house.ingest_text("other.md", "Other text.")
+
+        deleted = house.ingestion.delete(document_id)
+
+        assert deleted.name == "manual.md"
+        assert len(house.stored_ids()) == 1
+        assert house.is_level()
+
+    def test_of_an_unknown_document_says_so(self, house):
+        with pytest.raises(NotFound, match="no document"):
+            house.ingestion.delete("unknown")
+
+    def test_and_ingesting_again_gives_the_same_ids(self, house):
+        document_id = house.ingest_text("manual.md", MANUAL).document_id
+        before = house.stored_ids()
+
+        house.ingestion.delete(document_id)
+        house.ingest_text("manual.md", MANUAL)
+
+        assert house.stored_ids() == before
+        assert house.is_level()
+
+
+class TestReindex:
+    def test_builds_the_index_from_the_database(self, house):
+        house.ingest_text("manual.md", MANUAL)
+        house.index.vectors = {"foreign": house.index.vectors.popitem()[1]}
+
+        progress = list(house.ingestion.reindex())
+
+        assert progress == [(0, 2), (2, 2)]
+        assert house.is_level()
+
+
+class TestCollect:
+    def test_names_files_relative_to_the_folder_in_sorted_order(self, tmp_path):
+        (tmp_path / "sub").mkdir()
+        for name in ("b.md", "a.md", "sub/c.md", ".hidden.md"):
+            (tmp_path / name).write_text("text")
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "x.md").write_text("text")
+
+        assert [file.name for file in collect([tmp_path])] == ["a.md", "b.md", "sub/c.md"]
+
+    def test_survives_links_that_lead_back(self, tmp_path):
+        (tmp_path / "a.md").write_text("text")
+        (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+
+        assert [file.name for file in collect([tmp_path])] == ["a.md"]
+
+    def test_of_a_missing_path_fails_that_path_only(self, house, tmp_path):
+        (tmp_path / "a.md").write_text("text")
+
+        reports = house.ingest(*collect([tmp_path / "no.md", tmp_path / "a.md"]))
+
+        assert "no such file" in reports["no.md"].reason
+        assert reports["a.md"].stage is Stage.FINISHED
+
+    def test_of_a_broken_link_says_that_it_is_missing(self, house, tmp_path):
+        (tmp_path / "docs").mkdir()
+        (tmp_path / "docs" / "gone.md").symlink_to(tmp_path / "nowhere.md")
+
+        reports = house.ingest(*collect([tmp_path / "docs"]))
+
+        assert "no such file" in reports["gone.md"].reason
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_of_an_unreadable_file_says_whose_turn_it_is(self, house, tmp_path):
+        (tmp_path / "a.md").write_text("text")
+        (tmp_path / "a.md").chmod(0)
+
+        reports = house.ingest(*collect([tmp_path / "a.md"]))
+
+        assert "permissions" in reports["a.md"].reason
+
+    def test_of_an_unlistable_folder_fails_that_folder_only(self, house, tmp_path, monkeypatch):
+        (tmp_path / "closed").mkdir()
+        (tmp_path / "a.md").write_text("text")
+        listing = Path.iterdir
+        monkeypatch.setattr(
+            Path, "iterdir", lambda path: deny() if path.name == "closed" else listing(path)
+        )
+
+        reports = house.ingest(*collect([tmp_path]))
+
+        assert "permissions" in reports["closed"].reason
+        assert reports["a.md"].stage is Stage.FINISHED
+
+    def test_of_a_pipe_does_not_wait_for_it(self, house, tmp_path):
+        os.mkfifo(tmp_path / "pipe.md")
+
+        reports = house.ingest(*collect([tmp_path / "pipe.md"]))
+
+        assert "no regular file" in reports["pipe.md"].reason
+
+    def test_of_a_file_over_the_limit_says_both_numbers(self, tmp_path):
+        (tmp_path / "a.md").write_text("x" * 100)
+        (file,) = collect([tmp_path])
+
+        with pytest.raises(UserError, match=r"100 bytes.* 99"):
+            file.read(99)
+
+
+def deny():
+    raise PermissionError(13, "Permission denied")
+
+
+class TestAFileThatChangesWhileItIsRead:
+    def test_is_read_again_until_it_is_steady(self, tmp_path, monkeypatch):
+        path = tmp_path / "a.md"
+        path.write_text("half")
+        touch_while_reading(monkeypatch, path, texts=["whole text"])
+
+        (file,) = collect([path])
+
+        assert file.read(1000) == b"whole text"
+
+    def test_is_reported_when_it_never_is(self, tmp_path, monkeypatch):
+        path = tmp_path / "a.md"
+        path.write_text("1")
+        touch_while_reading(monkeypatch, path, texts=[str(10**n) for n in range(1, 9)])
+
+        (file,) = collect([path])
+
+        with pytest.raises(UserError, match="being written to"):
+            file.read(1000)
+
+
+def touch_while_reading(monkeypatch, path, *, texts):
+    opening = Path.open
+    waiting = list(texts)
+
+    def open_then_write(self, mode="r", *arguments, **options):
+        file = opening(self, mode, *arguments, **options)
+        if self == path and mode == "rb" and waiting:
+            text = waiting.pop(0)
+            with opening(path, "w") as other:
+                other.write(text)
+        return file
+
+    monkeypatch.setattr(Path, "open", open_then_write)
+
+
+class TestSafeName:
+    @pytest.mark.parametrize(
+        ("given", "safe"),
+        [
+            pytest.param("../../etc/passwd", "passwd", id="leads out of the folder"),
+            pytest.param("C:\\Users\\me\\manual.pdf", "manual.pdf", id="of Windows"),
+            pytest.param("a\x00b\n.md", "ab.md", id="control characters"),
+            pytest.param("invoice\u202efdp.exe", "invoicefdp.exe", id="reversed for show"),
+            pytest.param(".hidden.md", "hidden.md", id="hidden"),
+            pytest.param("製品 ü.md", "製品 ü.md", id="other scripts stay"),
+        ],
+    )
+    def test_is_the_last_part_without_tricks(self, given, safe):
+        assert safe_name(given) == safe
+
+    def test_of_a_very_long_name_keeps_its_ending(self):
+        name = safe_name("ü" * 400 + ".pdf")
+
+        assert len(name.encode()) <= 255
+        assert name.endswith(".pdf")
+
+    @pytest.mark.parametrize("given", ["", "..", "/", "\x00", "  ", "../"])
+    def test_is_refused_when_nothing_is_left(self, given):
+        with pytest.raises(UserError, match="no file name"):
+            safe_name(given)
