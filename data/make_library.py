@@ -21,7 +21,11 @@ LIBRARY = HERE / "library"
 FILES = (
     ("networking/kontor-service-manual.pdf", "kontor-service-manual.md", "Kontor service manual"),
     ("networking/lofthav-quick-start.pdf", "lofthav-quick-start.md", "Lofthav Mesh quick start"),
-    ("networking/office-planning-guide.pdf", "office-planning-guide.md", "Planning guide"),
+    (
+        "networking/office-planning-guide.pdf",
+        "office-planning-guide.md",
+        "Planning guide for offices, cafés and schools",
+    ),
     ("audio/etude-and-hora-manual.docx", "etude-and-hora-manual.md", "Étude and Höra manual"),
     ("company/returns-policy.docx", "returns-policy.md", "Returns and warranty policy"),
     ("company/sales-deck.pptx", "sales-deck.md", "Nornwick range for dealers"),

@@ -15,7 +15,11 @@ STYLES = getSampleStyleSheet()
 BODY = ParagraphStyle("body", parent=STYLES["BodyText"], fontSize=10.5, leading=14.5)
 CELL = ParagraphStyle("cell", parent=BODY, fontSize=9, leading=11.5)
 ENTRY = ParagraphStyle("entry", parent=BODY, leftIndent=14, bulletIndent=2)
-HEADINGS = {1: STYLES["Title"], 2: STYLES["Heading1"], 3: STYLES["Heading2"]}
+HEADINGS = {
+    1: STYLES["Title"],
+    2: ParagraphStyle("chapter", parent=STYLES["Heading1"], spaceBefore=16, spaceAfter=6),
+    3: ParagraphStyle("part", parent=STYLES["Heading2"], spaceBefore=11, spaceAfter=4),
+}
 GRID = [
     ("GRID", (0, 0), (-1, -1), 0.4, colors.grey),
     ("BACKGROUND", (0, 0), (-1, 0), colors.whitesmoke),
