@@ -19,8 +19,10 @@ def _set_apart(column: str) -> str:
     """An SQL expression: the text with each run of unspaced letters as overlapping runs."""
     letter = f"substr({column}, n, 1)"
     piece = (
-        f"CASE WHEN {letter} GLOB '[{ALPHABETIC_UNSPACED}]' THEN ' ' || substr({column}, n, 3) || ' ' "
-        f"WHEN {letter} GLOB '[{OTHER_UNSPACED}]' THEN ' ' || substr({column}, n, 2) || ' ' "
+        f"CASE WHEN {letter} GLOB '[{ALPHABETIC_UNSPACED}]' "
+        f"THEN ' ' || substr({column}, n, 3) || ' ' "
+        f"WHEN {letter} GLOB '[{OTHER_UNSPACED}]' "
+        f"THEN ' ' || substr({column}, n, 2) || ' ' "
         f"ELSE {letter} END"
     )
     return (

@@ -1,0 +1,173 @@
+"""The public data sets that benchmarks read: corpora, queries and judgments, as records."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag.records import Chunk, Section
+
+WORDS_PER_CHUNK = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One judged document of a set: a section of its product's manual, or a page of its own."""
+
+    id: str
+    title: str
+    text: str
+    product: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A set with its development queries; judgments by query, then by entry."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    queries: dict[str, str]
+    judgments: dict[str, dict[str, int]]
+
+
+def data_dir() -> Path | None:
+    """Where the public sets lie, if anywhere."""
+    named = os.environ.get("GROUNDNOTE_BENCH_DATA")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+data_option = click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=data_dir,
+    required=True,
+    help="Folder of the public sets (default: GROUNDNOTE_BENCH_DATA).",
+)
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a JSON Lines file, gzipped or not."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def judged(data: Path, name: str) -> Corpus:
+    """A set in the usual form: corpus.jsonl[.gz], dev/queries.jsonl, dev/qrels.tsv."""
+    folder = data / name
+    corpus = next(folder.glob("corpus.jsonl*"))
+    queries = {str(row["id"]): row["text"] for row in rows_of(folder / "dev" / "queries.jsonl")}
+    judgments = judgments_of(folder / "dev" / "qrels.tsv", queries)
+    return Corpus(name, tuple(map(_entry, rows_of(corpus))), queries, judgments)
+
+
+def xquad(data: Path, *, asked: str, written: str) -> Corpus:
+    """Questions in one language over paragraphs in another."""
+    folder = data / "xquad"
+    rows = rows_of(folder / "dev" / f"queries_{asked}.jsonl")
+    queries = {str(row["id"]): row["text"] for row in rows}
+    judgments = judgments_of(folder / "dev" / "qrels.tsv", queries)
+    entries = tuple(map(_entry, rows_of(folder / f"corpus_{written}.jsonl")))
+    return Corpus(f"xquad {asked}→{written}", entries, queries, judgments)
+
+
+def known_items(data: Path) -> Corpus:
+    """Pages of devices, each asked for by its vendor and model number."""
+    folder = data / "zigbee_devices"
+    entries = tuple(
+        Entry(row["id"], Path(row["path"]).stem.replace("_", " "), row["text"])
+        for row in rows_of(folder / "files.jsonl")
+    )
+    rows = list(rows_of(folder / "dev" / "known_item.jsonl"))
+    judgments = {row["id"]: dict.fromkeys(row["docs"], 1) for row in rows}
+    return Corpus("zigbee_devices", entries, {row["id"]: row["text"] for row in rows}, judgments)
+
+
+def distractors(data: Path) -> tuple[Entry, ...]:
+    """Sections of 32 sibling manuals that nobody asks about."""
+    return tuple(map(_entry, rows_of(data / "samsung_manuals" / "corpus.jsonl.gz")))
+
+
+def judgments_of(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]:
+    """Query → entry → grade, for these queries only."""
+    judgments: dict[str, dict[str, int]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        query, entry, grade = line.split("\t")[:3]
+        if query in queries:
+            judgments.setdefault(query, {})[entry] = int(grade)
+    return judgments
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return Entry(str(row["id"]), row.get("title", ""), row["text"], row.get("product", ""))
+
+
+def chunks_of(entry: Entry) -> list[Chunk]:
+    """The entry as one section, cut into chunks of about 90 words at sentence ends."""
+    section = section_of(entry)
+    return [
+        Chunk(
+            id=hashlib.sha256(f"{entry.id}\n{start}\n{end}".encode()).hexdigest()[:40],
+            document_id=entry.id,
+            document_name=entry.id,
+            document_title=entry.product or entry.title,
+            section_index=0,
+            position=position,
+            heading_path=section.heading_path,
+            locator=section.locator,
+            text=section.text[start:end],
+            start=start,
+            end=end,
+        )
+        for position, (start, end) in enumerate(_pieces(section.text))
+    ]
+
+
+def section_of(entry: Entry) -> Section:
+    """The whole entry; its title is a heading when it belongs to a product's manual."""
+    path = (entry.title,) if entry.product else ()
+    return Section(0, path, f"§ {entry.title}", entry.text)
+
+
+@cache
+def _sentence_end() -> re.Pattern[str]:
+    return re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
+
+
+def _pieces(text: str) -> list[tuple[int, int]]:
+    pieces: list[tuple[int, int]] = []
+    start = words = 0
+    for piece_start, piece_end in _sentences(text):
+        count = _words(text[piece_start:piece_end])
+        if words and words + count > WORDS_PER_CHUNK:
+            pieces.append((start, piece_start))
+            start, words = piece_start, 0
+        words += count
+    pieces.append((start, len(text)))
+    return pieces
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences; one that is longer than a chunk is cut between words."""
+    edges = [0, *(match.end() for match in _sentence_end().finditer(text)), len(text)]
+    for start, end in pairwise(edges):
+        words = [start + match.start() for match in re.finditer(r"\S+", text[start:end])]
+        cuts = [start, *words[WORDS_PER_CHUNK::WORDS_PER_CHUNK], end]
+        yield from pairwise(cuts)
+
+
+def _words(text: str) -> int:
+    """Words; letters of unspaced scripts count half a word."""
+    unspaced = len(re.findall(r"[\u0e00-\u0eff\u3040-\u9fff]", text))
+    return len(text.split()) + unspaced // 2

@@ -1,0 +1,95 @@
+"""The neighbourhood in which a chunk is read: small chunks to match, whole thoughts to read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rag.records import Hit
+
+PASSAGE_WORDS = 220
+MAX_PASSAGE_WORDS = 380  # of two passages made one, and of a table with its header
+
+_SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
+_TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
+
+def neighbourhood(
+    text: str, start: int, end: int, *, words: int = PASSAGE_WORDS
+) -> tuple[int, int]:
+    """Grow `[start, end)` by whole sentences on both sides, up to about so many words.
+
+    What follows is read more often than what came before, so it is tried first. Rows of a table
+    get the table's header when it is near enough.
+    """
+    start, end = _with_table_header(text, start, end)
+    edges = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    before = [edge for edge in edges if edge < start]
+    after = [edge for edge in reversed(edges) if edge > end]
+    room = words - count_words(text[start:end])
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        if after and (cost := count_words(text[end : after[-1]])) <= room:
+            end, room, is_growing = after.pop(), room - cost, True
+        if before and (cost := count_words(text[before[-1] : start])) <= room:
+            start, room, is_growing = before.pop(), room - cost, True
+    return _stripped(text, start, end)
+
+
+def count_words(text: str) -> int:
+    """Words; two letters of an unspaced script count as one."""
+    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+
+
+def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
+    """From the first line of the table in which the range begins, unless that is too far."""
+    line_start = text.rfind("\n", 0, start) + 1
+    while line_start > 0 and _TABLE_LINE.match(text, line_start):
+        previous = text.rfind("\n", 0, line_start - 1) + 1
+        if not _TABLE_LINE.match(text, previous):
+            break
+        line_start = previous
+    if not _TABLE_LINE.match(text, line_start):
+        return start, end
+    is_near = count_words(text[line_start:end]) <= MAX_PASSAGE_WORDS
+    return (min(line_start, start), end) if is_near else (start, end)
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def merged(hits: Sequence[Hit], texts: dict[tuple[str, int], str]) -> list[Hit]:
+    """Hits, best first, with passages that overlap or adjoin in a section made one.
+
+    The better chunk stays the hit's own. Two passages stay apart where one would be too long,
+    unless the better one already holds the other's chunk.
+    """
+    kept: list[Hit] = []
+    for hit in hits:
+        for place, better in enumerate(kept):
+            joined = _joined(better, hit, texts)
+            if joined is not None:
+                kept[place] = joined
+                break
+        else:
+            kept.append(hit)
+    return kept
+
+
+def _joined(better: Hit, other: Hit, texts: dict[tuple[str, int], str]) -> Hit | None:
+    key = (better.chunk.document_id, better.chunk.section_index)
+    if key != (other.chunk.document_id, other.chunk.section_index) or key not in texts:
+        return None
+    if better.passage_start <= other.chunk.start and other.chunk.end <= better.passage_end:
+        return better
+    start = min(better.passage_start, other.passage_start)
+    end = max(better.passage_end, other.passage_end)
+    gap_start = min(better.passage_end, other.passage_end)
+    gap_end = max(better.passage_start, other.passage_start)
+    text = texts[key]
+    if text[gap_start:gap_end].strip() or count_words(text[start:end]) > MAX_PASSAGE_WORDS:
+        return None
+    return replace(better, passage=text[start:end], passage_start=start, passage_end=end)

@@ -1,0 +1,109 @@
+"""A user's text as terms to look up: words, runs of unspaced letters, model codes."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
+
+MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
+MAX_TERMS = 64
+
+_STOP_WORDS = """
+a about above after again all also am an and any are as at be because been before being below
+between both but by can could did do does doing down during each few for from further had has
+have having he her here hers him his how i if in into is it its itself just let many may me
+might more most much must my no nor not of off on once only or other our out over own please
+same shall she should so some such tell than that the their them then there these they this
+those through to too under until up us very was we were what when where which while who whom
+whose why will with would you your yours don doesn didn isn aren wasn weren won wouldn couldn
+shouldn ll ve re s t d m im ive id
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Something to look up: these tokens, one directly after the other.
+
+    `counts` is False for the other spellings and phrases that help to rank, but whose absence says
+    nothing about a chunk.
+    """
+
+    tokens: tuple[str, ...]
+    is_prefix: bool = False
+    is_letters: bool = False  # one run of unspaced letters
+    counts: bool = True
+
+
+def terms_of(query: str) -> list[Term]:
+    """What to look up for any text a user may type; [] when there is nothing."""
+    words = _words(query)
+    told = [word for word in words if not _is_stop_word(word)] or words
+    ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
+    phrases = (phrase for phrase in _code_phrases(words) if phrase not in ordinary)
+    return list(dict.fromkeys([*ordinary, *phrases]))[:MAX_TERMS]
+
+
+def _words(query: str) -> list[str]:
+    text = unicodedata.normalize("NFC", query[:MAX_CHARACTERS])
+    return "".join(char if _is_of_word(char) else " " for char in text).split()
+
+
+@cache
+def _is_of_word(char: str) -> bool:
+    """As the tokenizer of the index decides: letters, numbers, marks, private use."""
+    category = unicodedata.category(char)
+    return category[0] in "LNM" or category == "Co"
+
+
+def _is_stop_word(word: str) -> bool:
+    """Capitals are no stop word: `IT`, `US`."""
+    return word.lower() in STOP_WORDS and not (len(word) > 1 and word.isupper())
+
+
+_RUN = re.compile(f"{UNSPACED}+|[^{UNSPACED[1:]}+")
+
+
+def _terms_of_word(word: str) -> Iterator[Term]:
+    for run in _RUN.findall(word):
+        if re.match(UNSPACED, run):
+            yield from _letter_terms(run)
+        else:
+            yield Term((run.lower(),))
+            yield from _respelled(run.lower())
+
+
+def _letter_terms(run: str) -> Iterator[Term]:
+    size = 3 if re.match(f"[{ALPHABETIC_UNSPACED}]", run) else 2
+    if len(run) < size:
+        yield Term((run,), is_prefix=True, is_letters=True)
+    for start in range(len(run) - size + 1):
+        yield Term((run[start : start + size],), is_letters=True)
+
+
+def _respelled(word: str) -> Iterator[Term]:
+    """`wh1000xm4` may be written `WH-1000XM4`: cut once between letters and digits."""
+    if len(word) > 2:
+        for border in re.finditer(r"(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])", word):
+            cut = border.start()
+            yield Term((word[:cut], word[cut:]), counts=False)
+
+
+def _code_phrases(words: list[str]) -> Iterator[Term]:
+    """Neighbours with a digit in one of them belong together: `AX-5400`, `Aero 5 Pro`."""
+    lower = [word.lower() for word in words]
+    for first, second in pairwise(lower):
+        if _has_digit(first) or _has_digit(second):
+            yield Term((first, second), counts=False)
+            yield Term((first + second,), counts=False)
+    for triple in zip(lower, lower[1:], lower[2:], strict=False):
+        if _has_digit(triple[1]):
+            yield Term(triple, counts=False)
+
+
+def _has_digit(word: str) -> bool:
+    return any(char.isdigit() for char in word)

@@ -1,0 +1,269 @@
+"""The vector index over chunks: Chroma, embedded in this process or a server by URL."""
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.errors import IndexMismatch, SetupError
+from rag.seams import Matrix
+
+Found = TypeVar("Found")
+
+COLLECTION = "chunks"
+LOCK_FILE = "in_use_by.json"
+PAGE = 5000  # ids listed in one request
+# Wide beams: a missed neighbour is a missed answer, and 20 000 chunks take a millisecond anyway.
+HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
+
+
+class ChromaIndex:
+    """Chunk vectors in a Chroma collection that knows which model made them.
+
+    Opened at the first use. The embedded index belongs to one process at a time; `close` gives it
+    back. Threads may share one index.
+    """
+
+    def __init__(
+        self, embedding: str, *, directory: Path | None = None, url: str | None = None
+    ) -> None:
+        """`embedding` is the model's name; give a directory (embedded) or a URL (server)."""
+        if (directory is None) == (url is None):
+            raise SetupError("A vector index is either a directory or a URL; expected one of them.")
+        self._embedding = embedding
+        self._directory = directory
+        self._url = url
+        self._lock = threading.RLock()
+        self._client: Any = None
+        self._collection: Any = None
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
+        if not chunk_ids:
+            return
+        dimensions = int(vectors.shape[1])
+
+        def upsert(collection: Any) -> None:
+            self._check(collection, dimensions)
+            step = min(PAGE, self._client.get_max_batch_size())
+            for start in range(0, len(chunk_ids), step):
+                part = slice(start, start + step)
+                collection.upsert(ids=list(chunk_ids[part]), embeddings=vectors[part])
+
+        with self._lock:  # writers one at a time; Chroma orders them no better itself
+            self._use(upsert, None, create=dimensions)
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        def delete(collection: Any) -> None:
+            step = min(PAGE, self._client.get_max_batch_size())
+            for start in range(0, len(chunk_ids), step):
+                collection.delete(ids=list(chunk_ids[start : start + step]))
+
+        with self._lock:
+            self._use(delete, None)
+
+    def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
+        def query(collection: Any) -> list[tuple[str, float]]:
+            self._check(collection, len(vector))
+            found = collection.query(
+                query_embeddings=[vector], n_results=limit, include=["distances"]
+            )
+            distances = (1.0 - float(distance) for distance in found["distances"][0])
+            return list(zip(found["ids"][0], distances, strict=True))
+
+        return self._use(query, []) if limit > 0 else []
+
+    def chunk_ids(self) -> set[str]:
+        def every_id(collection: Any) -> set[str]:
+            ids: set[str] = set()
+            for offset in range(0, collection.count(), PAGE):
+                ids.update(collection.get(limit=PAGE, offset=offset, include=[])["ids"])
+            return ids
+
+        return self._use(every_id, set())
+
+    def clear(self) -> None:
+        from chromadb.errors import NotFoundError
+
+        with self._lock, self._translated():
+            try:
+                self._opened().delete_collection(COLLECTION)
+            except NotFoundError:
+                return  # nothing was ever added
+            finally:
+                self._collection = None
+
+    def check(self) -> None:
+        """Raise IndexMismatch if another embedding model built the index. Opens it."""
+        self._use(lambda collection: self._check(collection, None), None)
+
+    def close(self) -> None:
+        """Let another process open the embedded index."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                if self._directory is not None:
+                    _release(self._directory)
+            self._client = self._collection = None
+
+    def _use(
+        self, act: Callable[[Any], Found], otherwise: Found, *, create: int | None = None
+    ) -> Found:
+        """Act on the collection; `otherwise` if there is none and none is to be created."""
+        from chromadb.errors import NotFoundError
+
+        for attempt in (1, 2):
+            try:
+                with self._translated():
+                    collection = self._opened_collection(create)
+                    return otherwise if collection is None else act(collection)
+            except NotFoundError:  # cleared by another index object or process since we opened it
+                self._collection = None
+                if attempt == 2:
+                    raise
+        return otherwise
+
+    def _opened_collection(self, dimensions: int | None) -> Any:
+        from chromadb.errors import NotFoundError
+
+        with self._lock:
+            if self._collection is None and dimensions is not None:
+                self._collection = self._opened().get_or_create_collection(
+                    COLLECTION,
+                    embedding_function=None,
+                    configuration={"hnsw": HNSW},
+                    metadata={"embedding": self._embedding, "dimensions": dimensions},
+                )
+            elif self._collection is None:
+                try:
+                    self._collection = self._opened().get_collection(
+                        COLLECTION, embedding_function=None
+                    )
+                except NotFoundError:
+                    return None
+            return self._collection
+
+    def _opened(self) -> Any:
+        with self._lock:
+            if self._client is None:
+                self._client = self._open()
+            return self._client
+
+    def _open(self) -> Any:
+        import chromadb
+        from chromadb.config import Settings
+
+        quiet = Settings(anonymized_telemetry=False)
+        if self._directory is None:
+            parts = urlsplit(str(self._url))
+            is_ssl = parts.scheme == "https"
+            port = parts.port or (443 if is_ssl else 8000)
+            return chromadb.HttpClient(parts.hostname or "", port, ssl=is_ssl, settings=quiet)
+        _acquire(self._directory)
+        try:
+            return chromadb.PersistentClient(self._directory, settings=quiet)
+        except BaseException:
+            _release(self._directory)
+            raise
+
+    def _check(self, collection: Any, dimensions: int | None) -> None:
+        made_by = collection.metadata or {}
+        built = (made_by.get("embedding"), made_by.get("dimensions"))
+        if built[0] != self._embedding or dimensions not in (None, built[1]):
+            raise IndexMismatch(
+                f"The vector index was built with the embedding model {built[0]!r} "
+                f"({built[1]} dimensions), but the settings name {self._embedding!r}"
+                f"{f' ({dimensions} dimensions)' if dimensions else ''}. Run `groundnote reindex`, "
+                "or set embedding.model back."
+            )
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        from chromadb.errors import ChromaError, NotFoundError
+        from httpx import HTTPError
+
+        try:
+            yield
+        except NotFoundError:
+            raise
+        except (ChromaError, HTTPError, ValueError, OSError) as error:
+            raise SetupError(self._explain(error)) from error
+
+    def _explain(self, error: Exception) -> str:
+        if self._url is not None:
+            return (
+                f"The Chroma server at {self._url} does not answer as expected ({error}); check "
+                "that it runs and that retrieval.chroma_url is right."
+            )
+        return (
+            f"The vector index in {self._directory} cannot be read ({error}). It can be rebuilt "
+            "from the database: stop the server, delete that folder, run `groundnote reindex`."
+        )
+
+
+# ── Which process holds an embedded index ────────────────────────────────────────────────────
+# An advisory lock of the operating system: it ends with its process, however that ends, and is
+# not fooled by a process number used again (in containers they are). The file's text is for people.
+
+_held: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → descriptor, users
+_held_lock = threading.Lock()
+
+
+def _acquire(directory: Path) -> None:
+    """Take the directory for this process, or raise SetupError naming the one that has it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    key = (os.getpid(), directory.resolve())
+    with _held_lock:
+        descriptor, users = _held.get(key, (-1, 0))
+        _held[key] = (_locked(directory) if users == 0 else descriptor, users + 1)
+
+
+def _locked(directory: Path) -> int:
+    descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.read(descriptor, 1000).decode("utf-8", "replace").strip()
+        os.close(descriptor)
+        raise SetupError(
+            f"The vector index in {directory} is in use by another process: {holder or 'unknown'}. "
+            "Stop that process, or hand it the work over its API (`groundnote ingest` does this "
+            "while `groundnote serve` runs); several processes at once need a Chroma server "
+            "(retrieval.chroma_url)."
+        ) from error
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "started": started}).encode(), 0)
+    return descriptor
+
+
+def _release(directory: Path) -> None:
+    key = (os.getpid(), directory.resolve())
+    with _held_lock:
+        descriptor, users = _held.get(key, (-1, 0))
+        if users > 1:
+            _held[key] = (descriptor, users - 1)
+        elif users == 1:
+            del _held[key]
+            os.close(descriptor)  # the lock goes with it
+
+
+def holder_of(directory: Path) -> int | None:
+    """The process that holds the embedded index now (maybe this one), or None."""
+    path = directory / LOCK_FILE
+    if not path.is_file():
+        return None
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return int(json.loads(file.read() or b"{}").get("pid", 0)) or None
+    return None

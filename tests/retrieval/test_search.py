@@ -1,0 +1,170 @@
+from dataclasses import replace
+
+import pytest
+
+from rag.errors import ModelUnavailable
+from rag.retrieval.search import HybridRetriever, relevance
+from tests.retrieval.conftest import Library
+
+FILLER = "Plain words about nothing in particular fill this sentence up to its end."
+
+
+def test_the_chunk_that_holds_the_words_comes_first(library: Library) -> None:
+    library.add("Router", "Hold the reset button for ten seconds.")
+    library.add("Lamp", "Dim the light with the slider.")
+
+    hits = library.retriever.search("how do I reset the router?")
+
+    assert hits[0].chunk.document_title == "Router"
+    assert hits[0].passage == "Hold the reset button for ten seconds."
+
+
+def test_an_empty_library_and_an_empty_query_find_nothing(library: Library) -> None:
+    assert library.retriever.search("anything") == []
+
+    library.add("Router", "Hold the reset button.")
+
+    assert library.retriever.search("  \0 ") == []
+    assert library.retriever.search("reset", limit=0) == []
+
+
+def test_each_query_goes_to_its_own_index(library: Library) -> None:
+    lamp, router = library.add("Lamp", "Dim it."), library.add("Router", "Reset it.")
+
+    hits = library.retriever.search("lamp", lexical_query="router")
+
+    assert library.embedder.embedded[-1] == "lamp"
+    assert {hit.chunk.id for hit in hits} == {lamp[0].id, router[0].id}
+
+
+def test_a_chunk_that_the_database_no_longer_has_is_dropped(library: Library) -> None:
+    kept, gone = library.add("Kept", "Reset here."), library.add("Gone", "Reset there.")
+    library.store.delete(gone[0].document_id)
+
+    hits = library.retriever.search("reset")
+
+    assert [hit.chunk.id for hit in hits] == [kept[0].id]
+
+
+def test_copies_under_the_same_heading_are_folded(library: Library) -> None:
+    library.add("Manual", "Hold the  reset button.", name="a.md")
+    library.add("Manual", "Hold the reset BUTTON.", name="copy/a.md")
+
+    assert len(library.retriever.search("reset button")) == 1
+
+
+def test_sibling_products_with_the_same_words_are_no_copies(library: Library) -> None:
+    library.add("Aero 5", "Hold the reset button.")
+    library.add("Aero 5 Pro", "Hold the reset button.")
+
+    hits = library.retriever.search("How do I reset the Aero 5 Pro?")
+
+    assert [hit.chunk.document_title for hit in hits] == ["Aero 5 Pro", "Aero 5"]
+
+
+def test_hits_whose_passages_meet_become_one(library: Library) -> None:
+    first, second = library.add("Router", "Reset by the button.", "Reset by the app.")
+
+    hits = library.retriever.search("reset by the app")
+
+    assert [hit.chunk for hit in hits] == [second]
+    assert hits[0].passage == "Reset by the button.\n\nReset by the app."
+    assert first.text in hits[0].passage
+
+
+def test_hits_far_apart_in_a_section_stay_apart(library: Library) -> None:
+    between = " ".join([FILLER] * 60)
+    library.add(
+        "Router",
+        "Reset by the button.",
+        "Reset by the app.",
+        section=f"Reset by the button. {between} Reset by the app.",
+    )
+
+    assert len(library.retriever.search("reset")) == 2
+
+
+def test_a_passage_encloses_its_chunk_and_is_cut_from_the_section(library: Library) -> None:
+    section = " ".join([FILLER] * 30 + ["Reset by the button."] + [FILLER] * 30)
+    library.add("Router", "Reset by the button.", section=section)
+
+    (hit,) = library.retriever.search("reset")
+
+    assert hit.passage == section[hit.passage_start : hit.passage_end]
+    assert hit.passage_start <= hit.chunk.start
+    assert hit.chunk.end <= hit.passage_end
+    assert 150 < len(hit.passage.split()) <= 230
+
+
+def test_at_most_the_limit_is_returned_best_first(library: Library) -> None:
+    for number in range(20):
+        library.add(f"Router {number}", "Reset " * (number + 1))
+
+    hits = library.retriever.search("reset", limit=7)
+
+    assert len(hits) == 7
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_relevance_tells_a_query_about_the_documents_from_one_that_is_not(library: Library) -> None:
+    library.add("Router", "Hold the reset button for ten seconds to reset the router.")
+    library.add("Lamp", "Dim the light with the slider.")
+
+    about = library.retriever.search("reset the router")[0].relevance
+    other = library.retriever.search("price of the Zeppelin tour")[0].relevance
+
+    assert 0.0 <= other < 0.5 < about <= 1.0
+
+
+def test_relevance_grows_with_similarity_and_with_coverage() -> None:
+    assert relevance(0.7, 0.5) > relevance(0.3, 0.5)
+    assert relevance(0.5, 0.9) > relevance(0.5, 0.1)
+    assert 0.0 <= relevance(-1.0, 0.0) < relevance(1.0, 1.0) <= 1.0
+
+
+def test_a_failing_embedding_server_is_told_of(library: Library) -> None:
+    class Down:
+        name, dimensions, max_tokens = "down", 3, 256
+
+        def count_tokens(self, texts):
+            return [1] * len(texts)
+
+        def embed(self, texts):
+            raise ModelUnavailable("The embedding server cannot be reached.")
+
+    retriever = HybridRetriever(Down(), library.index, library.lexical, library.store)
+
+    with pytest.raises(ModelUnavailable):
+        retriever.search("reset")
+
+
+def test_a_reranker_has_the_last_word(library: Library) -> None:
+    class Backwards:
+        def score(self, query, texts):
+            return [float(place) for place, _ in enumerate(texts)]
+
+    library.add("Router", "Reset the router with the button.")
+    library.add("Lamp", "The lamp has a switch and a reset.")
+    reranked = HybridRetriever(
+        library.embedder, library.index, library.lexical, library.store, reranker=Backwards()
+    )
+
+    plain = [hit.chunk.id for hit in library.retriever.search("reset the router")]
+
+    assert [hit.chunk.id for hit in reranked.search("reset the router")] == plain[::-1]
+
+
+def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) -> None:
+    (chunk,) = library.add("Router", "Hold the reset button.")
+    moved = replace(chunk, section_index=7)
+
+    class Elsewhere:
+        def chunks(self, chunk_ids):
+            return {chunk.id: moved}
+
+        def section_texts(self, keys):
+            return {}
+
+    retriever = HybridRetriever(library.embedder, library.index, library.lexical, Elsewhere())
+
+    assert retriever.search("reset")[0].passage == chunk.text
