@@ -1,0 +1,104 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.citations.gate import MarkerGate
+from rag.citations.grammar import MAX_CODE, MAX_MARKER
+from rag.citations.markers import keep_markers
+
+TEXTS = st.one_of(
+    st.text(alphabet="[]【】［19０, -–\n`~a(:. !\u200b", max_size=60),
+    st.lists(
+        st.sampled_from(
+            [
+                "[1]",
+                " [99]",
+                "[1, 99]",
+                "[98-99]",
+                "【2】",
+                "`",
+                "```\n",
+                "~~~\n",
+                "(x)",
+                ": y",
+                "\n",
+            ]
+            + [
+                "word",
+                "arr[0]",
+                "[x](y)",
+                "[1](y)",
+                "![1](y)",
+                "\n[1]: z",
+                ".",
+                "[" + "1" * MAX_MARKER,
+            ]
+            + ["`" + "b" * MAX_CODE, " " * 400, "`" * 120, "[9", "9]", "\n```" + " " * 400]
+        ),
+        max_size=12,
+    ).map("".join),
+)
+
+
+def known(number: int) -> bool:
+    return number in (1, 2)
+
+
+def stream(deltas: list[str]) -> str:
+    gate = MarkerGate(known)
+    return "".join([*(gate.feed(delta) for delta in deltas), gate.finish()])
+
+
+@given(TEXTS, st.data())
+@settings(max_examples=300, deadline=None)
+def test_every_split_gives_the_same_text(text: str, data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=8).map(sorted))
+    deltas = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    assert stream(deltas) == keep_markers(text, known).text
+
+
+@given(TEXTS)
+@settings(max_examples=150, deadline=None)
+def test_single_characters_give_the_same_text(text: str) -> None:
+    assert stream(list(text)) == keep_markers(text, known).text
+
+
+@pytest.mark.parametrize(
+    ("delta", "shown"),
+    [
+        pytest.param("Two years", "Two years", id="words-at-once"),
+        pytest.param("Two years ", "Two years", id="a-blank-waits"),
+        pytest.param("Two years [1", "Two years", id="unfinished-marker-waits"),
+        pytest.param("Two years [1]", "Two years", id="marker-waits-for-a-link"),
+        pytest.param("Two years [1].", "Two years [1].", id="marker-is-whole"),
+        pytest.param("[[[[[", "[[[[", id="only-the-last-bracket-waits"),
+        pytest.param("a `b [99]", "a", id="code-waits-for-its-end"),
+        pytest.param("a `b [99]` ", "a `b [99]`", id="code-has-ended"),
+        pytest.param("a `b [99]\n", "a `b\n", id="code-never-began"),
+    ],
+)
+def test_only_what_is_undecided_waits(delta: str, shown: str) -> None:
+    assert MarkerGate(known).feed(delta) == shown
+
+
+def test_what_waits_is_bounded() -> None:
+    for text in ("[" + "1" * 20_000, "`" + "b" * 20_000, "`" * 20_000, "```x" + " " * 20_000):
+        gate = MarkerGate(known)
+
+        shown = sum(len(gate.feed(char)) for char in text)
+
+        assert len(text) - shown <= MAX_MARKER
+
+
+def test_tells_what_was_cited_and_removed_so_far() -> None:
+    gate = MarkerGate(known)
+
+    gate.feed("One [2], two [1, 99] and ")
+    first = gate.cited
+    gate.feed("three [98] [2")
+    gate.finish()
+
+    assert first == (2, 1)
+    assert gate.cited == (2, 1)
+    assert gate.removed == (99, 98)

@@ -1,0 +1,244 @@
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rag.citations.grammar import MAX_CODE, MAX_MARKER
+from rag.citations.markers import (
+    cited_numbers,
+    find_markers,
+    keep_markers,
+    marker_text,
+    neutralise,
+)
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            "[",
+            "]",
+            "[1]",
+            "[99]",
+            "[2, 99]",
+            "[1-3]",
+            "[98–99]",
+            "【99】",
+            "【1】",
+            "［2］",
+            "［９９］",
+        ]
+        + [
+            "9",
+            "1",
+            ", ",
+            "-",
+            " ",
+            "\n",
+            "`",
+            "``",
+            "```",
+            "~~~",
+            "~",
+            "(",
+            ")",
+            ":",
+            "!",
+            "a",
+            "。",
+        ]
+        + ["é", "arr", "\u200b", "[ 1 ]", "\t", ".", "_", "x [99]", "【", "］", "[0]", "[01]", "^"]
+        + ["[1](u)", "\n[1]: ", "`[99]`", "\n```\n", "[" + "1," * MAX_MARKER, "`" + "x" * MAX_CODE]
+    ),
+    max_size=14,
+).map("".join)
+
+
+def known(number: int) -> bool:
+    return number in (1, 2, 3)
+
+
+def nothing(number: int) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        pytest.param("Yes [1].", [(1,)], id="plain"),
+        pytest.param("Yes [1][2].", [(1,), (2,)], id="adjacent"),
+        pytest.param("Yes [1, 2].", [(1, 2)], id="group"),
+        pytest.param("Yes [1,2].", [(1, 2)], id="group-without-blank"),
+        pytest.param("Yes [1-3].", [(1, 2, 3)], id="range"),
+        pytest.param("Yes [1–3, 7].", [(1, 2, 3, 7)], id="range-with-en-dash-in-a-group"),
+        pytest.param("Yes【4】.", [(4,)], id="lenticular-even-after-a-letter"),
+        pytest.param("はい［5］。", [(5,)], id="full-width-brackets"),
+        pytest.param("はい［１２］。", [(12,)], id="full-width-digits"),
+        pytest.param("はい【1、2】。", [(1, 2)], id="ideographic-comma"),
+        pytest.param("是的[1]。", [(1,)], id="after-a-character-that-is-no-identifier"),
+        pytest.param("是。[1][2]", [(1,), (2,)], id="after-an-ideographic-full-stop"),
+        pytest.param("Great![1]", [(1,)], id="after-an-exclamation-mark"),
+        pytest.param("Yes [2, 1, 2].", [(2, 1)], id="repeated-number"),
+        pytest.param("Yes [1\u200b2].", [(12,)], id="zero-width-character-inside"),
+        pytest.param("See [1]: it says so.", [(1,)], id="colon-inside-a-line"),
+        pytest.param("[[1]]", [(1,)], id="nested"),
+        pytest.param("[see here][1]", [(1,)], id="after-a-bracket-that-is-no-index"),
+        pytest.param("(`arr`)[1]", [(1,)], id="after-a-parenthesis"),
+        pytest.param("a`[1] b", [(1,)], id="backtick-without-end"),
+        pytest.param("a`[1]\nb`", [(1,)], id="backtick-with-its-end-on-another-line"),
+        pytest.param("``a`[1]`` [2]", [(2,)], id="two-backticks-around-one"),
+        pytest.param("```\n[1]\n```\n[2]", [(2,)], id="after-a-fence"),
+        pytest.param("  ~~~ x\n[1]\n~~~~ \n[2]", [(2,)], id="after-a-fence-of-tildes"),
+        pytest.param("```a``` [2]", [(2,)], id="three-backticks-in-one-line"),
+        pytest.param("[1-1000000000]", [(1, 1000000000)], id="endless-range-is-its-ends"),
+        pytest.param("[3-1]", [(3, 1)], id="backward-range-is-its-ends"),
+        pytest.param("[12345678901234567890]", [(12345678901234567890,)], id="long-number"),
+    ],
+)
+def test_finds_markers(text: str, numbers: list[tuple[int, ...]]) -> None:
+    found = find_markers(text)
+
+    assert [marker.numbers for marker in found] == numbers
+    assert all(text[m.start] in "[【［" and text[m.end - 1] in "]】］" for m in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("arr[1]", id="index"),
+        pytest.param("a_[1][2]", id="index-of-an-index"),
+        pytest.param("a[i][2]", id="index-after-a-named-index"),
+        pytest.param("a[b[1]][2]", id="index-in-an-index"),
+        pytest.param("[1](https://x)", id="link"),
+        pytest.param("![1](x.png)", id="image"),
+        pytest.param("[1]: https://x", id="definition"),
+        pytest.param("a\n  [1]: x", id="indented-definition"),
+        pytest.param("`[1]`", id="inline-code"),
+        pytest.param("``x ` [1]``", id="inline-code-with-a-backtick"),
+        pytest.param("```\n[1]\n```", id="fence"),
+        pytest.param("```python\n[1]", id="open-fence"),
+        pytest.param("~~~\n```\n[1]\n~~~", id="fence-in-a-fence"),
+        pytest.param("[0] [01] [1, 0] [1, 02]", id="zeros"),
+        pytest.param("[a] [1a] [1.2] [-1] [1-2-3] [1,] [,1] [] [^1]", id="other-brackets"),
+        pytest.param("[ 1 ]", id="blanks-inside"),
+        pytest.param("[1】【1]", id="unequal-brackets"),
+        pytest.param("[¹] [٣]", id="other-digits"),
+        pytest.param("[1\n]", id="line-break-inside"),
+        pytest.param("[1", id="unfinished"),
+    ],
+)
+def test_leaves_other_brackets_alone(text: str) -> None:
+    assert find_markers(text) == []
+    assert keep_markers(text, nothing).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "removed"),
+    [
+        pytest.param("Two [1] and five [99].", "Two [1] and five.", (99,), id="unknown"),
+        pytest.param("Two [1, 99].", "Two [1].", (99,), id="group"),
+        pytest.param("Two [2-5].", "Two [2, 3].", (4, 5), id="range"),
+        pytest.param("Two【1】 or［９９］!", "Two [1] or!", (99,), id="full-width"),
+        pytest.param("a [98] [99] b", "a b", (98, 99), id="two-removed"),
+        pytest.param("a [99][1] b", "a [1] b", (99,), id="kept-after-removed"),
+        pytest.param("a [1] [99].", "a [1].", (99,), id="removed-after-kept"),
+        pytest.param("a [99]b", "a b", (99,), id="words-are-not-joined"),
+        pytest.param("[1]【99】(x)", "[1] (x)", (99,), id="no-link-is-made"),
+        pytest.param("[1][99]: x", "[1] : x", (99,), id="no-definition-is-made"),
+        pytest.param("a【99】[1]", "a [1]", (99,), id="no-index-is-made"),
+        pytest.param("[9【98】9]", "[9…9]", (98,), id="no-marker-is-made"),
+        pytest.param("[1, [99] 2]", "[1, … 2]", (99,), id="no-group-is-made"),
+        pytest.param("x ``[99]` [1]", "x ``…` [1]", (99,), id="no-code-is-made"),
+        pytest.param("【1】(x)", "[1] (x)", (), id="full-width-before-a-parenthesis"),
+        pytest.param("[99]", "", (99,), id="only-a-marker"),
+        pytest.param("a [99]", "a", (99,), id="at-the-end"),
+        pytest.param("a ", "a ", (), id="blank-at-the-end"),
+        pytest.param("[1-1000000000]", "[1]", (1000000000,), id="endless-range"),
+    ],
+)
+def test_keeps_allowed_numbers_only(text: str, kept: str, removed: tuple[int, ...]) -> None:
+    result = keep_markers(text, known)
+
+    assert (result.text, result.removed) == (kept, removed)
+
+
+@given(HOSTILE)
+@settings(max_examples=300, deadline=None)
+@example("a [1-1000000000][99](x) [[[99]]]")
+@example("``[99]`\n[98] ```x\n[1]")
+@example("` " + "x" * (MAX_CODE - 2) + "[98][98] `[99]`")
+def test_no_unknown_number_leaves(text: str) -> None:
+    kept = keep_markers(text, known).text
+
+    assert all(map(known, cited_numbers(kept)))
+
+
+@given(st.text(alphabet="[]【】19, -–\n`~a(:.", max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_rewriting_twice_changes_nothing_more(text: str) -> None:
+    once = keep_markers(text, known).text
+
+    assert keep_markers(once, known).text == once
+
+
+@given(HOSTILE)
+@settings(max_examples=200, deadline=None)
+def test_offsets_are_exact(text: str) -> None:
+    for marker in find_markers(text):
+        assert re.fullmatch(r"[\[【［].*[\]】］]", text[marker.start : marker.end])
+        assert cited_numbers(text[marker.start : marker.end]) == list(marker.numbers)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=120, unique=True))
+@settings(max_examples=50)
+def test_written_markers_are_read_back(numbers: list[int]) -> None:
+    assert cited_numbers(marker_text(numbers)) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        pytest.param("as shown [1].", "as shown (1).", id="citation"),
+        pytest.param("as shown [1, 2-4]", "as shown (1, 2-4)", id="group"),
+        pytest.param("【1】［２］", "(1)(２)", id="full-width"),
+        pytest.param("rows[1][2] = 0", "rows[ 1 ][ 2 ] = 0", id="index"),
+        pytest.param("cut off [99", "cut off (99", id="cut-in-a-number"),
+        pytest.param("cut off [", "cut off (", id="cut-after-the-bracket"),
+        pytest.param("[note] [x1] []", "[note] [x1] []", id="other-brackets"),
+    ],
+)
+def test_documents_own_markers_are_made_harmless(text: str, harmless: str) -> None:
+    assert neutralise(text) == harmless
+
+
+@given(HOSTILE, HOSTILE)
+@settings(max_examples=300, deadline=None)
+def test_harmless_text_stays_harmless_in_any_context(first: str, second: str) -> None:
+    harmless = neutralise(first)
+
+    assert neutralise(harmless) == harmless
+    assert find_markers(harmless + neutralise(second)) == []
+    assert find_markers("\n" + harmless + "1]") == []
+    assert find_markers("x " + harmless) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 200_000, id="opening"),
+        pytest.param("[1" * 100_000, id="begun"),
+        pytest.param("[" + "1," * 100_000 + "1]", id="one-group-of-100000"),
+        pytest.param("[1]" * 60_000, id="markers"),
+        pytest.param("`" * 200_000, id="backticks"),
+        pytest.param("` `` " * 40_000, id="unclosed-code"),
+        pytest.param("a[" * 50_000 + "1]" * 50_000, id="nested-indices"),
+        pytest.param("[\u200b" * 50_000, id="invisible"),
+        pytest.param("[1-99]" * 5_000, id="ranges"),
+        pytest.param("[" + "9" * 100_000 + "]", id="one-long-number"),
+    ],
+)
+def test_great_numbers_of_brackets_are_read_in_one_pass(text: str) -> None:
+    kept = keep_markers(text, known)
+
+    assert all(map(known, cited_numbers(kept.text)))
+    assert find_markers(neutralise(text)) == []
