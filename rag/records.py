@@ -273,6 +273,8 @@ class Resolution:
     dense_query: str = ""
     lexical_query: str = ""
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
+    # Earlier turns with weights: their vectors, times these, are added to that of `dense_query`.
+    dense_context: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

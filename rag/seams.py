@@ -133,10 +133,18 @@ class Reranker(Protocol):
 class Retriever(Protocol):
     """Finds the chunks that may answer. Called once per turn."""
 
-    def search(self, dense_query: str, *, lexical_query: str = "", limit: int = 8) -> list[Hit]:
+    def search(
+        self,
+        dense_query: str,
+        *,
+        lexical_query: str = "",
+        dense_context: Sequence[tuple[str, float]] = (),
+        limit: int = 8,
+    ) -> list[Hit]:
         """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
 
-        An empty `lexical_query` means the same as `dense_query`.
+        An empty `lexical_query` means the same as `dense_query`. The vectors of the texts of
+        `dense_context`, times their weights, are added to the query's before the search.
         """
 
 

@@ -1,0 +1,97 @@
+"""What a resolution is: what people are shown, and what of the conversation goes into retrieval."""
+
+import re
+from collections.abc import Sequence
+
+from rag.citations.markers import cited_numbers, keep_markers
+from rag.conversation.followup_focus import Past, content_words
+from rag.conversation.followup_rules import Rewritten
+from rag.conversation.followup_words import tokens
+from rag.records import Resolution
+
+NAMED_SOURCE = re.compile(
+    r"\b(?:source|citation|footnote)s?\s+(?:no\.?\s*|#)?([1-9]\d{0,4})\b", re.IGNORECASE
+)
+# What worked on conversations about several kinds of documents; anything near does as well.
+PREVIOUS_WEIGHT, FIRST_WEIGHT = 0.4, 0.3
+MAX_SALIENT = 4
+
+
+def source_numbers(question: str) -> tuple[int, ...]:
+    """Numbers of sources that a question names, such as "[3]", "[1, 2]", "[2-4]", "source 3"."""
+    named = [int(found[1]) for found in NAMED_SOURCE.finditer(question)]
+    return tuple(dict.fromkeys([*cited_numbers(question), *named]))
+
+
+def without_markers(text: str) -> str:
+    """The text as it should be searched for."""
+    return " ".join(keep_markers(text, lambda _number: False).text.split())
+
+
+def names_in_play(
+    question: str, turns: Sequence[tuple[str, str]], lexicon: Sequence[str]
+) -> tuple[str, ...]:
+    """Names of the lexicon that share a word with the conversation: the others cannot matter."""
+    if not lexicon:
+        return ()
+    said = " ".join([question, *(f"{asked} {answer}" for asked, answer in turns)]).lower()
+    words = {token.lower for token in tokens(said)}
+    return tuple(name for name in lexicon if words & set(name.lower().split()))
+
+
+def rules_resolution(question: str, whole: Rewritten, past: Sequence[Past]) -> Resolution:
+    """What the rules made of a question."""
+    numbers = whole.source_numbers or source_numbers(question)
+    query = without_markers(whole.text) or question
+    return Resolution(
+        query=whole.text,
+        is_followup=bool(past) and (whole.leans or bool(numbers)),
+        method="unchanged" if whole.text == question else "rules",
+        dense_query=query,
+        lexical_query=" ".join([query, *_salient(query, whole, past)]),
+        source_numbers=numbers,
+        dense_context=_dense_context(past),
+    )
+
+
+def resolution(
+    question: str,
+    rewritten: str,
+    turns: Sequence[tuple[str, str]],
+    by_rules: Resolution,
+    *,
+    method: str,
+) -> Resolution:
+    """What a model made of a question; retrieval gets the context that the rules found."""
+    changed = rewritten != question
+    query = without_markers(rewritten) or rewritten
+    return Resolution(
+        query=rewritten,
+        is_followup=changed or bool(by_rules.source_numbers),
+        method=method if changed else "unchanged",
+        dense_query=query,
+        lexical_query=query,
+        source_numbers=by_rules.source_numbers,
+        dense_context=by_rules.dense_context,
+    )
+
+
+def _dense_context(past: Sequence[Past]) -> tuple[tuple[str, float], ...]:
+    """The previous and the first question."""
+    if not past:
+        return ()
+    if len(past) == 1:
+        return ((without_markers(past[-1].question), PREVIOUS_WEIGHT),)
+    return (
+        (without_markers(past[-1].question), PREVIOUS_WEIGHT),
+        (without_markers(past[0].question), FIRST_WEIGHT),
+    )
+
+
+def _salient(query: str, whole: Rewritten, past: Sequence[Past]) -> list[str]:
+    """Words of the question before that a question leaning on it leaves out."""
+    if not past or whole.is_whole or not whole.leans:
+        return []
+    present = {token.lower.removesuffix("'s") for token in tokens(query)}
+    words = [word for word in content_words(past[-1].question) if word not in present]
+    return list(dict.fromkeys(words))[:MAX_SALIENT]

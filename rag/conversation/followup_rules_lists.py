@@ -1,0 +1,116 @@
+""" "The second one": count out what the last answer listed."""
+
+import re
+from collections.abc import Sequence
+
+from rag.citations.markers import cited_numbers, keep_markers
+from rag.conversation.followup_words import Mention, mentions
+
+ORDINALS = {
+    "first": 0,
+    "1st": 0,
+    "second": 1,
+    "2nd": 1,
+    "third": 2,
+    "3rd": 2,
+    "fourth": 3,
+    "4th": 3,
+    "fifth": 4,
+    "5th": 4,
+    "sixth": 5,
+    "seventh": 6,
+    "eighth": 7,
+    "ninth": 8,
+    "tenth": 9,
+    "former": 0,
+    "latter": -1,
+    "last": -1,
+}
+COUNTED = re.compile(
+    rf"\b(?:the\s+)?({'|'.join(ORDINALS)})\s+"
+    r"(one|option|choice|item|entry|product|model|device|version|variant|plan|point|step|thing|"
+    r"result|source|document|citation|reference|link|page|file)\b"
+    r"|\bthe\s+(former|latter|first|second|third|last)(?=\s*[?.!,]|\s*$|\s+(?:is|are|was|does|do|"
+    r"did|has|have|had|cost|costs|weigh|weighs|work|works|support|supports|instead|too|also)\b)"
+    r"|\b(?:number|option|item|no\.)\s*(\d{1,2})\b",
+    re.IGNORECASE,
+)
+SOURCE_NOUNS = {"source", "document", "citation", "reference", "link", "page", "file"}
+ENTRY = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+(.+)$", re.MULTILINE)
+ENTRY_END = re.compile(r"\s*(?:[:;|]|\s[-–—]\s|\(|\[|,|\.(?:\s|$)|\bis\b|\bwith\b|\bat\b)")
+MAX_ENTRY_WORDS = 8
+
+
+def count_out(question: str, answer: str, lexicon: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """The question with the entry of the list named, and the source it counts out, if it does."""
+    found = COUNTED.search(question)
+    if not found or not answer:
+        return question, ()
+    place = _place(found)
+    if (found[2] or "").lower() in SOURCE_NOUNS:
+        numbers = list(dict.fromkeys(cited_numbers(answer)))
+        number = _at([str(number) for number in numbers], place)
+        return question, (int(number),) if number else ()
+    entry = _at(listed(answer, lexicon), place)
+    if not entry:
+        return question, ()
+    return question[: found.start()] + entry + question[found.end() :], ()
+
+
+def _place(found: re.Match[str]) -> int:
+    if found[4]:
+        return int(found[4]) - 1
+    return ORDINALS[(found[1] or found[3]).lower()]
+
+
+def _at(entries: Sequence[str], place: int) -> str:
+    """The entry at a place, -1 being the last; "" when there is none or only one in all."""
+    if len(entries) < 2 or place >= len(entries):
+        return ""
+    return entries[place]
+
+
+def listed(answer: str, lexicon: Sequence[str]) -> list[str]:
+    """What an answer lists: the entries of a list, else its products, else its enumeration."""
+    entries = [_entry_name(line, lexicon) for line in ENTRY.findall(answer)]
+    if len(entries) >= 2:
+        return [entry for entry in entries if entry]
+    known = {name.lower() for name in lexicon}
+    named = [m for m in mentions(_unmarked(answer), lexicon) if m.is_name]
+    products = _distinct([m for m in named if m.text.lower() in known])
+    return products if len(products) >= 2 else _enumerated(answer) or _distinct(named)
+
+
+def _unmarked(text: str) -> str:
+    return keep_markers(text, lambda _number: False).text
+
+
+def _distinct(found: Sequence[Mention]) -> list[str]:
+    return list(dict.fromkeys(mention.text for mention in found))
+
+
+def _entry_name(line: str, lexicon: Sequence[str]) -> str:
+    """What an entry of a list is called: its bold words, else what stands before the first mark."""
+    bold = re.match(r"\s*(?:\*\*|__)(.+?)(?:\*\*|__)", line)
+    text = (bold[1] if bold else _unmarked(line)).strip(" *_`")
+    known = {name.lower() for name in lexicon}
+    for mention in mentions(text, lexicon):
+        if mention.text.lower() in known:
+            return mention.text
+    name = ENTRY_END.split(text, maxsplit=1)[0].strip()
+    return " ".join(name.split()[:MAX_ENTRY_WORDS])
+
+
+def _enumerated(answer: str) -> list[str]:
+    """ "red, green and blue" in a sentence."""
+    found = re.search(
+        r"((?:[\w’'/+-]+(?: [\w’'/+-]+){0,3}, )+(?:[\w’'/+-]+(?: [\w’'/+-]+){0,3}),? (?:and|or) "
+        r"[\w’'/+-]+(?: [\w’'/+-]+){0,2})",
+        _unmarked(answer),
+    )
+    if not found:
+        return []
+    parts = [part.strip() for part in re.split(r",? (?:and|or) |, ", found[1]) if part.strip()]
+    # The first part drags the sentence's beginning along: as many words as the second has are kept.
+    parts[0] = " ".join(parts[0].split()[-len(parts[1].split()) :])
+    return parts
