@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 from rag.citations.gate import MarkerGate
@@ -210,7 +211,7 @@ class Answering:
     def stream(
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
     ) -> Iterator[Event]:
-        """The writer's text through the gate: nothing leaves that the session has not registered."""
+        """The writer's text through the gate: no number leaves that the session does not know."""
         request = WriteRequest(
             question=found.resolution.query,
             sources=prepared.shown,
@@ -338,7 +339,7 @@ class Draft:
 def succeeded(messages: Sequence[Message]) -> Past:
     """Questions with the answers that came to a good end, oldest first."""
     past: Past = []
-    for question, answer in zip(messages, messages[1:], strict=False):
+    for question, answer in pairwise(messages):
         is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
         if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
             past.append((question.content, answer.content))

@@ -137,6 +137,27 @@ def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_jso
 
 
 @main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@as_json_option
+@click.pass_obj
+def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
+    """Replay scripted conversations; folders stand for the .json files in them."""
+    from rag.eval_command import regress as replay_all
+    from rag.evaluation import report
+
+    console = Console()
+    replays = []
+    for replay in replay_all(settings, files):
+        replays.append(replay)
+        if not as_json:
+            report.show(replay, console)
+    if as_json:
+        click.echo(json.dumps(report.as_json(replays), ensure_ascii=False))
+    if not all(replay.passed for replay in replays):
+        raise click.exceptions.Exit(1)
+
+
+@main.command()
 @click.pass_obj
 def reindex(settings: Settings) -> None:
     """Build the vector index anew from the database."""

@@ -186,9 +186,9 @@ def settings_file(named: str | Path | None = None) -> Path | None:
 
 
 def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings:
-    """Read the settings. `overrides` are whole sections or top-level values; they win over the file.
+    """Read the settings; `overrides` are whole sections or top-level values and win over the file.
 
-    A relative `data_dir` counts from the folder of the settings file.
+    A relative `data_dir` counts from the folder of the settings file, unless a variable set it.
 
     Raises:
         SetupError: the file is missing or broken, or a key or value is wrong; names each.
@@ -203,7 +203,8 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         raise SetupError(_explain(error, path)) from error
     if settings.data_dir.is_absolute():
         return settings
-    folder = path.resolve().parent if path else Path.cwd()
+    from_file = path is not None and f"{PREFIX}DATA_DIR" not in os.environ
+    folder = path.resolve().parent if path is not None and from_file else Path.cwd()
     return settings.model_copy(update={"data_dir": folder / settings.data_dir})
 
 

@@ -1,0 +1,108 @@
+"""Settings come from the file and the environment, or say what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag.errors import SetupError
+from rag.settings import load_settings, settings_file
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in ("HOST", "PORT", "CONTEXT_MESSAGE_PAIRS", "GROUNDNOTE_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(values):
+        path = tmp_path / "settings.json"
+        path.write_text(values if isinstance(values, str) else json.dumps(values))
+        return path
+
+    return write
+
+
+class TestPrecedence:
+    def test_defaults_stand_where_nothing_is_said(self, write):
+        settings = load_settings(write({}))
+
+        assert settings.summarization_settings.enabled
+        assert settings.summarization_settings.max_summary_tokens == 800
+        assert settings.context.recent_message_count == 10
+        assert not settings.llm.is_configured
+
+    def test_a_variable_wins_over_the_file(self, write, monkeypatch):
+        path = write({"llm": {"model": "small", "temperature": 0.5}})
+        monkeypatch.setenv("GROUNDNOTE_LLM__MODEL", "large")
+
+        settings = load_settings(path)
+
+        assert (settings.llm.model, settings.llm.temperature) == ("large", 0.5)
+
+    def test_context_message_pairs_counts_pairs(self, write, monkeypatch):
+        monkeypatch.setenv("CONTEXT_MESSAGE_PAIRS", "3")
+
+        assert load_settings(write({})).context.recent_message_count == 6
+
+    def test_the_long_name_of_a_variable_wins_over_the_short_one(self, write, monkeypatch):
+        monkeypatch.setenv("PORT", "9000")
+        assert load_settings(write({"web": {"port": 1}})).web.port == 9000
+
+        monkeypatch.setenv("GROUNDNOTE_WEB__PORT", "9001")
+        assert load_settings(write({})).web.port == 9001
+
+    def test_the_data_folder_counts_from_the_settings_file(self, write, tmp_path, monkeypatch):
+        assert load_settings(write({"data_dir": "here"})).data_dir == tmp_path / "here"
+
+        monkeypatch.setenv("GROUNDNOTE_DATA_DIR", "/srv/groundnote")
+        assert load_settings(write({})).data_dir == Path("/srv/groundnote")
+        assert load_settings(write({})).database_url == "sqlite:////srv/groundnote/groundnote.db"
+
+    def test_the_file_can_be_named_by_a_variable(self, write, monkeypatch):
+        path = write({"web": {"threads": 5}})
+        monkeypatch.setenv("GROUNDNOTE_SETTINGS", str(path))
+
+        assert settings_file() == path
+        assert load_settings().web.threads == 5
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("values", "message"),
+        [
+            pytest.param({"llm": {"modell": "x"}}, r"llm\.modell is not a setting.*model", id="key"),
+            pytest.param({"extra": 1}, r"extra is not a setting.*llm", id="section"),
+            pytest.param({"web": {"port": "x"}}, r"web\.port is 'x'", id="type"),
+            pytest.param({"context": {"input_share": 2}}, r"context\.input_share is 2", id="range"),
+            pytest.param("{", "not valid JSON", id="broken"),
+            pytest.param("[]", "must hold one JSON object", id="no object"),
+        ],
+    )
+    def test_are_named_with_their_place(self, write, values, message):
+        with pytest.raises(SetupError, match=message):
+            load_settings(write(values))
+
+    def test_a_missing_file_is_named(self, tmp_path):
+        with pytest.raises(SetupError, match="nothing.json cannot be read"):
+            load_settings(tmp_path / "nothing.json")
+
+    def test_an_unknown_variable_of_a_section_is_named(self, write, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_WEB__PROT", "80")
+
+        with pytest.raises(SetupError, match=r"web\.prot is not a setting"):
+            load_settings(write({}))
+
+    def test_pairs_must_be_a_number(self, write, monkeypatch):
+        monkeypatch.setenv("CONTEXT_MESSAGE_PAIRS", "many")
+
+        with pytest.raises(SetupError, match="CONTEXT_MESSAGE_PAIRS is 'many'"):
+            load_settings(write({}))
+
+    def test_settings_cannot_be_changed_afterwards(self, write):
+        settings = load_settings(write({}))
+
+        with pytest.raises(ValueError, match="frozen"):
+            settings.web.port = 1
