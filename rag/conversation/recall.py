@@ -1,0 +1,162 @@
+"""Find the turns that fell out of the context and bear on a question."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.conversation.followup_words import STOPWORDS, word_set
+from rag.records import Message, Role
+from rag.seams import Embedder, SessionHandle
+
+CANDIDATES = 60  # messages that the text search may propose
+RERANKED = 20  # turns that are read and compared by meaning
+EMBEDDED_CHARACTERS = 1200  # of a message; what follows seldom changes what it is about
+WORDS_WEIGHT = 0.5  # the rest of a score is meaning
+WORTH_SHOWING = 0.5  # of the best score
+MAX_WORDS = 24
+# Words about the conversation itself: every turn could hold them.
+TALK = word_set(
+    "say said says tell told mention mentioned talk talked discuss discussed answer answered ask "
+    "asked explain explained decide decided agree agreed conclude concluded earlier before "
+    "previously conversation chat again remember recall remind write wrote know think thought "
+    "give gave given exactly thing things something anything happened go back"
+)
+WORD = re.compile(r"[^\W_]+(?:[-./'’][^\W_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTurn:
+    """An earlier turn that is worth showing again."""
+
+    question: Message
+    answer: Message
+    score: float  # 0 to 1, comparable within one question only
+
+    @property
+    def start(self) -> int:
+        return self.question.index
+
+    @property
+    def end(self) -> int:
+        return self.answer.index + 1
+
+
+class Recall:
+    """Looks up evicted turns: by an index over words, then by meaning if there is an embedder."""
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder
+
+    def relevant(
+        self, session: SessionHandle, question: str, *, before: int, limit: int
+    ) -> list[RecalledTurn]:
+        """The turns among the first `before` messages that bear most on the question, best first.
+
+        What it costs does not grow with the session.
+        """
+        words = telling_words(question)
+        if before < 2 or limit < 1 or not words:
+            return []
+        scores = dict(session.matching(words, limit=CANDIDATES))
+        turns = _turns(session, [index for index in scores if index < before], before)
+        if not turns:
+            return []
+        marks = self._marks(session, question, turns, scores)
+        ranked = sorted(zip(turns, marks, strict=True), key=lambda pair: -pair[1])
+        floor = WORTH_SHOWING * ranked[0][1]
+        found = [RecalledTurn(*turn, score=mark) for turn, mark in ranked if mark >= floor]
+        return found[:limit]
+
+    def remember(self, session: SessionHandle, messages: Sequence[Message]) -> None:
+        """Embed messages once, so that later questions find their vectors; done in background."""
+        if self._embedder is None:
+            return
+        wanted = [message for message in messages if message.content.strip()]
+        known = session.vectors([message.index for message in wanted])
+        missing = [message for message in wanted if message.index not in known]
+        if missing:
+            rows = self._embedder.embed([_embedded(message) for message in missing])
+            session.save_vectors(
+                {message.index: row for message, row in zip(missing, rows, strict=True)}
+            )
+
+    def _marks(
+        self,
+        session: SessionHandle,
+        question: str,
+        turns: Sequence["Turn"],
+        scores: dict[int, float],
+    ) -> list[float]:
+        by_words = _shares([sum(scores.get(m.index, 0.0) for m in turn) for turn in turns])
+        if self._embedder is None:
+            return by_words
+        vectors = self._vectors(session, turns)
+        asked = self._embedder.embed([question])[0]
+        near = [max(float(asked @ vectors[m.index]) for m in turn) for turn in turns]
+        return [
+            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * max(meaning, 0.0)
+            for words, meaning in zip(by_words, near, strict=True)
+        ]
+
+    def _vectors(
+        self, session: SessionHandle, turns: Sequence["Turn"]
+    ) -> dict[int, NDArray[np.float32]]:
+        """Saved vectors; what the background has not come round to is embedded now, unsaved."""
+        messages = {message.index: message for turn in turns for message in turn}
+        vectors = dict(session.vectors(list(messages)))
+        missing = [message for index, message in messages.items() if index not in vectors]
+        if missing and self._embedder is not None:
+            rows = self._embedder.embed([_embedded(message) for message in missing])
+            vectors |= {message.index: row for message, row in zip(missing, rows, strict=True)}
+        return vectors
+
+
+Turn = tuple[Message, Message]
+
+
+def telling_words(question: str) -> list[str]:
+    """The words to look up: those that are not in every question."""
+    found = [word.lower().replace("’", "'") for word in WORD.findall(question)]
+    words = [word.removesuffix("'s") for word in found]
+    told = [word for word in words if word not in STOPWORDS | TALK]
+    return list(dict.fromkeys(told))[:MAX_WORDS]
+
+
+def _turns(session: SessionHandle, indices: Sequence[int], before: int) -> list[Turn]:
+    """The whole turns that hold these messages, in their order."""
+    found: dict[int, Turn] = {}
+    seen: set[int] = set()
+    for index in indices:
+        if index in seen or len(found) >= RERANKED:
+            continue
+        around = session.messages(max(0, index - 1), min(index + 2, before))
+        seen |= {message.index for message in around if _of_turn(around, index, message)}
+        pair = _pair([message for message in around if _of_turn(around, index, message)])
+        if pair is not None:
+            found.setdefault(pair[0].index, pair)
+    return list(found.values())
+
+
+def _of_turn(around: Iterable[Message], index: int, message: Message) -> bool:
+    return any(other.index == index and other.turn == message.turn for other in around)
+
+
+def _pair(messages: Sequence[Message]) -> Turn | None:
+    """A question with its answer; None for a question that was never answered."""
+    asked = [message for message in messages if message.role == Role.USER]
+    answered = [message for message in messages if message.role == Role.ASSISTANT]
+    if not asked or not answered or not answered[-1].content.strip():
+        return None
+    return asked[0], answered[-1]
+
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    best = max(scores, default=0.0)
+    return [max(score, 0.0) / best if best > 0 else 0.0 for score in scores]
+
+
+def _embedded(message: Message) -> str:
+    return message.content[:EMBEDDED_CHARACTERS]
