@@ -1,0 +1,82 @@
+"""The web edge: one Flask app with the JSON API, the OpenAI protocol and the pages."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from flask import Flask
+from flask_openapi3.models.info import Info
+from flask_openapi3.openapi import OpenAPI
+
+from rag.settings import HOME
+from rag.web import (
+    api_context,
+    api_documents,
+    api_messages,
+    api_sessions,
+    openai_api,
+    operations,
+)
+from rag.web.current import EXTENSION
+from rag.web.json_requests import JsonRequest
+from rag.web.limits import LOGIN_LIMIT, limit_rates
+from rag.web.login import log_in, login
+from rag.web.owner import find_owners
+from rag.web.problems import Problem, handle_errors, refuse_fields
+from rag.web.security import protect
+from rag.web.transcripts import TranscriptTable
+from rag.web.uploads import BYTES_PER_MB
+
+if TYPE_CHECKING:
+    from rag.wiring import Application
+
+VERSION = "1"
+LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
+REMEMBER_BROWSERS = timedelta(days=31)
+
+
+def create_app(application: "Application") -> Flask:
+    """The app over what `rag.wiring.build` made."""
+    app = OpenAPI(
+        "rag.web",
+        info=Info(title="Groundnote", version=VERSION),
+        validation_error_model=Problem,
+        validation_error_callback=refuse_fields,
+        doc_ui=False,
+        template_folder=str(HOME / "templates"),
+        static_folder=str(HOME / "static"),
+    )
+    configure(app, application)
+    for module in (
+        api_documents,
+        api_sessions,
+        api_messages,
+        api_context,
+        openai_api,
+        operations,
+    ):
+        app.register_api(module.api)
+    app.register_blueprint(login)
+    app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
+    return app
+
+
+def configure(app: Flask, application: "Application") -> None:
+    """Everything that holds for every route."""
+    settings = application.settings
+    app.request_class = JsonRequest
+    app.extensions[EXTENSION] = application
+    app.extensions[openai_api.EXTENSION] = TranscriptTable(application.engine)
+    largest = settings.documents.max_file_mb * BYTES_PER_MB
+    app.config.update(
+        MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
+        MAX_FORM_PARTS=2000,
+        SESSION_COOKIE_NAME="groundnote",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        PERMANENT_SESSION_LIFETIME=REMEMBER_BROWSERS,
+    )
+    find_owners(app, settings)
+    handle_errors(app)
+    protect(app, settings.web)
+    limiter = limit_rates(app, settings.web)
+    limiter.limit(LOGIN_LIMIT)(log_in)

@@ -1,0 +1,24 @@
+"""For WSGI servers: `gunicorn "app:create()"` or `flask run`; nothing is loaded before that."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+
+def create() -> "Flask":
+    """The app with its own settings; called in each worker, after the fork."""
+    from rag.settings import load_settings
+    from rag.web import create_app
+    from rag.wiring import build
+
+    application = build(load_settings())
+    application.start()
+    return create_app(application)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = create()
+    return globals()["app"]

@@ -1,0 +1,32 @@
+"""What one request works with: the application, the caller, and the caller's session."""
+
+import re
+from typing import TYPE_CHECKING, cast
+
+from flask import current_app
+
+from rag.errors import NotFound
+from rag.seams import SessionHandle
+from rag.web.owner import current_owner
+
+if TYPE_CHECKING:
+    from rag.wiring import Application
+
+EXTENSION = "groundnote"
+
+
+def application() -> "Application":
+    """What `create_app` was given."""
+    return cast("Application", current_app.extensions[EXTENSION])
+
+
+def checked_id(text: str, kind: str) -> str:
+    """The id, if it can be one; what cannot be an id names nothing. Raises NotFound."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", text):
+        raise NotFound(f"There is no {kind} {text[:60]!r}.")
+    return text
+
+
+def open_session(session_id: str) -> SessionHandle:
+    """The caller's session. Raises NotFound, also when it is somebody else's."""
+    return application().store.open(checked_id(session_id, "session"), owner=current_owner())

@@ -1,0 +1,82 @@
+"""A conversation as Markdown: its questions and answers, with a footnote for each cited source."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rag.citations.markers import find_markers
+from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
+
+STATES = {
+    SourceState.CURRENT: "",
+    SourceState.CHANGED: " (the document has changed since)",
+    SourceState.DELETED: " (no longer in the library)",
+}
+
+
+def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence[Source]) -> str:
+    """The whole conversation. Footnotes name the session's own numbers, because some renderers
+    count footnotes anew."""
+    by_number = {source.number: source for source in sources}
+    parts = [f"# {_one_line(session.title) or 'Conversation'}"]
+    cited: dict[int, None] = {}
+    for message in messages:
+        parts.append(_message(message, by_number))
+        if message.role == Role.ASSISTANT:
+            cited.update(dict.fromkeys(_cited(message.content, by_number)))
+    parts += [_footnote(by_number[number]) for number in sorted(cited)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def file_name(session: Session, extension: str) -> str:
+    """A name that every file system takes."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", session.title).strip("-").lower()[:60]
+    return f"{words or 'conversation'}.{extension}"
+
+
+def _message(message: Message, by_number: Mapping[int, Source]) -> str:
+    if message.role == Role.ASSISTANT:
+        return "\n\n".join(filter(None, (_footnoted(message.content, by_number), _end(message))))
+    speaker = "" if message.role == Role.USER else f"**{message.role}:** "
+    return _quoted(f"{speaker}{message.content}")
+
+
+def _end(message: Message) -> str:
+    """What a reader has to know of an answer besides its text."""
+    notes = []
+    if message.status is not MessageStatus.COMPLETE:
+        notes.append(f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*"))
+    for statement in message.answer.unsupported if message.answer else ():
+        stated = _one_line(message.content[statement.start : statement.end])
+        notes.append(f"*No source supports: “{stated}”*")
+    return "\n\n".join(notes)
+
+
+def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
+    """Each marker as footnote references; numbers without a source stay as they are."""
+    parts, position = [], 0
+    for marker in find_markers(text):
+        parts.append(text[position : marker.start])
+        parts += [f"[^{n}]" if n in by_number else f"[{n}]" for n in marker.numbers]
+        position = marker.end
+    return "".join([*parts, text[position:]])
+
+
+def _cited(text: str, by_number: Mapping[int, Source]) -> list[int]:
+    return [n for marker in find_markers(text) for n in marker.numbers if n in by_number]
+
+
+def _footnote(source: Source) -> str:
+    place = f", {_one_line(source.locator)}" if source.locator else ""
+    title = _one_line(source.document_title)
+    name = _one_line(source.document_name)
+    head = f"[^{source.number}]: {source.marker} {title}{place} ({name}){STATES[source.state]}"
+    quoted = "\n".join(f"    {line}" for line in _quoted(source.text).splitlines())
+    return f"{head}\n\n{quoted}"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines() or [""])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

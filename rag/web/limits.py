@@ -1,0 +1,40 @@
+"""How many requests a caller may make, where the settings say so."""
+
+from flask import Flask, request
+from flask_limiter import Limiter
+from flask_limiter.util import get_remote_address
+
+from rag.errors import NotAllowed
+from rag.settings import WebSettings
+from rag.web.owner import current_owner
+
+LOGIN_LIMIT = "10 per minute"  # guesses of a token, by address
+
+
+def limit_rates(app: Flask, settings: WebSettings) -> Limiter:
+    """Count by owner; who is nobody yet is counted by address."""
+    limiter = Limiter(
+        caller,
+        app=app,
+        default_limits=[settings.rate_limit] if settings.rate_limit else [],
+        storage_uri=settings.rate_limit_storage,
+        headers_enabled=True,
+        # A store of counters that is down must not stop the answers.
+        swallow_errors=True,
+    )
+    limiter.request_filter(is_exempt)
+    return limiter
+
+
+def caller() -> str:
+    """Who is counted."""
+    try:
+        return current_owner()
+    except NotAllowed:
+        return get_remote_address()
+
+
+def is_exempt() -> bool:
+    """Health checks, figures and static files cost nothing worth counting."""
+    endpoint = request.endpoint or "static"
+    return endpoint == "static" or endpoint.startswith("operations.")

@@ -1,0 +1,291 @@
+"""The OpenAI chat protocol, so that stock clients get cited answers."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from flask import Response, current_app
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+from flask_openapi3.types import ResponseDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag.errors import NotFound, UserError
+from rag.records import Event, Failed, Finished, ImportedMessage, Role, Text
+from rag.seams import SessionHandle
+from rag.web.api_messages import last_of
+from rag.web.current import application, open_session
+from rag.web.owner import current_owner
+from rag.web.problems import openai_problem, problem_response
+from rag.web.request_models import Words
+from rag.web.response_models import CitationModel, SourceModel, as_json
+from rag.web.sse import Frames, event_stream, failure, to_the_end
+from rag.web.transcripts import SessionFinder, TranscriptTable, chain, link
+
+api = APIBlueprint(
+    "openai",
+    __name__,
+    url_prefix="/v1",
+    abp_tags=[Tag(name="openai", description="For clients of the OpenAI chat protocol.")],
+)
+EXTENSION = "groundnote-transcripts"
+MODEL = "groundnote"
+INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
+DONE = "data: [DONE]\n\n"
+REFUSED: ResponseDict = {
+    status: {
+        "description": "Refused, in the shape of OpenAI's errors.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+    for status in ("400", "401", "403", "404", "409", "413", "415", "429", "500", "502", "503")
+}
+
+# ── Requests ─────────────────────────────────────────────────────────────────────────────────
+
+
+class ContentPart(BaseModel):
+    """A part of a message; only text can be answered."""
+
+    type: str
+    text: Words = ""
+
+
+class ClientMessage(BaseModel):
+    """One message of the client's transcript."""
+
+    role: str
+    content: Words | list[ContentPart] | None = None
+
+    def text(self) -> str:
+        """Raises UserError for what is not text."""
+        if not isinstance(self.content, list):
+            return self.content or ""
+        others = sorted({part.type for part in self.content if part.type != "text"})
+        if others:
+            raise UserError(f"messages: a part is of type {', '.join(others)}; only text is read.")
+        return "".join(part.text for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    """Extras of a stream."""
+
+    include_usage: bool = False
+
+
+class Metadata(BaseModel):
+    """What the client attaches; `session_id` names the session to go on with."""
+
+    model_config = ConfigDict(extra="allow")
+
+    session_id: str | None = None
+
+
+class ChatBody(BaseModel):
+    """A chat completion; sampling parameters are accepted and left to our own settings."""
+
+    model_config = ConfigDict(extra="allow")
+
+    messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
+    model: str = MODEL
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    metadata: Metadata | None = None
+    n: Annotated[int, Field(ge=1, le=1)] | None = None
+
+
+class ModelPath(BaseModel):
+    """Names a model."""
+
+    model_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, understood: the last question, what was said before, the client's instructions."""
+
+    question: str
+    past: tuple[ImportedMessage, ...]
+    instructions: tuple[str, ...]
+
+
+def understood(messages: Sequence[ClientMessage]) -> Asked:
+    """Raises UserError."""
+    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
+    spoken = [
+        ImportedMessage(message.role, message.text())
+        for message in messages
+        if message.role in (Role.USER, Role.ASSISTANT)
+    ]
+    if not spoken or spoken[-1].role != Role.USER:
+        raise UserError("messages: the last one must be the user's question.")
+    return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
+
+
+# ── Calls ────────────────────────────────────────────────────────────────────────────────────
+
+
+@api.get("/models", responses={"200": None, **REFUSED})
+def list_models() -> dict[str, Any]:
+    """The one model there is: our library, read by whatever model the settings name."""
+    return {"object": "list", "data": [_model()]}
+
+
+@api.get("/models/<model_id>", responses={"200": None, **REFUSED})
+def read_model(path: ModelPath) -> dict[str, Any]:
+    """The one model there is."""
+    if path.model_id != MODEL:
+        raise NotFound(f"There is no model {path.model_id[:60]!r}; there is {MODEL!r}.")
+    return _model()
+
+
+def _model() -> dict[str, Any]:
+    return {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
+
+
+@api.post("/chat/completions", responses={"200": None, **REFUSED})
+def complete_chat(body: ChatBody) -> Response:
+    """Answer the last question; the session is recognised by the messages before it."""
+    asked = understood(body.messages)
+    named = body.metadata.session_id if body.metadata else None
+    session = open_session(named) if named else _session_for(asked)
+    completion = Completion(session, () if named else tuple(asked.past), asked.question)
+    events = application().assistant.ask(session, asked.question)
+    if body.stream:
+        include_usage = bool(body.stream_options and body.stream_options.include_usage)
+        table = None if named else transcripts()
+        return event_stream(chunks_of(events, completion, table=table, include_usage=include_usage))
+    end = last_of(events)
+    if isinstance(end, Failed):
+        return problem_response(failure(end))
+    if not named:
+        remember(transcripts(), completion, end, streamed=end.message.content)
+    return Response(json.dumps(completion.whole(end)), mimetype="application/json")
+
+
+def _session_for(asked: Asked) -> SessionHandle:
+    finder = SessionFinder(application().store, transcripts())
+    return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
+
+
+def transcripts() -> TranscriptTable:
+    """The states of conversations that this application sent out."""
+    table = current_app.extensions[EXTENSION]
+    assert isinstance(table, TranscriptTable)
+    return table
+
+
+def remember(
+    table: TranscriptTable, completion: "Completion", end: Finished, *, streamed: str
+) -> None:
+    """Know this conversation again, whether the client keeps the streamed text or the final one."""
+    hashes = chain(completion.past)
+    asked = link(hashes[-1] if hashes else "", Role.USER, completion.question)
+    answers = {link(asked, Role.ASSISTANT, text) for text in (streamed, end.message.content)}
+    table.remember(completion.session, answers, index=end.message.index + 1)
+
+
+# ── Answers ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One answer in OpenAI's words."""
+
+    session: SessionHandle
+    past: tuple[ImportedMessage, ...]
+    question: str
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def whole(self, end: Finished) -> dict[str, Any]:
+        message = {"role": "assistant", "content": end.message.content, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        return {
+            **self._head("chat.completion"),
+            "choices": [choice],
+            "usage": usage_of(end),
+            **self._extension(end),
+        }
+
+    def chunk(self, delta: dict[str, Any], *, finish_reason: str | None = None) -> dict[str, Any]:
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": None,
+            "finish_reason": finish_reason,
+        }
+        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+
+    def last_chunk(self, end: Finished) -> dict[str, Any]:
+        """Citations count characters of `content`: attribution may have added markers to it."""
+        chunk = self.chunk({}, finish_reason="stop")
+        return {**chunk, "content": end.message.content, **self._extension(end)}
+
+    def usage_chunk(self, end: Finished) -> dict[str, Any]:
+        return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage_of(end)}
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.session.id}-{self.created}",
+            "object": kind,
+            "created": self.created,
+            "model": MODEL,
+        }
+
+    def _extension(self, end: Finished) -> dict[str, Any]:
+        answer = end.message.answer
+        citations = answer.citations if answer else ()
+        return {
+            "session_id": self.session.id,
+            "index": end.message.index,
+            "resolved_query": end.message.resolved_query,
+            "citations": [as_json(CitationModel.of(citation)) for citation in citations],
+            "sources": [as_json(SourceModel.of(source)) for source in end.sources],
+        }
+
+
+def usage_of(end: Finished) -> dict[str, int]:
+    """What the model server counted; zeros when no model was called."""
+    usage = end.message.answer.usage if end.message.answer else None
+    prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+
+
+def chunks_of(
+    events: Iterator[Event],
+    completion: Completion,
+    *,
+    table: TranscriptTable | None,
+    include_usage: bool,
+) -> Frames:
+    """The answer as OpenAI's clients read a stream; an error ends it."""
+    streamed = ""
+    yield _data(completion.chunk({"role": "assistant", "content": ""}))
+    with closing(to_the_end(events)) as ended:
+        for event in ended:
+            if isinstance(event, Text):
+                streamed += event.text
+                yield _data(completion.chunk({"content": event.text}))
+            elif isinstance(event, Failed):
+                yield _data(openai_problem(failure(event)))
+            elif isinstance(event, Finished):
+                if table is not None:
+                    remember(table, completion, event, streamed=streamed)
+                yield from _end_of(completion, event, include_usage=include_usage)
+
+
+def _end_of(completion: Completion, end: Finished, *, include_usage: bool) -> Iterator[str]:
+    yield _data(completion.last_chunk(end))
+    if include_usage:
+        yield _data(completion.usage_chunk(end))
+    yield DONE
+
+
+def _data(values: dict[str, Any]) -> str:
+    return f"data: {json.dumps(values, ensure_ascii=False)}\n\n"

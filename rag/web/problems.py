@@ -1,0 +1,187 @@
+"""Every refusal as `application/problem+json` (RFC 9457), with nothing internal in it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from flask import Flask, Response, json, render_template, request
+from flask_limiter import RateLimitExceeded
+from flask_openapi3.types import ResponseDict
+from pydantic import BaseModel, ValidationError
+from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
+
+from rag.errors import NotAllowed, RagError, SetupError
+
+PROBLEM_TYPE = "application/problem+json"
+HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."
+OPENAI_PATHS = "/v1/"
+MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
+
+log = structlog.get_logger(__name__)
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field of a request."""
+
+    field: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """A refused or failed request."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldProblem] | None = None
+    index: int | None = None  # of the answer that failed, in its session
+
+
+def problem(
+    status: int, detail: str, *, kind: str = "", errors: Sequence[FieldProblem] = (), **more: Any
+) -> dict[str, Any]:
+    """The members of a problem; `kind` tells programs which one it is."""
+    members: dict[str, Any] = {
+        "type": f"urn:groundnote:problem:{kind}" if kind else "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
+    if errors:
+        members["errors"] = [error.model_dump() for error in errors]
+    return members | {name: value for name, value in more.items() if value is not None}
+
+
+def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
+    """What a caller may know of an error: our own messages, and nothing of any other."""
+    if isinstance(error, RagError) and not isinstance(error, SetupError):
+        return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
+    log.error("request failed", error=type(error).__name__, exc_info=error)
+    return problem(500, HIDDEN_DETAIL, kind="internal", index=index)
+
+
+def _kind(error: type[RagError]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
+def problem_response(members: Mapping[str, Any]) -> Response:
+    """For programs a problem document, for people at a browser a page."""
+    status = int(members["status"])
+    if request.path.startswith(OPENAI_PATHS):
+        return openai_error(members)
+    if wants_page():
+        page = render_template("error.html", problem=members)
+        return Response(page, status=status, mimetype="text/html")
+    return Response(json.dumps(members), status=status, mimetype=PROBLEM_TYPE)
+
+
+def openai_error(members: Mapping[str, Any]) -> Response:
+    """A problem as OpenAI's clients read it; they know no status 422."""
+    status = 400 if members["status"] == 422 else int(members["status"])
+    return Response(json.dumps(openai_problem(members)), status=status, mimetype="application/json")
+
+
+def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a problem in the shape of OpenAI's errors."""
+    fields = [error["field"] for error in members.get("errors", ())]
+    return {
+        "error": {
+            "message": members["detail"],
+            "type": "server_error" if members["status"] >= 500 else "invalid_request_error",
+            "param": fields[0] if fields else None,
+            "code": str(members["type"]).rpartition(":")[2].replace("-", "_"),
+        }
+    }
+
+
+def wants_page() -> bool:
+    """Whether a person at a browser asked, outside of the paths made for programs."""
+    if request.path.startswith(MACHINE_PATHS):
+        return False
+    return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
+
+
+def refuse_fields(error: ValidationError) -> Response:
+    """The answer to a request whose fields do not fit; flask-openapi3 calls it."""
+    errors = [
+        FieldProblem(
+            field=".".join(str(part) for part in found["loc"]) or "(body)",
+            detail=found["msg"].removeprefix("Value error, "),
+        )
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    detail = "; ".join(f"{found.field}: {found.detail}" for found in errors[:5])
+    return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
+
+
+def handle_errors(app: Flask) -> None:
+    """Turn every error of the application into a problem; the outermost edge."""
+    app.register_error_handler(RagError, show_error)
+    app.register_error_handler(HTTPException, show_http_error)
+
+
+def show_error(error: RagError) -> Response:
+    """One of our own errors."""
+    response = problem_response(problem_of(error))
+    if isinstance(error, NotAllowed):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def show_http_error(error: HTTPException) -> Response:
+    """An error of Flask's, such as an unknown path; an unforeseen exception comes as a 500."""
+    response = error.get_response()
+    if error.response is not None and isinstance(response, Response):
+        return response  # an answer that was made for the caller, such as a redirect
+    status = error.code or 500
+    shown = problem_response(problem(status, _detail(error), kind=_http_kind(status)))
+    for name, value in response.headers.items():
+        if name in ("Allow", "Retry-After", "WWW-Authenticate"):
+            shown.headers[name] = value
+    return shown
+
+
+def _detail(error: HTTPException) -> str:
+    if isinstance(error, InternalServerError):
+        return HIDDEN_DETAIL
+    if isinstance(error, RateLimitExceeded):
+        return f"Too many requests: {error.description} are allowed. Wait a little and try again."
+    if isinstance(error, RequestEntityTooLarge):
+        allowed = request.max_content_length
+        return f"The request has {request.content_length} bytes; at most {allowed} are allowed."
+    if error.code == 405:
+        allowed_methods = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
+        return f"{request.method} is not allowed at {request.path}; allowed: {allowed_methods}."
+    if error.code == 404:
+        return f"There is nothing at {request.path}; /openapi.json lists what there is."
+    return error.description or "The request cannot be served as it stands."
+
+
+def _http_kind(status: int) -> str:
+    return HTTPStatus(status).phrase.lower().replace(" ", "-") if status != 500 else "internal"
+
+
+def _documented(description: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": description, "content": {PROBLEM_TYPE: {"schema": schema}}}
+
+
+REFUSALS: ResponseDict = {
+    "400": _documented("The request cannot be served as it stands."),
+    "401": _documented("The caller is not known."),
+    "403": _documented("The request comes from a page of another site."),
+    "404": _documented("There is no such thing, or it belongs to somebody else."),
+    "409": _documented("Not in this state of things."),
+    "413": _documented("More than a limit allows; the detail says both numbers."),
+    "415": _documented("The body is of another kind than expected."),
+    "421": _documented("This server does not answer under that host name."),
+    "422": _documented("Fields are missing, unknown or wrong; `errors` lists each."),
+    "429": _documented("Too many requests."),
+    "500": _documented("Our fault; the server's log says more."),
+    "502": _documented("The language model failed."),
+    "503": _documented("The language model cannot be reached."),
+}
+"""Refusals every call of the API may answer with, for its description."""

@@ -1,0 +1,248 @@
+"""What programs may send: one pydantic model per request, with its limits."""
+
+from collections import Counter
+from typing import Annotated, Any, Literal
+
+from flask_openapi3.models.file import FileStorage
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from rag.database import storable
+
+MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold
+MAX_QUESTION_CHARS = 200_000
+MAX_IMPORTED_MESSAGES = 20_000
+
+
+def storable_text(value: Any) -> Any:
+    """Text without what no database can hold; anything else is left to the type's own check."""
+    return storable(value) if isinstance(value, str) else value
+
+
+def not_blank(text: str) -> str:
+    """Refuse what holds no visible character."""
+    if not text.strip():
+        raise ValueError("it is empty; please write some words.")
+    return text
+
+
+Words = Annotated[str, BeforeValidator(storable_text)]
+Question = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_QUESTION_CHARS),
+    BeforeValidator(storable_text),
+    AfterValidator(not_blank),
+]
+SearchWords = Annotated[
+    str,
+    Field(min_length=1, max_length=10_000),
+    BeforeValidator(storable_text),
+    AfterValidator(not_blank),
+]
+Title = Annotated[str, Field(max_length=300), BeforeValidator(storable_text)]
+Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
+
+
+class Asked(BaseModel):
+    """Part of a request: unknown fields are refused, and the known ones listed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        unknown = sorted(str(name) for name in values if name not in cls.model_fields)
+        if unknown:
+            known = ", ".join(cls.model_fields) or "none"
+            raise ValueError(f"{', '.join(unknown)} is not known here. Known: {known}.")
+        return values
+
+
+class Body(Asked):
+    """A JSON body: types are taken literally, "5" is not 5."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+# ── Paths and queries ────────────────────────────────────────────────────────────────────────
+
+
+class SessionPath(BaseModel):
+    """Names a session of the caller."""
+
+    session_id: str
+
+
+class MessagePath(SessionPath):
+    """Names one message of a session, counted from 0."""
+
+    index: Index
+
+
+class SourcePath(SessionPath):
+    """Names one source of a session, counted from 1."""
+
+    n: Annotated[int, Field(ge=1, le=MAX_INDEX)]
+
+
+class DocumentPath(BaseModel):
+    """Names a document."""
+
+    document_id: str
+
+
+class JobPath(BaseModel):
+    """Names a job."""
+
+    job_id: str
+
+
+class PageQuery(Asked):
+    """Which part of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    offset: Index = 0
+
+
+class RangeQuery(Asked):
+    """A half-open range of messages, counted from 0; without `end` at most 1000 of them."""
+
+    start: Index = 0
+    end: Index | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "RangeQuery":
+        if self.end is not None and self.end < self.start:
+            raise ValueError(f"end ({self.end}) must not be before start ({self.start}).")
+        return self
+
+
+class MessageSearchQuery(Asked):
+    """What to look for in messages, ignoring case."""
+
+    q: Annotated[
+        str,
+        Field(min_length=1, max_length=1000),
+        BeforeValidator(storable_text),
+        AfterValidator(not_blank),
+    ]
+    limit: Annotated[int, Field(ge=1, le=200)] = 20
+
+
+class ExportQuery(Asked):
+    """The form of an export."""
+
+    format: Literal["markdown", "json"] = "markdown"
+
+
+# ── Bodies ───────────────────────────────────────────────────────────────────────────────────
+
+
+class UploadForm(Asked):
+    """Files to ingest."""
+
+    file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
+
+
+class SearchBody(Body):
+    """A search in the documents; with a session, the query is resolved in its context first."""
+
+    query: SearchWords
+    limit: Annotated[int, Field(ge=1, le=100)] = 8
+    session_id: str | None = None
+
+
+class ContextConfigBody(Body):
+    """How a session keeps its context small; what is left out stays as it is."""
+
+    enabled: bool | None = None
+    max_tokens: Annotated[int, Field(ge=500, le=10_000_000)] | None = None
+    compression_strategy: Literal["smart", "sliding_window"] | None = None
+    recent_message_count: Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+
+class SessionBody(Body):
+    """A session's title and configuration."""
+
+    title: Title | None = None
+    context_config: ContextConfigBody | None = None
+
+
+class QuestionBody(Body):
+    """A question."""
+
+    content: Question
+
+
+class RangeBody(Body):
+    """A half-open range of messages, counted from 0."""
+
+    start: Index
+    end: Index
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> "RangeBody":
+        if self.end <= self.start:
+            raise ValueError(f"end ({self.end}) must be after start ({self.start}).")
+        return self
+
+
+class ImportedMessageBody(Body):
+    """One message of a transcript from elsewhere; other fields of an export are left aside."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    role: Annotated[str, Field(min_length=1, max_length=40), BeforeValidator(storable_text)]
+    content: Words | None  # null where an assistant only called tools
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        return values  # an exported message may come back as it is
+
+
+class ImportedSourceBody(Body):
+    """One source of a transcript from elsewhere, with the number under which it is cited."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
+
+    n: Annotated[int, Field(ge=1, le=1_000_000)]
+    text: Words
+    document: Words = ""
+    title: Words = ""
+    locator: Words = ""
+    passage: Words = ""
+    heading_path: list[Words] = []
+    chunk_id: Annotated[str, Field(max_length=40), BeforeValidator(storable_text)] = ""
+    document_id: Annotated[str, Field(max_length=40), BeforeValidator(storable_text)] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: Any) -> Any:
+        return values  # an exported source may come back as it is
+
+
+class ImportBody(Body):
+    """A transcript from elsewhere, or from our own JSON export."""
+
+    messages: Annotated[
+        list[ImportedMessageBody], Field(min_length=1, max_length=MAX_IMPORTED_MESSAGES)
+    ]
+    sources: Annotated[list[ImportedSourceBody], Field(max_length=10_000)] = []
+
+    @model_validator(mode="after")
+    def _numbered_once(self) -> "ImportBody":
+        for field in ("n", "chunk_id"):
+            counted = Counter(getattr(source, field) for source in self.sources)
+            twice = [value for value, count in counted.items() if count > 1 and value]
+            if twice:
+                raise ValueError(f"two sources have the {field} {twice[0]!r}; it names one source.")
+        return self

@@ -1,0 +1,430 @@
+"""What programs are sent: one pydantic model per answer, made from records."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from rag.records import (
+    Citation,
+    Document,
+    Finished,
+    Hit,
+    Job,
+    Message,
+    Session,
+    Source,
+    Summary,
+    SummaryReport,
+)
+from rag.seams import FoundMessages
+
+
+class DocumentModel(BaseModel):
+    """A document of the library."""
+
+    id: str
+    name: str
+    title: str
+    media_type: str
+    content_hash: str
+    size_bytes: int
+    chunk_count: int
+    ingested_at: datetime
+    names: list[str]
+
+    @classmethod
+    def of(cls, document: Document) -> "DocumentModel":
+        return cls.model_validate(to_jsonable_python(document))
+
+
+class DocumentsModel(BaseModel):
+    """A page of the library, by name."""
+
+    documents: list[DocumentModel]
+    total: int
+    limit: int
+    offset: int
+
+
+class QueuedModel(BaseModel):
+    """A job that was just queued for a document."""
+
+    id: str
+    document: str
+
+
+class RefusedModel(BaseModel):
+    """A file that was not taken, and why."""
+
+    document: str
+    reason: str
+
+
+class UploadedModel(BaseModel):
+    """What became of each file of an upload."""
+
+    jobs: list[QueuedModel]
+    refused: list[RefusedModel]
+
+
+class JobModel(BaseModel):
+    """Background work and how far it is: `done` of `total` chunks."""
+
+    id: str
+    kind: str
+    document: str
+    state: str
+    done: int
+    total: int
+    error: str | None
+    seconds: float | None
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, job: Job) -> "JobModel":
+        return cls.model_validate(to_jsonable_python(job) | {"document": job.subject})
+
+
+class JobsModel(BaseModel):
+    """Ingest jobs, newest first."""
+
+    jobs: list[JobModel]
+
+
+class HitModel(BaseModel):
+    """A chunk that was found; `score` is comparable within one search only."""
+
+    chunk_id: str
+    document_id: str
+    document: str
+    title: str
+    locator: str
+    heading_path: list[str]
+    text: str
+    score: float
+    relevance: float
+
+    @classmethod
+    def of(cls, hit: Hit) -> "HitModel":
+        chunk = hit.chunk
+        return cls(
+            chunk_id=chunk.id,
+            document_id=chunk.document_id,
+            document=chunk.document_name,
+            title=chunk.document_title,
+            locator=chunk.locator,
+            heading_path=list(chunk.heading_path),
+            text=chunk.text,
+            score=hit.score,
+            relevance=hit.relevance,
+        )
+
+
+class HitsModel(BaseModel):
+    """What a search found, best first, and the query that was searched for."""
+
+    query: str
+    is_followup: bool
+    hits: list[HitModel]
+
+
+class ContextConfigModel(BaseModel):
+    """How a session keeps its context small."""
+
+    enabled: bool
+    max_tokens: int | None
+    compression_strategy: str
+    recent_message_count: int
+
+
+class SessionModel(BaseModel):
+    """A session of the caller."""
+
+    id: str
+    title: str
+    created_at: datetime
+    last_used_at: datetime
+    message_count: int
+    context_config: ContextConfigModel
+
+    @classmethod
+    def of(cls, session: Session) -> "SessionModel":
+        return cls.model_validate(
+            to_jsonable_python(session) | {"context_config": to_jsonable_python(session.config)}
+        )
+
+
+class SessionsModel(BaseModel):
+    """A page of the caller's sessions, newest use first."""
+
+    sessions: list[SessionModel]
+    limit: int
+    offset: int
+    next_offset: int | None
+
+
+class SourceModel(BaseModel):
+    """A source of a session as it was when first shown, and what became of it since."""
+
+    n: int
+    chunk_id: str
+    document_id: str
+    document: str
+    title: str
+    locator: str
+    heading_path: list[str]
+    text: str
+    passage: str
+    content_hash: str
+    state: str
+
+    @classmethod
+    def of(cls, source: Source) -> "SourceModel":
+        renamed = {
+            "n": source.number,
+            "document": source.document_name,
+            "title": source.document_title,
+        }
+        return cls.model_validate(to_jsonable_python(source) | renamed)
+
+
+class SourcesModel(BaseModel):
+    """The session's register of sources, by number."""
+
+    sources: list[SourceModel]
+
+
+class CitationModel(BaseModel):
+    """One number at one place of a text: `text[start:end]` is its whole marker."""
+
+    n: int
+    start: int
+    end: int
+    support: str
+    score: float | None
+    attributed: bool
+
+    @classmethod
+    def of(cls, citation: Citation) -> "CitationModel":
+        return cls.model_validate(to_jsonable_python(citation) | {"n": citation.number})
+
+
+class StatementModel(BaseModel):
+    """A stretch of an answer that states something without a supporting source."""
+
+    start: int
+    end: int
+
+
+class UsageModel(BaseModel):
+    """Tokens as the model server counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class MessageModel(BaseModel):
+    """One message of a transcript."""
+
+    index: int
+    turn: int
+    role: str
+    content: str
+    status: str
+    created_at: datetime
+    revision: int
+    citations: list[CitationModel]
+    unsupported: list[StatementModel]
+    declined: bool
+    resolved_query: str | None
+    is_followup: bool
+    model: str | None
+    usage: UsageModel | None
+    error: str | None
+
+    @classmethod
+    def of(cls, message: Message) -> "MessageModel":
+        return cls.model_validate(message_fields(message))
+
+
+def message_fields(message: Message) -> dict[str, Any]:
+    """A message with its answer's details beside its own."""
+    answer = message.answer
+    fields: dict[str, Any] = to_jsonable_python(message)
+    fields |= {"citations": [], "unsupported": [], "declined": False, "model": None, "usage": None}
+    if answer is None:
+        return fields
+    return fields | {
+        "citations": [CitationModel.of(citation) for citation in answer.citations],
+        "unsupported": to_jsonable_python(answer.unsupported),
+        "declined": answer.declined,
+        "model": answer.model,
+        "usage": to_jsonable_python(answer.usage),
+    }
+
+
+class MessagesModel(BaseModel):
+    """A range of a transcript; `total` messages in all."""
+
+    messages: list[MessageModel]
+    start: int
+    end: int
+    total: int
+
+
+class AnswerModel(MessageModel):
+    """A finished answer with the sources it was written from."""
+
+    session_id: str
+    sources: list[SourceModel]
+    context: dict[str, Any]
+
+    @classmethod
+    def finished(cls, finished: Finished, *, session_id: str) -> "AnswerModel":
+        return cls.model_validate(
+            message_fields(finished.message)
+            | {
+                "session_id": session_id,
+                "sources": [SourceModel.of(source) for source in finished.sources],
+                "context": to_jsonable_python(dict(finished.context)),
+            }
+        )
+
+
+class FoundMessageModel(BaseModel):
+    """A message that contains what was looked for: `snippet[match_start:match_end]`."""
+
+    session_id: str
+    session_title: str
+    index: int
+    role: str
+    snippet: str
+    match_start: int
+    match_end: int
+
+
+class FoundMessagesModel(BaseModel):
+    """The newest matches, and how many there are in all."""
+
+    query: str
+    found: list[FoundMessageModel]
+    total: int
+
+    @classmethod
+    def of(cls, query: str, found: FoundMessages) -> "FoundMessagesModel":
+        return cls.model_validate(
+            {"query": query, "found": to_jsonable_python(found.found), "total": found.total}
+        )
+
+
+class ImportedModel(BaseModel):
+    """Where the imported messages stand: `[start, end)`."""
+
+    start: int
+    end: int
+
+
+class SummaryReportModel(BaseModel):
+    """What a summary had to keep, and how it was kept."""
+
+    citations_required: int
+    citations_kept: int
+    names_required: int
+    names_kept: int
+    kept_by_model: int
+    repaired: int
+    removed: int
+    archived_citations: list[int]
+    archived_names: list[str]
+    rung: int
+    tokens_before: int
+    tokens_after: int
+    attempts: int
+    seconds: float
+    model: str
+    problems: list[str]
+
+    @classmethod
+    def of(cls, report: SummaryReport) -> "SummaryReportModel":
+        return cls.model_validate(to_jsonable_python(report))
+
+
+class SummaryModel(BaseModel):
+    """A verified text standing in for the messages `[start, end)`."""
+
+    id: int | None
+    start: int
+    end: int
+    text: str
+    required_numbers: list[int]
+    required_names: list[str]
+    tokens: int
+    is_fold: bool
+    report: SummaryReportModel
+
+    @classmethod
+    def of(cls, summary: Summary) -> "SummaryModel":
+        return cls.model_validate(to_jsonable_python(summary))
+
+
+class SummariesModel(BaseModel):
+    """Summaries standing in the context, and those made on request."""
+
+    summaries: list[SummaryModel]
+    requested: list[SummaryModel]
+
+
+class CompactedModel(BaseModel):
+    """The report of a compaction; null when there was nothing to summarise."""
+
+    compacted: bool
+    report: SummaryReportModel | None
+
+
+class ForgottenModel(BaseModel):
+    """How many summaries were forgotten; the transcript stays."""
+
+    forgotten: int
+
+
+class ContextModel(BaseModel):
+    """The messages that would be sent to the model now, and what they cost."""
+
+    messages: list[dict[str, Any]]
+    stats: dict[str, Any]
+
+
+class StateModel(BaseModel):
+    """Whether the server can serve, check by check."""
+
+    status: str
+    checks: dict[str, Any] = {}
+
+
+def as_json(model: BaseModel) -> dict[str, Any]:
+    """The model as Flask answers with it."""
+    return model.model_dump(mode="json")
+
+
+def sources_of(sources: Iterable[Source]) -> list[dict[str, Any]]:
+    """Sources as they stand in events."""
+    return [as_json(SourceModel.of(source)) for source in sources]
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with dataclasses, dates and enums made plain JSON."""
+    made: dict[str, Any] = to_jsonable_python(dict(values))
+    return made
+
+
+class ExportModel(BaseModel):
+    """A whole conversation; `messages` and `sources` can be imported again."""
+
+    session: SessionModel
+    messages: list[MessageModel]
+    sources: list[SourceModel]
+    summaries: list[SummaryModel]

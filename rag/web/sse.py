@@ -1,0 +1,136 @@
+"""Events of a turn as server-sent events, with pings while nothing happens."""
+
+import json
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from threading import Event as Flag
+from threading import Thread
+from typing import Any
+
+from flask import Response, request
+from pydantic_core import to_jsonable_python
+
+from rag.errors import RagError
+from rag.records import (
+    Cited,
+    Compacted,
+    Event,
+    Failed,
+    Finished,
+    Resolved,
+    Sources,
+    Text,
+    ToolUsed,
+)
+from rag.web.problems import HIDDEN_DETAIL, problem_of
+from rag.web.response_models import AnswerModel, as_json, sources_of
+
+EVENT_STREAM = "text/event-stream"
+PING = ": ping\n\n"
+PING_SECONDS = 15.0
+
+NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
+
+Frames = Generator[str, None, None]
+
+
+def wants_events() -> bool:
+    """Whether the caller prefers a stream of events to one JSON document."""
+    offered = ["application/json", EVENT_STREAM]
+    return request.accept_mimetypes.best_match(offered) == EVENT_STREAM
+
+
+def event_stream(frames: Frames, *, ping_seconds: float = PING_SECONDS) -> Response:
+    """A response that sends frames as they come; no proxy shall hold them back."""
+    response = Response(with_pings(frames, ping_seconds=ping_seconds), mimetype=EVENT_STREAM)
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+def with_pings(frames: Frames, *, ping_seconds: float) -> Iterator[str]:
+    """The frames, and a comment whenever none came for a while.
+
+    The frames are made in a thread of their own, so that a silent model does not silence the
+    pings. When the client goes away, they are closed there as soon as they yield again.
+    """
+    queue: SimpleQueue[str | None] = SimpleQueue()
+    client_left = Flag()
+    Thread(target=_pump, args=(frames, queue, client_left), daemon=True).start()
+    try:
+        while True:
+            try:
+                frame = queue.get(timeout=ping_seconds)
+            except Empty:
+                yield PING
+                continue
+            if frame is None:
+                return
+            yield frame
+    finally:
+        client_left.set()
+
+
+def _pump(frames: Frames, queue: "SimpleQueue[str | None]", client_left: Flag) -> None:
+    try:
+        with closing(frames):
+            for frame in frames:
+                queue.put(frame)
+                if client_left.is_set():
+                    return
+    finally:
+        queue.put(None)
+
+
+def frame(name: str, values: dict[str, Any]) -> str:
+    """One server-sent event; JSON never holds a raw line break."""
+    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
+
+
+def frames_of(events: Iterator[Event], *, session_id: str) -> Frames:
+    """Each event as a frame."""
+    with closing(to_the_end(events)) as ended:
+        for event in ended:
+            yield frame(*encode(event, session_id=session_id))
+
+
+def to_the_end(events: Iterator[Event]) -> Generator[Event, None, None]:
+    """The events; an exception becomes a last one, because the client must be told.
+
+    Closing this closes the events, which hangs up on the model.
+    """
+    with closing(_closable(events)) as closable:
+        try:
+            yield from closable
+        except RagError as error:
+            yield Failed(error, str(error))
+        except Exception as error:  # noqa: BLE001 - the outermost edge
+            yield Failed(error, HIDDEN_DETAIL)
+
+
+def _closable(events: Iterator[Event]) -> Generator[Event, None, None]:
+    yield from events
+
+
+def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
+    """The name of a server-sent event, and what it says."""
+    match event:
+        case Text(text):
+            return "delta", {"text": text}
+        case Cited(number):
+            return "cited", {"n": number}
+        case Sources(sources):
+            return "sources", {"sources": sources_of(sources)}
+        case Finished():
+            return "final", as_json(AnswerModel.finished(event, session_id=session_id))
+        case Failed():
+            return "error", failure(event)
+        case Resolved() | Compacted() | ToolUsed():
+            return NAMES[type(event)], to_jsonable_python(event)
+
+
+def failure(failed: Failed) -> dict[str, Any]:
+    """The problem that a failed turn ends with; its own message was made for the user."""
+    problem = problem_of(failed.error, index=failed.index)
+    return problem if problem["status"] == 500 else problem | {"detail": failed.message}

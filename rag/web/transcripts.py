@@ -1,0 +1,125 @@
+"""Recognise a session by the transcript that a client sends back.
+
+Clients of the OpenAI protocol name no session: they send all messages again each time. A chain of
+hashes over the questions and answers stands for each state of a conversation; the table keeps the
+chains that we sent out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sqlalchemy import Engine, delete, insert, select
+
+from rag.database import reading, storable, transcript_hashes, writing
+from rag.records import ImportedMessage, Role
+from rag.seams import ConversationStore, SessionHandle
+
+CONVERSATION_ROLES = (Role.USER, Role.ASSISTANT)
+START = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownState:
+    """A state of a session that some client has seen."""
+
+    hash: str
+    session_id: str
+    index: int  # messages of the session up to there
+
+
+def chain(messages: Iterable[ImportedMessage]) -> list[str]:
+    """The hash after each message, from the start of the conversation."""
+    hashes: list[str] = []
+    for message in messages:
+        hashes.append(link(hashes[-1] if hashes else START, message.role, message.content))
+    return hashes
+
+
+def link(previous: str, role: str, content: str) -> str:
+    """The hash after one more message; blanks at its ends and kinds of line break do not count."""
+    text = "\n".join(storable(content).strip().splitlines())
+    return sha256(f"{previous}\0{role}\0{text}".encode()).hexdigest()
+
+
+class TranscriptTable:
+    """The states of conversations that were sent out, by owner."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def remember(self, session: SessionHandle, hashes: Iterable[str], *, index: int) -> None:
+        """These chains lead to the session's first `index` messages."""
+        table = transcript_hashes
+        wanted = sorted(set(hashes))
+        rows = [
+            {"owner": session.owner, "hash": hash_, "session_id": session.id, "index": index}
+            for hash_ in wanted
+        ]
+        with writing(self._engine) as connection:
+            connection.execute(
+                delete(table).where(
+                    table.c.owner == session.owner,
+                    table.c.session_id == session.id,
+                    table.c.hash.in_(wanted),
+                )
+            )
+            connection.execute(insert(table), rows)
+
+    def find(self, owner: str, hash_: str) -> list[KnownState]:
+        """States with this chain."""
+        table = transcript_hashes
+        with reading(self._engine) as connection:
+            rows = connection.execute(
+                select(table.c.hash, table.c.session_id, table.c.index).where(
+                    table.c.owner == owner, table.c.hash == hash_
+                )
+            )
+            return [
+                KnownState(known_hash, session_id, index) for known_hash, session_id, index in rows
+            ]
+
+
+class SessionFinder:
+    """The session that goes on from a transcript: the one we know, or a new one made from it."""
+
+    def __init__(self, store: ConversationStore, table: TranscriptTable) -> None:
+        self._store = store
+        self._table = table
+
+    def session_for(
+        self, owner: str, past: Sequence[ImportedMessage], *, instructions: Sequence[str] = ()
+    ) -> SessionHandle:
+        """The session whose transcript is exactly `past`; else a new one that begins with it.
+
+        What a new one has in common with a known session keeps its numbers and their sources.
+        """
+        hashes = chain(past)
+        for length in range(len(past), 0, -1):
+            states = self._table.find(owner, hashes[length - 1])
+            for state in states if length == len(past) else ():
+                session = self._store.open(state.session_id, owner=owner)
+                if session.read().message_count == state.index:
+                    return session
+            if states:
+                return self._fork(owner, states[-1], past[length:])
+        system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
+        return self._begin(owner, [*system, *past])
+
+    def _fork(
+        self, owner: str, state: KnownState, rest: Sequence[ImportedMessage]
+    ) -> SessionHandle:
+        parent = self._store.open(state.session_id, owner=owner)
+        session = self._store.create(owner, title=parent.read().title, config=parent.read().config)
+        common = [
+            ImportedMessage(message.role, message.content)
+            for message in parent.messages(0, state.index)
+        ]
+        session.append([*common, *rest], parent.sources())
+        return session
+
+    def _begin(self, owner: str, messages: Sequence[ImportedMessage]) -> SessionHandle:
+        session = self._store.create(owner)
+        if messages:
+            session.append(messages, [])
+        return session

@@ -1,0 +1,86 @@
+"""Which files of an upload are taken, under which name, and why the others are not."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rag.database import storable
+from rag.errors import TooLarge, Unreadable, UserError
+
+MAX_NAME_CHARS = 255
+BYTES_PER_MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TakenFile:
+    """An uploaded file under its name in the library."""
+
+    name: str
+    upload: Any  # werkzeug's FileStorage: read only when its turn comes
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """An uploaded file that is not taken."""
+
+    name: str  # as the client gave it
+    error: UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The files of one request."""
+
+    taken: tuple[TakenFile, ...]
+    refused: tuple[RefusedFile, ...]
+
+
+def sort_upload(uploads: Iterable[Any], *, max_file_mb: float) -> Upload:
+    """Take what has a plain name of its own and is small enough."""
+    taken: dict[str, TakenFile] = {}
+    refused: list[RefusedFile] = []
+    for upload in uploads:
+        given = upload.filename or ""
+        try:
+            name = library_name(given)
+            _check_size(name, upload.stream, max_file_mb=max_file_mb)
+            if name in taken:
+                raise Unreadable(name, "the upload holds two files of this name; rename one.")
+        except UserError as error:
+            refused.append(RefusedFile(name=given[:MAX_NAME_CHARS], error=error))
+            continue
+        taken[name] = TakenFile(name, upload)
+    return Upload(tuple(taken.values()), tuple(refused))
+
+
+def library_name(given: str) -> str:
+    """The name of a document from the name of a file: relative, with forward slashes.
+
+    Raises:
+        Unreadable: the name is empty, too long, or leads out of the library.
+    """
+    parts = [
+        part for part in storable(given).replace("\\", "/").split("/") if part not in ("", ".")
+    ]
+    name = "/".join(parts)
+    shown = given[:80] or "(a file without a name)"
+    if not name:
+        raise Unreadable(shown, "the file has no name; send one such as manual.pdf.")
+    if ".." in parts or given.startswith(("/", "\\")) or ":" in parts[0]:
+        raise Unreadable(shown, "the name leads out of the library; send a relative one without ..")
+    if len(name) > MAX_NAME_CHARS or any(not char.isprintable() for char in name):
+        raise Unreadable(
+            shown, f"the name must have at most {MAX_NAME_CHARS} characters, all of them printable."
+        )
+    return name
+
+
+def _check_size(name: str, stream: Any, *, max_file_mb: float) -> None:
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    if size > max_file_mb * BYTES_PER_MB:
+        raise TooLarge(
+            f"{name} has {size / BYTES_PER_MB:.1f} MB; "
+            f"documents.max_file_mb allows {max_file_mb:g}."
+        )

@@ -1,0 +1,72 @@
+"""Clients of the web app over a fake application."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from werkzeug.serving import make_server
+
+from rag.settings import Settings
+from rag.web import create_app
+from tests.web.fake_application import FakeApplication
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(data_dir=tmp_path)
+
+
+@pytest.fixture
+def token_settings(tmp_path):
+    tokens = {"token-of-anna": "anna", "token-of-ben": "ben"}
+    return Settings(data_dir=tmp_path, auth={"mode": "tokens", "tokens": tokens})
+
+
+@pytest.fixture
+def application(settings, engine):
+    return FakeApplication(settings, engine)
+
+
+@pytest.fixture
+def app(application):
+    return create_app(application)
+
+
+@pytest.fixture
+def client(app):
+    return app.test_client()
+
+
+@pytest.fixture
+def session_id(client):
+    return client.post("/api/v1/sessions", json={}).get_json()["id"]
+
+
+@pytest.fixture
+def asked(client, session_id):
+    """The first answer of a session."""
+    url = f"/api/v1/sessions/{session_id}/messages"
+    response = client.post(url, json={"content": "How heavy is the Aero 5?"})
+    assert response.status_code == 200
+    return response.get_json()
+
+
+@pytest.fixture
+def live(app):
+    """A server on loopback with threads."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", app=app)
+    server.shutdown()
+    thread.join()
+
+
+def events_of(response):
+    """The server-sent events of a response: (name, JSON text)."""
+    events = []
+    for frame in response.get_data(as_text=True).split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in frame.splitlines() if line[0] != ":")
+        if fields:
+            events.append((fields.get("event", ""), fields["data"]))
+    return events

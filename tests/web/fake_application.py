@@ -1,0 +1,217 @@
+"""An application whose conversations are real and whose answers are scripted."""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from rag.conversation.store import SqlConversationStore
+from rag.errors import NotFound, UserError
+from rag.metrics import Metrics
+from rag.records import (
+    Answer,
+    ChatMessage,
+    Chunk,
+    Citation,
+    Cited,
+    Document,
+    Failed,
+    Finished,
+    Hit,
+    Job,
+    JobState,
+    MessageStatus,
+    Resolution,
+    Resolved,
+    Role,
+    Sources,
+    Summary,
+    SummaryReport,
+    Support,
+    Text,
+    Usage,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def chunk(number, text, *, name="manual.md"):
+    return Chunk(
+        id=f"chunk-{number}",
+        document_id="document-1",
+        document_name=name,
+        document_title="Manual",
+        section_index=0,
+        position=number,
+        heading_path=("Setup",),
+        locator=f"§ Setup {number}",
+        text=text,
+        start=0,
+        end=len(text),
+    )
+
+
+def hit(number, text):
+    return Hit(chunk(number, text), 1 / number, text, 0, len(text), relevance=0.9)
+
+
+REPORT = SummaryReport(
+    citations_required=1,
+    citations_kept=1,
+    names_required=0,
+    names_kept=0,
+    kept_by_model=0,
+    repaired=0,
+    removed=0,
+)
+
+
+class FakeRetriever:
+    def __init__(self):
+        self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
+        self.asked = []
+
+    def search(self, dense_query, *, lexical_query="", dense_context=(), limit=8):
+        self.asked.append((dense_query, lexical_query, limit))
+        return self.hits[:limit]
+
+
+@dataclass
+class FakeAssistant:
+    """Answers "It weighs 120 g [1]." unless told otherwise."""
+
+    retriever: FakeRetriever
+    deltas: tuple[str, ...] = ("It weighs ", "120 g [1]", ".")
+    final: str | None = None  # the stored text, where attribution changed it
+    failure: Exception | None = None
+    surprise: Exception | None = None
+    usage: Usage | None = field(default_factory=lambda: Usage(12, 5))
+    hung_up: int = 0
+    asked: list[str] = field(default_factory=list)
+    wait: Any = None
+
+    def ask(self, session, question):
+        if not question.strip():
+            raise UserError("The question is empty. Type what you want to know.")
+        self.asked.append(question)
+        return self._turn(session, lambda: session.begin(question))
+
+    def regenerate(self, session, index):
+        turn = session.begin_again(index)
+        return self._turn(session, lambda: turn)
+
+    def _turn(self, session, begin):
+        turn = begin()
+        try:
+            yield Resolved(turn.question.content, False, "unchanged")
+            sources = session.register(self.retriever.hits)
+            yield Sources(tuple(sources))
+            for delta in self.deltas:
+                if self.wait is not None:
+                    self.wait.wait(10)
+                yield Text(delta)
+            if self.surprise is not None:
+                raise self.surprise
+            if self.failure is not None:
+                session.finish(replace(turn.answer, status=MessageStatus.FAILED))
+                yield Failed(self.failure, str(self.failure), turn.answer.index)
+                return
+            yield Cited(1)
+        except GeneratorExit:
+            self.hung_up += 1
+            raise
+        text = self.final or "".join(self.deltas)
+        start = text.find("[1]")
+        citations = (Citation(1, start, start + 3, Support.SUPPORTED, 0.9),) if start >= 0 else ()
+        answer = Answer(text, citations, usage=self.usage, model="scripted")
+        done = replace(
+            turn.answer,
+            content=text,
+            status=MessageStatus.COMPLETE,
+            answer=answer,
+            resolved_query=turn.question.content,
+        )
+        yield Finished(session.finish(done), tuple(sources[:1]), {"messages": 2, "tokens": 40})
+
+    def resolve(self, session, question):
+        past = session.recent(2)
+        query = f"{past[0].content} {question}" if past else question
+        return Resolution(query, bool(past), "rules", dense_query=query, lexical_query=query)
+
+    def context(self, session):
+        messages = [ChatMessage(Role(m.role), m.content) for m in session.messages()]
+        return {"messages": messages, "stats": {"messages": len(messages), "tokens": 7}}
+
+    def compact(self, session):
+        return REPORT if session.messages() else None
+
+    def summarize(self, session, start, end):
+        if end > session.read().message_count:
+            raise UserError(f"The session has no message {end - 1}.")
+        summary = Summary(start, end, "It weighs 120 g [1].", (1,), (), REPORT, tokens=8)
+        session.add_requested_summary(summary)
+        return summary
+
+
+class FakeDocuments:
+    def __init__(self):
+        digest = sha256(b"").hexdigest()
+        self.kept = {
+            name: Document(
+                f"document-{number}", name, name.title(), "text/markdown", digest, 10, 1, NOW
+            )
+            for number, name in enumerate(("manual.md", "prices.csv"), start=1)
+        }
+
+    def documents(self):
+        return sorted(self.kept.values(), key=lambda document: document.name)
+
+    def document(self, document_id):
+        for document in self.kept.values():
+            if document.id == document_id:
+                return document
+        raise NotFound(f"There is no document {document_id!r}.")
+
+    def delete(self, document_id):
+        self.kept.pop(self.document(document_id).name)
+
+
+class FakeJobs:
+    def __init__(self):
+        self.submitted = {}
+        self.known = {}
+        self.add("compact", "a-session")
+
+    def add(self, kind, subject):
+        job = Job(f"job-{len(self.known)}", kind, subject, JobState.QUEUED, NOW, NOW)
+        self.known[job.id] = job
+        return job
+
+    def submit_ingest(self, name, data):
+        self.submitted[name] = data
+        return self.add("ingest", name)
+
+    def job(self, job_id):
+        if job_id not in self.known:
+            raise NotFound(f"There is no job {job_id!r}.")
+        return self.known[job_id]
+
+    def jobs(self):
+        return [job for job in self.known.values() if job.kind == "ingest"]
+
+
+class FakeApplication:
+    def __init__(self, settings, engine):
+        self.settings = settings
+        self.engine = engine
+        self.store = SqlConversationStore(engine)
+        self.documents = FakeDocuments()
+        self.ingestion = self.documents
+        self.retriever = FakeRetriever()
+        self.assistant = FakeAssistant(self.retriever)
+        self.jobs = FakeJobs()
+        self.metrics = Metrics()
+        self.checks = {"database": True, "embedding": True}
+
+    def ready(self):
+        return self.checks

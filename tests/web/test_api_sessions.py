@@ -1,0 +1,159 @@
+import json
+
+import pytest
+
+
+class TestSessions:
+    def test_are_created_with_the_defaults_of_the_settings(self, client):
+        response = client.post("/api/v1/sessions", json={})
+
+        assert response.status_code == 201
+        session = response.get_json()
+        assert session["message_count"] == 0
+        assert session["context_config"] == {
+            "enabled": True,
+            "max_tokens": None,
+            "compression_strategy": "smart",
+            "recent_message_count": 10,
+        }
+
+    def test_are_created_without_any_body(self, client):
+        assert client.post("/api/v1/sessions").status_code == 201
+
+    def test_keep_what_a_change_leaves_out(self, client, session_id):
+        url = f"/api/v1/sessions/{session_id}"
+        client.put(url, json={"title": "Weights", "context_config": {"max_tokens": 4000}})
+
+        changed = client.put(url, json={"context_config": {"recent_message_count": 4}}).get_json()
+
+        assert changed["title"] == "Weights"
+        assert changed["context_config"]["max_tokens"] == 4000
+        assert changed["context_config"]["recent_message_count"] == 4
+
+    def test_take_the_models_own_window_again_with_null(self, client, session_id):
+        url = f"/api/v1/sessions/{session_id}"
+        client.put(url, json={"context_config": {"max_tokens": 4000}})
+
+        changed = client.put(url, json={"context_config": {"max_tokens": None}}).get_json()
+
+        assert changed["context_config"]["max_tokens"] is None
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            pytest.param({"compression_strategy": "magic"}, id="unknown strategy"),
+            pytest.param({"max_tokens": "4000"}, id="text for a number"),
+            pytest.param({"max_tokens": -1}, id="negative window"),
+            pytest.param({"recent_message_count": -2}, id="negative count"),
+            pytest.param({"enabled": "yes"}, id="text for a truth value"),
+            pytest.param([], id="a list"),
+        ],
+    )
+    def test_refuse_a_wrong_configuration(self, client, session_id, config):
+        response = client.put(f"/api/v1/sessions/{session_id}", json={"context_config": config})
+
+        assert response.status_code == 422
+        assert response.get_json()["errors"][0]["field"].startswith("context_config")
+
+    def test_refuse_unknown_fields_and_list_the_known_ones(self, client):
+        response = client.post("/api/v1/sessions", json={"context_config": {"tokens": 5}})
+
+        assert response.status_code == 422
+        detail = response.get_json()["detail"]
+        assert "tokens is not known here" in detail
+        assert "recent_message_count" in detail
+
+    def test_are_listed_in_pages(self, client):
+        made = {client.post("/api/v1/sessions").get_json()["id"] for _ in range(3)}
+
+        first = client.get("/api/v1/sessions?limit=2").get_json()
+        second = client.get(f"/api/v1/sessions?limit=2&offset={first['next_offset']}").get_json()
+
+        assert len(first["sessions"]) == 2
+        assert second["next_offset"] is None
+        assert {s["id"] for s in first["sessions"] + second["sessions"]} == made
+
+    def test_are_gone_once_deleted(self, client, session_id):
+        url = f"/api/v1/sessions/{session_id}"
+
+        assert client.delete(url).status_code == 204
+
+        assert client.get(url).status_code == 404
+        assert client.delete(url).status_code == 404
+
+
+class TestSources:
+    def test_are_listed_by_number_with_their_state(self, client, session_id, asked):
+        sources = client.get(f"/api/v1/sessions/{session_id}/sources").get_json()["sources"]
+
+        assert [source["n"] for source in sources] == [1, 2]
+        assert sources[0]["document"] == "manual.md"
+        assert sources[0]["state"] == "deleted"  # the fake library never held it
+
+    def test_open_one_by_one(self, client, session_id, asked):
+        source = client.get(f"/api/v1/sessions/{session_id}/sources/1").get_json()
+
+        assert source["text"] == "The Aero 5 weighs 120 g."
+
+    @pytest.mark.parametrize(
+        ("number", "status"), [("3", 404), ("0", 422), ("x", 422), ("9" * 30, 422)]
+    )
+    def test_say_so_when_there_is_none(self, client, session_id, asked, number, status):
+        response = client.get(f"/api/v1/sessions/{session_id}/sources/{number}")
+
+        assert response.status_code == status
+        assert response.mimetype == "application/problem+json"
+
+
+class TestSearch:
+    def test_finds_messages_of_the_session(self, client, session_id, asked):
+        found = client.get(f"/api/v1/sessions/{session_id}/search?q=HEAVY").get_json()
+
+        assert found["total"] == 1
+        match = found["found"][0]
+        assert match["snippet"][match["match_start"] : match["match_end"]] == "heavy"
+
+    def test_finds_messages_of_all_sessions(self, client, session_id, asked):
+        found = client.get("/api/v1/search/messages?q=120 g").get_json()
+
+        assert [(match["session_id"], match["index"]) for match in found["found"]] == [
+            (session_id, 1)
+        ]
+
+    @pytest.mark.parametrize("query", ["", "q=", "q=%20", "q=a&limit=0", "q=a&limit=x", "q=a&x=1"])
+    def test_refuses_a_wrong_query(self, client, session_id, query):
+        response = client.get(f"/api/v1/sessions/{session_id}/search?{query}")
+
+        assert response.status_code == 422
+
+
+class TestExport:
+    def test_as_markdown_holds_each_citation_as_a_footnote(self, client, session_id, asked):
+        response = client.get(f"/api/v1/sessions/{session_id}/export?format=markdown")
+
+        text = response.get_data(as_text=True)
+        assert response.mimetype == "text/markdown"
+        assert "It weighs 120 g[^1]" in text.replace(" [^1]", "[^1]")
+        assert "[^1]: [1] Manual, § Setup 1 (manual.md)" in text
+        assert "[^2]" not in text
+        assert 'filename="how-heavy-is-the-aero-5.md"' in response.headers["Content-Disposition"]
+
+    def test_as_json_can_be_imported_again(self, client, session_id, asked):
+        exported = client.get(f"/api/v1/sessions/{session_id}/export?format=json").get_json()
+        other = client.post("/api/v1/sessions").get_json()["id"]
+
+        response = client.post(
+            f"/api/v1/sessions/{other}/import",
+            data=json.dumps({"messages": exported["messages"], "sources": exported["sources"]}),
+            content_type="application/json",
+        )
+
+        assert response.status_code == 201
+        sources = client.get(f"/api/v1/sessions/{other}/sources").get_json()["sources"]
+        assert sources == exported["sources"]
+
+    def test_refuses_an_unknown_format(self, client, session_id):
+        response = client.get(f"/api/v1/sessions/{session_id}/export?format=pdf")
+
+        assert response.status_code == 422
+        assert "markdown" in response.get_json()["detail"]
