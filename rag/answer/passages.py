@@ -1,0 +1,213 @@
+"""What a source says, in pieces that can be quoted alone."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import groupby
+
+from rag.citations.markers import neutralise
+from rag.records import Source
+from rag.sentences import split_sentences
+
+LONGEST_PIECE = 70  # words; longer sentences are mostly text without punctuation
+LONGEST_GROUP = 130  # words of a list that is quoted whole
+PIECES_PER_SOURCE = 80
+_TABLE_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$")
+_ENTRY = re.compile(r"\s*(?:(?P<bullet>[-*+•◦‣–])|(?P<number>\(?\d{1,3}[.)]))\s+(?=\S)")
+_FENCE = re.compile(r"\s*(```|~~~)")
+_HEADING = re.compile(r"\s*#{1,6}\s+")
+_ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
+_LONGEST_TITLE = 8  # words of a line without a full stop that is taken for a title
+
+
+class Kind(StrEnum):
+    """How a piece stands in its document."""
+
+    SENTENCE = "sentence"
+    ROW = "row"
+    ENTRY = "entry"
+    LIST = "list"  # an introduction with its entries
+    STEPS = "steps"  # numbered entries, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something a source says; `text` is fit to be quoted, markers in it made harmless."""
+
+    number: int  # of the source
+    position: int  # from 0, in reading order within the source
+    text: str
+    kind: Kind
+    context: str = ""  # what stands above it: headings, the introduction of a list
+    in_chunk: bool = True  # else in its neighbourhood
+    leads: bool = False  # the first of its source
+
+
+def pieces_of(source: Source) -> list[Piece]:
+    """The pieces of a source's passage, in reading order."""
+    chunk_start = max(0, source.passage.find(source.text))
+    chunk_end = chunk_start + len(source.text)
+    heading = " › ".join(dict.fromkeys((source.document_title, *source.heading_path)))
+    found: list[Piece] = []
+    for text, kind, context, start in _Reader(source.passage).read():
+        above = f"{heading} › {context}" if context else heading
+        quotable = neutralise(" ".join(text.split())) if "\n" not in text else neutralise(text)
+        if not any(character.isalnum() for character in quotable):
+            continue
+        inside = chunk_start <= start < chunk_end
+        piece = Piece(source.number, len(found), quotable, kind, above, inside, not found)
+        found.append(piece)
+        if len(found) == PIECES_PER_SOURCE:
+            break
+    return found
+
+
+_Found = tuple[str, Kind, str, int]  # text, kind, context, offset into the passage
+
+
+class _Reader:
+    """Reads one passage block by block, remembering the title and introduction above."""
+
+    def __init__(self, passage: str) -> None:
+        self._passage = passage
+        self._title = ""
+        self._introduction = ""
+
+    def read(self) -> Iterator[_Found]:
+        for shape, lines in groupby(_lines(self._passage), key=lambda line: line.shape):
+            block = list(lines)
+            match shape:
+                case "row":
+                    yield from self._rows(block)
+                case "entry":
+                    yield from self._entries(block)
+                case "heading":
+                    self._title = _HEADING.sub("", block[-1].text).strip()
+                case "text":
+                    yield from self._sentences(block)
+            if shape != "text" and shape != "blank":
+                self._introduction = ""
+
+    def _context(self) -> str:
+        return " › ".join(filter(None, (self._title, self._introduction.rstrip(":： "))))
+
+    def _rows(self, block: Sequence["_Line"]) -> Iterator[_Found]:
+        cells = [_cells(line.text) for line in block]
+        ruled = len(block) > 1 and bool(_TABLE_RULE.match(block[1].text.strip()))
+        header = cells[0] if ruled else []
+        for line, row in list(zip(block, cells, strict=True))[2 if ruled else 0 :]:
+            text = row_text(header, row)
+            if text:
+                yield text, Kind.ROW, self._context(), line.start
+
+    def _entries(self, block: Sequence["_Line"]) -> Iterator[_Found]:
+        entries = _joined_entries(block)
+        is_steps = sum(entry.numbered for entry in entries) * 2 > len(entries) and len(entries) > 1
+        whole = "\n".join(
+            f"{number}. {entry.text}" if is_steps else f"- {entry.text}"
+            for number, entry in enumerate(entries, start=1)
+        )
+        introduction = f"{self._introduction}\n" if self._introduction else ""
+        if len(entries) > 1 and len(whole.split()) <= LONGEST_GROUP:
+            kind = Kind.STEPS if is_steps else Kind.LIST
+            yield introduction + whole, kind, self._title, block[0].start
+            if is_steps:
+                return
+        for entry in entries:
+            yield entry.text, Kind.ENTRY, self._context(), entry.start
+
+    def _sentences(self, block: Sequence["_Line"]) -> Iterator[_Found]:
+        start, end = block[0].start, block[-1].start + len(block[-1].text)
+        text = self._passage[start:end]
+        for span in split_sentences(text):
+            sentence = text[span.start : span.end]
+            if self._is_title(sentence, text[span.end : span.end + 1]):
+                self._title = " ".join(sentence.split())
+                continue
+            self._introduction = ""
+            if sentence.endswith((":", "：")):
+                self._introduction = " ".join(sentence.split())  # quoted with what it introduces
+                continue
+            yield from self._in_pieces(sentence, start + span.start)
+
+    def _is_title(self, sentence: str, following: str) -> bool:
+        alone = following in ("", "\n")
+        return alone and len(sentence.split()) <= _LONGEST_TITLE and not _ENDED.search(sentence)
+
+    def _in_pieces(self, sentence: str, start: int) -> Iterator[_Found]:
+        words = sentence.split()
+        if len(words) <= LONGEST_PIECE:
+            yield sentence, Kind.SENTENCE, self._title, start
+            return
+        for at in range(0, len(words), LONGEST_PIECE):
+            part = " ".join(words[at : at + LONGEST_PIECE])
+            before = "… " if at else ""
+            after = " …" if at + LONGEST_PIECE < len(words) else ""
+            yield before + part[:1000] + after, Kind.SENTENCE, self._title, start
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    start: int
+    shape: str  # "row", "entry", "heading", "code", "text" or "blank"
+    numbered: bool = False
+
+
+def _lines(passage: str) -> Iterator[_Line]:
+    start = 0
+    fenced = False
+    after_entry = False
+    for text in passage.split("\n"):
+        is_fence = bool(_FENCE.match(text))
+        shape = "code" if fenced or is_fence else _shape(text, after_entry=after_entry)
+        fenced ^= is_fence
+        after_entry = shape == "entry"
+        yield _Line(text, start, shape)
+        start += len(text) + 1
+
+
+def _shape(line: str, *, after_entry: bool) -> str:
+    if not line.strip():
+        return "blank"
+    if line.lstrip().startswith("|"):
+        return "row"
+    if _HEADING.match(line):
+        return "heading"
+    # An indented line under an entry goes on with it.
+    if _ENTRY.match(line) or (after_entry and line.startswith("  ")):
+        return "entry"
+    return "text"
+
+
+def _joined_entries(block: Sequence[_Line]) -> list[_Line]:
+    """One line for each entry, without its bullet."""
+    entries: list[_Line] = []
+    for line in block:
+        mark = _ENTRY.match(line.text)
+        if mark is None and entries:
+            joined = f"{entries[-1].text} {line.text.strip()}"
+            entries[-1] = replace(entries[-1], text=joined)
+            continue
+        text = " ".join(line.text[mark.end() if mark else 0 :].split())
+        entries.append(_Line(text, line.start, line.shape, bool(mark and mark["number"])))
+    return entries
+
+
+def _cells(line: str) -> list[str]:
+    inner = line.strip().strip("|").replace(r"\|", "\0")
+    return [" ".join(cell.split()).replace("\0", "|") for cell in inner.split("|")]
+
+
+def row_text(header: Sequence[str], row: Sequence[str]) -> str:
+    """A row as a sentence: `Aero 5 — Price: 129 EUR; Weight: 310 g`."""
+    if not header:
+        return "; ".join(filter(None, row))
+    named = [
+        f"{name}: {cell}" if name and name != cell else cell
+        for name, cell in zip(header[1:], row[1:], strict=False)
+        if cell
+    ]
+    subject = row[0] if row else ""
+    return " — ".join(filter(None, (subject, "; ".join(named))))

@@ -1,0 +1,80 @@
+"""Texts as terms that can be compared: stems of the words that carry meaning."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
+_STOP_WORDS = """
+    a about above after all also am an and any are as at be because been before being below between
+    both but by can could did do does doing done down during each for from further get give had has
+    have having he her here hers him his how i if in into is it its just let like many may me might
+    mine more most much must my no nor not of off on once only or other ought our ours out over own
+    per please same shall she should so some such tell than that the their them then there these
+    they this those through to too under until up upon us very was we were what when where whether
+    which while who whom whose why will with within would you your yours
+    compare describe explain find list name show
+    aus auf bei das dem den der des die ein eine einem einen einer eines er es für ich ihr im in ist
+    kann mit nach oder sie sind und von wann war warum was wer wie wir wo zu
+"""
+_STOP = frozenset(_STOP_WORDS.split())
+_ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "ied", "ers", "ed", "es")
+_SHORT_ENDINGS = ("er", "ly", "s", "e", "y")
+
+
+# What questions call by another word than tables and texts do.
+_SAME = {"cost": "pric", "expens": "pric", "expensiv": "pric", "weight": "weigh", "heavy": "weigh"}
+
+
+@lru_cache(maxsize=8192)
+def terms(text: str) -> frozenset[str]:
+    """The distinct terms of a text; pairs of letters where a script sets no blanks."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.lower()):
+        unspaced = _UNSPACED.findall(word)
+        if unspaced:
+            found.update(pair for run in unspaced for pair in _pairs(run))
+        elif word not in _STOP:
+            found.add(_SAME.get(stem(word), stem(word)))
+    return frozenset(found)
+
+
+def _pairs(run: str) -> Iterable[str]:
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def stem(word: str) -> str:
+    """The word without common endings: `charging`, `charger` and `charges` meet in `charg`."""
+    word = re.sub(r"['’]s$", "", word)
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    for ending in _SHORT_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+class TermWeights:
+    """How much each term of a question tells, by its rarity among some texts."""
+
+    def __init__(self, texts: Iterable[frozenset[str]]) -> None:
+        counts: Counter[str] = Counter()
+        self._size = 0
+        for found in texts:
+            counts.update(found)
+            self._size += 1
+        self._counts: Mapping[str, int] = counts
+
+    def of(self, term: str) -> float:
+        """Inverse document frequency; a term that no text holds weighs most."""
+        count = self._counts.get(term, 0)
+        return math.log(1 + (self._size - count + 0.5) / (count + 0.5))
+
+    def coverage(self, wanted: frozenset[str], held: frozenset[str]) -> float:
+        """The share of the wanted terms that is held, by weight: 0 to 1."""
+        total = sum(map(self.of, wanted))
+        return sum(map(self.of, wanted & held)) / total if total else 0.0

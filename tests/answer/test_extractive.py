@@ -1,0 +1,222 @@
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.answer.extractive import ExtractiveWriter
+from rag.answer.prompts import DECLINE
+from rag.citations.markers import cited_numbers
+from rag.records import Source
+from rag.seams import WriteRequest
+from tests.fakes import HashEmbedder
+
+PRICES = """\
+Our price list for spring.
+
+| Product | Price | Weight |
+| --- | --- | --- |
+| Aero 5 | 129 EUR | 310 g |
+| Aero 5 Pro | 199 EUR | 295 g |
+| Aero 5 Pro Max | 249 EUR | 330 g |
+"""
+RESET = """\
+The router can be reset at any time. To reset the router:
+
+1. Press the small button on the back.
+2. Hold it for ten seconds.
+3. Wait until the light is green.
+
+A reset deletes the Wi-Fi password.
+"""
+COLOURS = """\
+The headphones come in these colours:
+
+- Midnight blue
+- Coral red
+
+They are packed in paper.
+"""
+REFUNDS = """\
+Refunds are paid within five working days. Refunds from abroad take ten working days. \
+Our office is closed on Sundays. Contact the support team for questions about refunds."""
+
+
+def source(number, text, *, title="Handbook", headings=()):
+    return Source(
+        number=number,
+        chunk_id=f"chunk-{number}",
+        document_id=title,
+        document_name="handbook.md",
+        document_title=title,
+        locator="",
+        heading_path=headings,
+        text=text,
+        passage=text,
+        content_hash="",
+    )
+
+
+def request(question, *sources, relevance=None):
+    return WriteRequest(question, tuple(sources), (), max_tokens=500, relevance=relevance or {})
+
+
+def write(question, *texts, embedder=None, **options):
+    sources = [source(n, text, **options) for n, text in enumerate(texts, 1)]
+    deltas = ExtractiveWriter(embedder).write(request(question, *sources))
+    return "".join(delta.text for delta in deltas)
+
+
+@pytest.fixture(params=["words", "words and vectors"])
+def embedder(request):
+    return HashEmbedder() if request.param == "words and vectors" else None
+
+
+class TestAnAnswer:
+    def test_begins_with_the_most_relevant_sentence_and_its_number(self, embedder):
+        text = write("How long do refunds from abroad take?", PRICES, REFUNDS, embedder=embedder)
+
+        assert text.startswith("Refunds from abroad take ten working days [2].")
+
+    def test_has_one_to_five_pieces_each_with_a_number(self, embedder):
+        text = write("What about refunds?", *[REFUNDS] * 3, RESET, embedder=embedder)
+
+        sentences = re.findall(r"[^.]+\.", text)
+        assert 1 <= len(sentences) <= 5
+        assert all(cited_numbers(sentence) for sentence in sentences)
+
+    def test_does_not_say_the_same_thing_twice(self, embedder):
+        near = REFUNDS.replace("are paid", "will be paid")
+
+        text = write("When are refunds paid?", REFUNDS, near, embedder=embedder)
+
+        assert text.count("within five working days") == 1
+
+    def test_comes_piece_by_piece(self):
+        deltas = list(ExtractiveWriter(None).write(request("refunds?", source(1, REFUNDS))))
+
+        assert len(deltas) > 1
+        assert all(cited_numbers(delta.text) == [1] for delta in deltas)
+
+    def test_makes_markers_of_the_document_harmless(self, embedder):
+        text = write(
+            "How long do refunds take?", "Refunds take [7] five days [1, 9].", embedder=embedder
+        )
+
+        assert cited_numbers(text) == [1]
+        assert "Refunds take (7) five days" in text
+
+    def test_is_the_same_without_relevance_and_with_any_number(self, embedder):
+        sources = [source(40, REFUNDS)]
+        writer = ExtractiveWriter(embedder)
+
+        text = "".join(d.text for d in writer.write(request("When are refunds paid?", *sources)))
+
+        assert "[40]" in text
+
+    @given(st.text(max_size=400), st.text(max_size=80))
+    @settings(max_examples=60, deadline=None)
+    def test_to_anything_from_anything_cites_only_its_sources(self, passage, question):
+        text = write(question, passage, REFUNDS)
+
+        assert set(cited_numbers(text)) <= {1, 2}
+        assert text.strip()
+
+    def test_from_a_million_characters_is_short(self):
+        text = write("What is a refund?", "refund " * 150_000)
+
+        assert len(text) < 5_000
+
+
+class TestTables:
+    @pytest.mark.parametrize(
+        ("question", "expected"),
+        [
+            ("What does the Aero 5 cost?", "Aero 5 — Price: 129 EUR; Weight: 310 g [1]."),
+            (
+                "What is the price of the Aero 5 Pro?",
+                "Aero 5 Pro — Price: 199 EUR; Weight: 295 g [1].",
+            ),
+            (
+                "how much is the aero 5 pro max?",
+                "Aero 5 Pro Max — Price: 249 EUR; Weight: 330 g [1].",
+            ),
+        ],
+    )
+    def test_are_answered_with_the_row_of_the_very_product(self, question, expected, embedder):
+        assert write(question, PRICES, embedder=embedder).startswith(expected)
+
+    def test_of_all_products_asked_for_are_quoted(self, embedder):
+        text = write("Compare the price of Aero 5 and Aero 5 Pro", PRICES, embedder=embedder)
+
+        assert "Aero 5 — Price" in text
+        assert "Aero 5 Pro — Price" in text
+
+
+class TestLists:
+    def test_of_steps_stay_together_and_in_order(self, embedder):
+        text = write("How do I reset the router?", RESET, REFUNDS, embedder=embedder)
+
+        assert (
+            "To reset the router: [1]\n1. Press the small button on the back [1].\n"
+            "2. Hold it for ten seconds [1].\n3. Wait until the light is green [1]."
+        ) in text
+
+    def test_are_quoted_with_their_introduction(self, embedder):
+        text = write(
+            "In which colours do the headphones come?", COLOURS, REFUNDS, embedder=embedder
+        )
+
+        assert "these colours: [1]\n- Midnight blue [1]\n- Coral red [1]" in text
+
+
+class TestProducts:
+    def test_that_were_not_asked_for_lose(self, embedder):
+        pro = "The battery of the Aero 5 Pro lasts for 40 hours of music."
+        plain = "The battery of the Aero 5 lasts for 24 hours."
+
+        text = write("How long does the battery of the Aero 5 last?", pro, plain, embedder=embedder)
+
+        assert text.startswith("The battery of the Aero 5 lasts for 24 hours [2].")
+
+    def test_are_known_from_the_title_where_the_sentence_does_not_say(self, embedder):
+        text = "The battery lasts for {} hours."
+        sources = [
+            source(1, text.format(40), title="Aero 5 Pro"),
+            source(2, text.format(24), title="Aero 5"),
+        ]
+
+        deltas = ExtractiveWriter(embedder).write(
+            request("How long does the Aero 5 battery last?", *sources)
+        )
+
+        assert next(deltas).text == "The battery lasts for 24 hours [2]."
+
+
+class TestDeclining:
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            pytest.param([], id="no sources"),
+            pytest.param(["", "  \n| | |\n"], id="empty sources"),
+        ],
+    )
+    def test_happens_when_there_is_nothing_to_quote(self, texts, embedder):
+        text = write("How long do refunds take?", *texts, embedder=embedder)
+
+        assert text == DECLINE
+
+    def test_says_so_and_names_what_comes_nearest(self, embedder):
+        text = write("Who won the football match in Madrid?", REFUNDS, embedder=embedder)
+
+        assert text.startswith(DECLINE)
+        assert cited_numbers(text) == [1]
+
+    def test_is_recognised(self):
+        writer = ExtractiveWriter(None)
+
+        assert writer.declined(write("Who won in Madrid?", REFUNDS))
+        assert not writer.declined(write("How long do refunds take?", REFUNDS))
+
+    def test_follows_from_a_question_without_words(self, embedder):
+        assert write("???", REFUNDS, embedder=embedder).startswith(DECLINE)
