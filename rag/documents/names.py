@@ -168,7 +168,9 @@ def _strip_surrounding(words: Sequence[str]) -> list[str]:
 
 
 def _has_product_shape(words: Sequence[str]) -> bool:
-    if any(MARKED.search(word) or MIXED_CASE.fullmatch(word) for word in words):
+    if any(MARKED.search(word) for word in words):
+        return True
+    if len(words) > 1 and any(MIXED_CASE.fullmatch(word) for word in words):
         return True
     if any(_is_code(word) for word in words):
         return True
@@ -181,6 +183,8 @@ def _has_product_shape(words: Sequence[str]) -> bool:
 def _is_code(word: str) -> bool:
     """ "XR-500", "S10+", but not "2nd", "5th", "10GB" or "v2.1"."""
     if not CODE_SHAPE.fullmatch(word) or not word[0].isalpha():
+        return False
+    if re.split(r"[\W\d_]", word)[0].lower() in COUNTING:  # "Sheet1", "Fig2"
         return False
     return not re.fullmatch(r"v\d[\d.]*|[QH][1-4]|\w+\.\w{2,4}", word, re.IGNORECASE)
 

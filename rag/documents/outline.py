@@ -103,7 +103,10 @@ class Outline:
         title = shorten(self._choose_title(), TITLE_CHARS)
         sections = self._sections(title)
         if not sections:
-            raise Unreadable(self.name, "there is no text in it.")
+            raise Unreadable(
+                self.name,
+                "there is no text in it: it is blank or holds only pictures, which are not read.",
+            )
         headings = [text for _level, text in self._headings]
         found = (*self.products, *names.in_headings(title, headings), *self._named)
         return ParsedDocument(title, tuple(sections), self._media_type, names.unique(found))

@@ -12,7 +12,7 @@ DROPPED = word_set(
     "script style noscript template svg math canvas iframe object embed nav head select button "
     "input textarea audio video map dialog"
 )
-DROPPED_ROLES = frozenset({"navigation", "search", "banner", "menu", "contentinfo"})
+DROPPED_ROLES = frozenset({"navigation", "search", "contentinfo", "alertdialog"})
 BLOCKS = word_set(
     "p div section article main aside header footer ul ol li dl dt dd table pre blockquote figure "
     "figcaption form fieldset hr address details summary h1 h2 h3 h4 h5 h6 body html center "

@@ -24,6 +24,8 @@ REASONS = {
 }
 DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
 MAX_LINE_CHARS = 5_000
+MIN_FONT_SIZE = 4.0
+BOLD_WEIGHT = 600
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -114,15 +116,13 @@ def _line(text_page: Any, at: int, text: str) -> Line:
 
     from pypdfium2 import raw
 
-    box = [ctypes.c_double() for _side in range(4)]  # left, right, bottom, top
-    raw.FPDFText_GetCharBox(text_page, at, *map(ctypes.byref, box))
-    left, _right, bottom, top = (side.value for side in box)
+    box = raw.FS_RECTF()  # as high as the font, not as the letter
+    raw.FPDFText_GetLooseCharBox(text_page, at, ctypes.byref(box))
     size = raw.FPDFText_GetFontSize(text_page, at)
-    weight = raw.FPDFText_GetFontWeight(text_page, at)
-    # Some producers set the size to 1 and scale the page: the letter's own height tells then.
-    if size < 4:
-        size = (top - bottom) * 1.4
-    return Line(text, round(size, 1), weight >= 600, left, bottom)
+    if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
+        size = (box.top - box.bottom) * 0.85
+    is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT
+    return Line(text, round(size * 2) / 2, is_bold, box.left, box.bottom)
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:

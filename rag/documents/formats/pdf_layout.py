@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.outline import Outline
 
@@ -19,8 +19,10 @@ LETTER_BEFORE = re.compile(r"[^\W\d_]$")
 DIGITS = re.compile(r"\d+")
 HEADING_CHARS = 110
 HEADING_WORDS = 14
+HEADING_LINES = 3
 EDGE_LINES = 2
 Bookmarks = dict[int, list[tuple[int, str]]]
+Running = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,13 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
     """Drop lines that stand at the edge of most pages, such as the page number."""
-    if len(pages) < 4:
+    if len(pages) < 2:
         return list(pages)
-    seen: Counter[str] = Counter()
+    seen: Counter[Running] = Counter()
     for page in pages:
-        seen.update({_pattern(line) for line in _edges(page)})
-    running = {pattern for pattern, count in seen.items() if count > max(2, len(pages) * 0.4)}
+        seen.update({_running(line) for line in _edges(page)})
+    often = max(2, len(pages) * 0.4)
+    running = {key for key, count in seen.items() if count >= often}
     return [_without(page, running) for page in pages]
 
 
@@ -69,18 +72,20 @@ def _edges(page: Page) -> Sequence[Line]:
     return (*page.lines[:EDGE_LINES], *page.lines[-EDGE_LINES:])
 
 
-def _pattern(line: Line) -> str:
-    return DIGITS.sub("0", line.text.lower())
+def _running(line: Line) -> Running:
+    """The same words, whatever their figures, at the same height."""
+    return DIGITS.sub("0", line.text.lower()), round(line.bottom / 4)
 
 
-def _without(page: Page, running: set[str]) -> Page:
+def _without(page: Page, running: set[Running]) -> Page:
     last = len(page.lines) - EDGE_LINES
     kept = tuple(
         line
         for at, line in enumerate(page.lines)
-        if EDGE_LINES <= at < last or _pattern(line) not in running
+        if EDGE_LINES <= at < last or _running(line) not in running
     )
-    return Page(page.number, kept, page.is_broken)
+    # A page with nothing else keeps them: they are all that it says.
+    return Page(page.number, kept or page.lines, page.is_broken)
 
 
 class _Style:
@@ -108,55 +113,44 @@ class _Style:
             return min(self.levels.index(line.size) + 1, 5)
         return 6 if self.uses_bold and line.is_bold and line.size >= self.body * 0.98 else 0
 
+    def levels_of(self, lines: Sequence[Line]) -> list[int]:
+        """The level of each line; a heading of many lines is a paragraph in larger type."""
+        levels: list[int] = []
+        for level, group in groupby(self.level(line) for line in lines):
+            count = len(list(group))
+            levels.extend([level if count <= HEADING_LINES else 0] * count)
+        return levels
+
     def largest_on(self, page: Page) -> str:
-        sizes = [line.size for line in page.lines if _may_be_heading(line.text)]
-        if not sizes or max(sizes) < self.body * 1.15:
-            return ""
-        lines = [line.text for line in page.lines if line.size == max(sizes)]
-        return " ".join(lines[:3])
+        """The first run of lines in the largest heading type."""
+        found = [(line, self.level(line)) for line in page.lines]
+        best = min((level for _line, level in found if level), default=0)
+        run = dropwhile(lambda pair: pair[1] != best, found)
+        lines = takewhile(lambda pair: pair[1] == best, run)
+        return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
 
 
 def _may_be_heading(text: str) -> bool:
     if not 2 < len(text) <= HEADING_CHARS or len(text.split()) > HEADING_WORDS:
         return False
     letters = sum(map(str.isalpha, text))
-    return (
-        letters >= 2
-        and letters > len(text) * 0.4
-        and text[-1] not in ".,;:"
-        and text[0] not in "•-"
-    )
+    starts_well = text[0].isdigit() or (text[0].isalpha() and not text[0].islower())
+    return starts_well and letters >= 2 and letters > len(text) * 0.4 and text[-1] not in ".,;:"
 
 
 def _write_page(page: Page, bookmarks: Bookmarks, style: _Style, outline: Outline) -> None:
-    marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
-    headings_by_type = not bookmarks
-    body: list[Line] = []
-    pending: list[Line] = []  # a heading may run over two lines
-    for line in page.lines:
-        level = marked.pop(_plain(line.text), 0)
-        level = level or (style.level(line) if headings_by_type else 0)
-        if pending and (level != style.level(pending[0]) or not headings_by_type):
-            _write_heading(pending, style, outline)
-            pending = []
-        if level and headings_by_type:
-            _write_body(body, outline)
-            body = []
-            pending.append(line)
-        elif level:
-            _write_body(body, outline)
-            body = []
-            outline.heading(level, line.text)
+    if bookmarks:
+        marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
+        levels = [marked.pop(_plain(line.text), 0) for line in page.lines]
+    else:
+        levels = style.levels_of(page.lines)
+    pairs = zip(page.lines, levels, strict=True)
+    for level, group in groupby(pairs, key=lambda pair: pair[1]):
+        lines = [line for line, _level in group]
+        if level:
+            outline.heading(level, " ".join(line.text for line in lines))
         else:
-            body.append(line)
-    _write_heading(pending, style, outline)
-    _write_body(body, outline)
-
-
-def _write_heading(lines: list[Line], style: _Style, outline: Outline) -> None:
-    if lines:
-        outline.heading(style.level(lines[0]), " ".join(line.text for line in lines[:3]))
-        _write_body(lines[3:], outline)
+            _write_body(lines, outline)
 
 
 def _plain(text: str) -> str:

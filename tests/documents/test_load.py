@@ -1,0 +1,445 @@
+"""Files of every format to sections."""
+
+import io
+import zipfile
+
+import pytest
+
+from rag.documents.limits import LoadLimits
+from rag.documents.load import load
+from rag.errors import TooLarge, Unreadable
+from tests.documents import office_files
+
+LIMITS = LoadLimits()
+
+
+def read(name: str, content: bytes | str, limits: LoadLimits = LIMITS):
+    data = content.encode() if isinstance(content, str) else content
+    return load(name, data, limits=limits)
+
+
+def texts(document) -> list[str]:
+    return [section.text for section in document.sections]
+
+
+class TestMarkdown:
+    def test_has_a_section_for_each_heading(self):
+        document = read(
+            "a.md", "# Aero 5\n\nIntro.\n\n## Setup\n\n### Wi-Fi\n\nPress *the* `button`."
+        )
+
+        assert document.title == "Aero 5"
+        assert [(each.heading_path, each.locator, each.text) for each in document.sections] == [
+            ((), "§ Aero 5", "Intro."),
+            (("Setup", "Wi-Fi"), "§ Setup › Wi-Fi", "Press the button."),
+        ]
+
+    def test_keeps_lists_and_tables_readable(self):
+        document = read(
+            "a.md",
+            "1. one\n2. two\n   - inner\n\n|A|B|\n|-|-|\n|1 \\| 2|3|\n\n```\nx = 1\n  y\n```",
+        )
+
+        assert texts(document) == [
+            "- 1. one\n- 2. two\n  - inner\n\n"
+            "| A | B |\n| --- | --- |\n| 1 \\| 2 | 3 |\n\nx = 1\n  y"
+        ]
+
+    def test_drops_link_targets_and_tags_and_keeps_their_text(self):
+        document = read("a.md", "See [the manual](http://x.test/a) <b>now</b> ![a lamp](l.png).\n")
+
+        assert texts(document) == ["See the manual now a lamp."]
+
+    def test_reads_the_front_matter(self):
+        document = read(
+            "a.md",
+            "---\ntitle: 'Guide to it all'\nproducts:\n  - Aero 5\n  - sillbar\n---\nText.\n",
+        )
+
+        assert (document.title, document.names) == ("Guide to it all", ("Aero 5", "sillbar"))
+        assert texts(document) == ["Text."]
+
+    def test_that_begins_with_a_rule_has_no_front_matter(self):
+        assert "Text" in texts(read("a.md", "---\n\nText\n\n---\n\nmore"))[0]
+
+    def test_loses_no_heading_without_text(self):
+        assert texts(read("a.md", "# Title\n\nText.\n\n## Call 555-1234\n")) == [
+            "Text.",
+            "Call 555-1234",
+        ]
+
+    def test_of_several_top_headings_is_titled_by_its_file(self):
+        document = read("quick_start.md", "# One\n\nText.\n\n# Two\n\nText.\n")
+
+        assert document.title == "quick start"
+        assert [section.heading_path for section in document.sections] == [("One",), ("Two",)]
+
+
+class TestHtml:
+    def test_is_what_a_person_reads(self):
+        document = read(
+            "a.html",
+            "<!doctype html><title>Site</title><style>p{}</style><body><nav>Menu</nav>"
+            "<h1>Aero 5</h1><p>Plug <b>it</b><br>in.<script>steal()</script></p>"
+            "<div hidden>secret</div><p>A&nbsp;lamp &amp; more</p></body>",
+        )
+
+        assert document.title == "Aero 5"
+        assert texts(document) == ["Plug it\nin.\n\nA lamp & more"]
+
+    def test_keeps_lists_tables_and_preformatted_text(self):
+        document = read(
+            "a.html",
+            "<ul><li>one<ol><li>in</li></ol></li><li><p>two</p><p>more</p></li></ul>"
+            "<table><tr><th>Model<th>Price</tr><tr><td>XR-5<td>3</tr></table><pre>a\n  b</pre>tail",
+        )
+
+        assert texts(document) == [
+            "- one\n  - 1. in\n- two\n  more\n\n| Model | Price |\n| --- | --- |\n| XR-5 | 3 |\n\n"
+            "a\n  b\n\ntail"
+        ]
+
+    def test_reads_tables_that_only_arrange_the_page(self):
+        document = read("a.html", "<table><tr><td><h2>Setup</h2><p>Plug in.</p></td></tr></table>")
+
+        assert document.sections[0].text == "Plug in."
+
+    def test_obeys_the_encoding_it_declares(self):
+        page = '<html><meta charset="windows-1251"><p>Привет, мир</p></html>'
+
+        assert texts(read("a.html", page.encode("cp1251"))) == ["Привет, мир"]
+
+    def test_nested_a_hundred_thousand_times_is_read_or_refused(self):
+        document = read("a.html", "<div>" * 100_000 + "deep text" + "</div>" * 100_000)
+
+        assert "deep text" in texts(document)[0]
+
+
+class TestText:
+    def test_without_headings_is_found_by_its_lines(self):
+        document = read("a.txt", "\n".join(f"Line {n}.\n" for n in range(1, 61)))
+
+        assert [section.locator for section in document.sections] == ["lines 1–59", "lines 61–119"]
+        assert document.sections[0].text.startswith("Line 1.\n\nLine 2.")
+
+    def test_has_sections_for_underlined_headings(self):
+        document = read("a.rst", "Guide\n=====\n\nIntro.\n\nSetup\n-----\nPlug in.\n")
+
+        assert document.title == "Guide"
+        assert [(each.heading_path, each.text) for each in document.sections] == [
+            ((), "Intro."),
+            (("Setup",), "Plug in."),
+        ]
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+    def test_is_read_in_many_encodings(self, encoding):
+        text = (
+            "Die Lautstärke läßt sich mit dem Drehknopf ändern. Größe: 5 cm. Café für müde Gäste."
+        )
+
+        assert texts(read("a.txt", text.encode(encoding))) == [text]
+
+    def test_loses_nulls_and_control_characters(self):
+        assert texts(read("a.txt", "a\x00b\x07c\r\nd")) == ["abc\nd"]
+
+
+class TestCsv:
+    def test_repeats_the_header_in_each_small_table(self):
+        rows = "\n".join(f"Aero {n},{n} W and some more words about it" for n in range(1, 31))
+        document = read("prices.csv", f"product,power\n{rows}\n")
+
+        parts = document.sections[0].text.split("\n\n")
+        assert len(parts) > 1
+        assert all(part.startswith("| product | power |\n| --- | --- |\n| Aero ") for part in parts)
+
+    def test_has_a_section_for_every_forty_rows(self):
+        document = read("p.csv", "product;price\n" + "\n".join(f"Aero {n};1" for n in range(100)))
+
+        locators = [section.locator for section in document.sections]
+        assert locators == ["rows 2–41", "rows 42–81", "rows 82–101"]
+
+    def test_with_wide_rows_writes_records(self):
+        cell = "quite a long description of what this thing is able to do for you at home"
+        document = read("p.tsv", f"product\tnotes\nAero 5\t{cell}, {cell}, {cell}, {cell}\n")
+
+        assert document.sections[0].text.startswith("- product: Aero 5; notes: quite a long")
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            pytest.param("a,b\n1,2\n3\n4,5,6\n", "| 4 | 5 | 6 |", id="rows of other lengths"),
+            pytest.param('a,b\n"1,2\n3,4\n5,6\n', "| 3 | 4 |", id="a quote left open"),
+            pytest.param("a;b\n1,5;2\n", "| 1,5 | 2 |", id="semicolons"),
+            pytest.param('a,b\n"x\ny",2\n', "| x y | 2 |", id="a line break in a cell"),
+            pytest.param("1,2\n3,4\n", "| Column 1 | Column 2 |", id="no header"),
+            pytest.param("Price list\n\na,b,c\n1,2,3\n", "Price list", id="a title above"),
+        ],
+    )
+    def test_survives(self, content, expected):
+        assert expected in "\n".join(texts(read("a.csv", content)))
+
+    def test_with_a_huge_field_keeps_it_whole(self):
+        field = "word " * 60_000
+        document = read("a.csv", f"name,text\nx,{field}\n")
+
+        assert document.sections[0].text.count("word") == 60_000
+
+    def test_in_an_unknown_encoding_is_read(self):
+        data = "Produkt;Größe\nLautsprecher für Küche;groß\nVerstärker;hübsch\n".encode("cp1252")
+
+        assert "Lautsprecher für Küche" in read("a.csv", data).sections[0].text
+
+    def test_with_too_many_cells_says_the_limit(self):
+        with pytest.raises(TooLarge, match="more than 10 cells"):
+            read("a.csv", "a,b\n" * 20, LoadLimits(max_cells=10))
+
+
+class TestPdf:
+    def test_has_pages_and_headings(self):
+        data = office_files.pdf(
+            [
+                [("Aero 5 guide", 22, True), "It is a router.", ("Setup", 16, True), "Plug it in."],
+                [("Reset", 16, True), "Hold the button for ten", "seconds, then let go of it."],
+            ]
+        )
+
+        document = read("a.pdf", data)
+
+        assert document.title == "Aero 5 guide"
+        assert [(each.page, each.locator, each.heading_path) for each in document.sections] == [
+            (1, "page 1", ()),
+            (1, "page 1", ("Setup",)),
+            (2, "page 2", ("Reset",)),
+        ]
+        assert "Plug it in." in document.sections[1].text
+
+    def test_takes_headings_from_its_bookmarks(self):
+        data = office_files.pdf(
+            [["Setup", "Plug it in."], ["Reset", "Hold it."]],
+            bookmarks=[(0, 0, "Setup"), (1, 0, "Reset")],
+        )
+
+        paths = [section.heading_path for section in read("a.pdf", data).sections]
+        assert paths == [("Setup",), ("Reset",)]
+
+    def test_puts_words_together_that_a_line_end_cut(self):
+        line = "This sentence is long enough to fill the line and ends in a hyphen-"
+        data = office_files.pdf(
+            [[line, "ated word, as manuals like to do in their narrow columns."]]
+        )
+
+        assert "a hyphenated word" in texts(read("a.pdf", data))[0]
+
+    def test_loses_running_headers_and_page_numbers(self):
+        pages = [["Aero manual", f"Text of page {n} here.", f"Page {n}"] for n in "abcdef"]
+        for number, page in enumerate(pages, start=1):
+            page[2] = f"- {number} -"
+
+        found = texts(read("a.pdf", office_files.pdf(pages)))
+
+        assert found[3] == "Text of page d here."
+
+    def test_of_which_nothing_else_is_left_keeps_them(self):
+        found = texts(read("a.pdf", office_files.pdf([[f"Page {n}"] for n in range(1, 7)])))
+
+        assert found[0] == "Page 1"
+
+    def test_of_500_pages_is_read_whole(self):
+        pages = [[f"Text number {n} of this document."] * 30 for n in range(500)]
+
+        document = read("a.pdf", office_files.pdf(pages))
+
+        assert document.sections[-1].locator == "page 500"
+        assert len({section.page for section in document.sections}) == 500
+
+    def test_that_is_encrypted_needs_a_password(self):
+        with pytest.raises(Unreadable, match="needs a password"):
+            read("a.pdf", office_files.pdf([["secret"]], encrypt="open sesame"))
+
+    def test_that_was_cut_off_is_named_with_the_reason(self):
+        data = office_files.pdf([["Text."] * 40] * 30)
+
+        with pytest.raises(Unreadable, match=r"^a\.pdf: the PDF .*(damaged|no text layer)"):
+            read("a.pdf", data[:300])
+
+    def test_without_a_text_layer_asks_for_recognition(self):
+        with pytest.raises(Unreadable, match="no text layer on its 2 page"):
+            read("a.pdf", office_files.pdf([[], []]))
+
+    def test_with_a_wrong_name_is_read_all_the_same(self):
+        data = office_files.pdf([["Text."]])
+
+        assert read("a.docx", data).media_type == "application/pdf"
+
+    def test_with_too_many_pages_says_both_numbers(self):
+        with pytest.raises(TooLarge, match="3 pages, the limit is 2"):
+            read("a.pdf", office_files.pdf([["a"]] * 3), LoadLimits(max_pages=2))
+
+
+def write_manual(document):
+    document.add_paragraph("Aero 5 manual", style="Title")
+    document.add_paragraph("Intro.")
+    document.add_heading("Setup", 1)
+    document.add_paragraph("Plug in", style="List Bullet")
+    document.add_paragraph("Wait", style="List Bullet")
+    table = document.add_table(rows=2, cols=2)
+    for at, text in enumerate(["Model", "Power", "Aero 5", "9 W"]):
+        table.cell(at // 2, at % 2).text = text
+    document.add_paragraph("After the table.")
+
+
+class TestDocx:
+    def test_keeps_headings_lists_and_tables_in_order(self):
+        document = read("a.docx", office_files.docx(write_manual))
+
+        assert (document.title, document.names) == ("Aero 5 manual", ("Aero 5",))
+        assert [(each.heading_path, each.text) for each in document.sections] == [
+            ((), "Intro."),
+            (
+                ("Setup",),
+                "- Plug in\n- Wait\n\n| Model | Power |\n| --- | --- |\n| Aero 5 | 9 W |"
+                "\n\nAfter the table.",
+            ),
+        ]
+
+    def test_named_as_a_pdf_is_read_all_the_same(self):
+        assert read("a.pdf", office_files.docx(write_manual)).title == "Aero 5 manual"
+
+    def test_with_an_external_entity_is_refused_unopened(self, tmp_path):
+        (tmp_path / "secret.txt").write_text("the secret")
+        part = (
+            f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret.txt">]>'
+            '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+            "<w:body><w:p><w:r><w:t>&e;</w:t></w:r></w:p></w:body></w:document>"
+        )
+        data = office_files.with_part(
+            office_files.docx(write_manual), "word/document.xml", part.encode()
+        )
+
+        with pytest.raises(Unreadable, match="declares a document type"):
+            read("a.docx", data)
+
+    def test_that_is_a_zip_bomb_is_refused_by_its_directory(self):
+        data = office_files.with_part(
+            office_files.docx(write_manual), "word/bomb.xml", b" " * 30_000_000
+        )
+
+        with pytest.raises(TooLarge, match="zip bomb"):
+            read("a.docx", data)
+
+    def test_whose_directory_lies_about_sizes_is_refused_while_unpacking(self):
+        data = bytearray(
+            office_files.with_part(
+                office_files.docx(write_manual), "word/bomb.xml", b" " * 30_000_000
+            )
+        )
+        entry = data.index(b"PK\x01\x02", data.rindex(b"word/bomb.xml") - 60)
+        data[entry + 24 : entry + 28] = (1000).to_bytes(4, "little")
+
+        with pytest.raises((TooLarge, Unreadable), match=r"zip bomb|damaged"):
+            read("a.docx", bytes(data))
+
+    def test_that_was_cut_off_is_named_with_the_reason(self):
+        with pytest.raises(Unreadable, match="cut off"):
+            read("a.docx", office_files.docx(write_manual)[:5000])
+
+    def test_whose_xml_is_broken_is_named_with_the_reason(self):
+        data = office_files.with_part(
+            office_files.docx(write_manual), "word/document.xml", b"<w:document><w:body>"
+        )
+
+        with pytest.raises(Unreadable, match="damaged"):
+            read("a.docx", data)
+
+
+class TestPptx:
+    def test_has_a_section_for_each_slide_with_its_notes(self):
+        def write(presentation):
+            slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+            slide.shapes.title.text = "Aero family"
+            slide.placeholders[1].text = "fast\nquiet"
+            slide.notes_slide.notes_text_frame.text = "Mention the price."
+            second = presentation.slides.add_slide(presentation.slide_layouts[5])
+            second.shapes.title.text = "Prices"
+            table = second.shapes.add_table(2, 2, 0, 0, 900, 900).table
+            for at, text in enumerate(["Product", "Price", "Aero 5", "99"]):
+                table.cell(at // 2, at % 2).text = text
+
+        document = read("a.pptx", office_files.pptx(write))
+
+        assert document.title == "Aero family"
+        assert [(each.locator, each.page, each.text) for each in document.sections] == [
+            ("slide 1", 1, "- fast\n- quiet\n\nNotes: Mention the price."),
+            ("slide 2", 2, "| Product | Price |\n| --- | --- |\n| Aero 5 | 99 |"),
+        ]
+        assert document.names == ("Aero 5",)
+
+
+class TestXlsx:
+    def test_has_sheets_and_row_numbers(self):
+        rows = [["Product", "Price"], ["Aero 5", 99.5], ["Aero 5 Pro", None], [None, None]]
+        data = office_files.xlsx({"Prices": rows, "Notes": [["Only a remark"]]})
+
+        document = read("a.xlsx", data)
+
+        assert [(each.locator, each.text) for each in document.sections] == [
+            (
+                "sheet Prices, rows 2–3",
+                "| Product | Price |\n| --- | --- |\n| Aero 5 | 99.5 |\n| Aero 5 Pro |  |",
+            ),
+            ("sheet Notes, row 1", "Only a remark"),
+        ]
+        assert document.names == ("Aero 5", "Aero 5 Pro")
+
+    def test_with_formulas_only_says_what_to_do(self):
+        with pytest.raises(Unreadable, match="formulas without stored results"):
+            read("a.xlsx", office_files.xlsx({"Sum": [["=1+1", "=A1*2"]]}))
+
+    def test_with_too_many_cells_says_the_limit(self):
+        with pytest.raises(TooLarge, match="more than 10 cells"):
+            read("a.xlsx", office_files.xlsx({"a": [[1, 2, 3]] * 9}), LoadLimits(max_cells=10))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("name", "data", "reason"),
+        [
+            pytest.param("a.md", b"", r"empty \(0 bytes\)", id="zero bytes"),
+            pytest.param("a.txt", b" \n\t\x00 ", "no text in it", id="only spaces"),
+            pytest.param("a.eml", b"Subject: x", r"\.eml files are not read. Supported", id="kind"),
+            pytest.param("a.txt", b"\x89PNG\r\n\x1a\n...", "a picture", id="a picture named text"),
+            pytest.param(
+                "a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "before 2007", id="old"
+            ),
+            pytest.param("a.pdf", b"just some words", "not really a PDF", id="text named pdf"),
+            pytest.param("a.bin", bytes(range(256)) * 40, "binary file", id="binary"),
+            pytest.param(
+                "a.docx", b"PK\x03\x04 nothing", "damaged or was cut off", id="half a zip"
+            ),
+        ],
+    )
+    def test_name_the_file_and_the_reason(self, name, data, reason):
+        with pytest.raises(Unreadable, match=rf"^{name}: .*{reason}"):
+            read(name, data)
+
+    def test_of_an_encrypted_office_file_ask_for_the_password(self):
+        data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le")
+
+        with pytest.raises(Unreadable, match="needs a password"):
+            read("a.docx", data)
+
+    def test_of_a_plain_zip_ask_to_unpack_it(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            archive.writestr("a.txt", "x")
+
+        with pytest.raises(Unreadable, match="unpack it first"):
+            read("a.zip", out.getvalue())
+
+    def test_of_a_file_over_the_limit_say_both_sizes(self):
+        with pytest.raises(TooLarge, match=r"2\.0 MiB, the limit is 1\.0 MiB"):
+            read("a.txt", b"x" * 2**21, LoadLimits(max_bytes=2**20))
+
+    def test_of_more_text_than_allowed_say_the_limit(self):
+        with pytest.raises(TooLarge, match="more than 100 characters"):
+            read("a.md", "word " * 50, LoadLimits(max_characters=100))
