@@ -47,6 +47,10 @@ def upgrade() -> None:
     """Create all tables, and the text indexes that follow them."""
     connection = op.get_bind()
     metadata.create_all(connection)
-    is_sqlite = connection.dialect.name == "sqlite"
-    for statement in (*SQLITE, *SQLITE_DDL) if is_sqlite else (*POSTGRESQL, *POSTGRES_DDL):
-        connection.exec_driver_sql(statement)
+    if connection.dialect.name == "sqlite":
+        for statement in (*SQLITE, *SQLITE_DDL):
+            connection.exec_driver_sql(statement)
+        return
+    for statement in (*POSTGRESQL, *POSTGRES_DDL):
+        # The driver reads a per cent sign as a placeholder.
+        connection.exec_driver_sql(statement.replace("%", "%%"))
