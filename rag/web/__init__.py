@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flask import Flask
+from flask_limiter.util import get_remote_address
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
@@ -55,7 +56,6 @@ def create_app(application: "Application") -> Flask:
         operations,
     ):
         app.register_api(module.api)
-    app.register_blueprint(login)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app
 
@@ -79,4 +79,6 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     protect(app, settings.web)
     limiter = limit_rates(app, settings.web)
-    limiter.limit(LOGIN_LIMIT)(log_in)
+    app.register_blueprint(login)
+    guarded = limiter.limit(LOGIN_LIMIT, key_func=get_remote_address)
+    app.view_functions["login.log_in"] = guarded(log_in)

@@ -22,7 +22,7 @@ from rag.web.owner import current_owner
 from rag.web.problems import openai_problem, problem_response
 from rag.web.request_models import Words
 from rag.web.response_models import CitationModel, SourceModel, as_json
-from rag.web.sse import Frames, event_stream, failure, to_the_end
+from rag.web.sse import Frames, data_line, event_stream, failure, to_the_end
 from rag.web.transcripts import SessionFinder, TranscriptTable, chain, link
 
 api = APIBlueprint(
@@ -266,14 +266,14 @@ def chunks_of(
 ) -> Frames:
     """The answer as OpenAI's clients read a stream; an error ends it."""
     streamed = ""
-    yield _data(completion.chunk({"role": "assistant", "content": ""}))
+    yield data_line(completion.chunk({"role": "assistant", "content": ""}))
     with closing(to_the_end(events)) as ended:
         for event in ended:
             if isinstance(event, Text):
                 streamed += event.text
-                yield _data(completion.chunk({"content": event.text}))
+                yield data_line(completion.chunk({"content": event.text}))
             elif isinstance(event, Failed):
-                yield _data(openai_problem(failure(event)))
+                yield data_line(openai_problem(failure(event)))
             elif isinstance(event, Finished):
                 if table is not None:
                     remember(table, completion, event, streamed=streamed)
@@ -281,11 +281,7 @@ def chunks_of(
 
 
 def _end_of(completion: Completion, end: Finished, *, include_usage: bool) -> Iterator[str]:
-    yield _data(completion.last_chunk(end))
+    yield data_line(completion.last_chunk(end))
     if include_usage:
-        yield _data(completion.usage_chunk(end))
+        yield data_line(completion.usage_chunk(end))
     yield DONE
-
-
-def _data(values: dict[str, Any]) -> str:
-    return f"data: {json.dumps(values, ensure_ascii=False)}\n\n"

@@ -85,6 +85,11 @@ class CookieSessions(SecureCookieSessionInterface):
         return request.is_secure
 
 
+def has_login() -> bool:
+    """Whether callers can log in with a token."""
+    return isinstance(current_app.extensions[EXTENSION], TokenOwners)
+
+
 def remember_token(token: str) -> None:
     """Log a browser in with a signed cookie. Raises NotAllowed."""
     owners = current_app.extensions[EXTENSION]

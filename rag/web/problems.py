@@ -6,13 +6,15 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from flask import Flask, Response, json, render_template, request
+from flask import Flask, Response, json, redirect, render_template, request, url_for
 from flask_limiter import RateLimitExceeded
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ValidationError
 from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
+from werkzeug.wrappers import Response as BaseResponse
 
 from rag.errors import NotAllowed, RagError, SetupError
+from rag.web.owner import has_login
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."
@@ -123,18 +125,20 @@ def handle_errors(app: Flask) -> None:
     app.register_error_handler(HTTPException, show_http_error)
 
 
-def show_error(error: RagError) -> Response:
-    """One of our own errors."""
+def show_error(error: RagError) -> BaseResponse:
+    """One of our own errors; a browser that is not logged in is shown where to."""
+    if isinstance(error, NotAllowed) and has_login() and request.method == "GET" and wants_page():
+        return redirect(url_for("login.form", next=request.full_path.rstrip("?")), 303)
     response = problem_response(problem_of(error))
     if isinstance(error, NotAllowed):
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 
-def show_http_error(error: HTTPException) -> Response:
+def show_http_error(error: HTTPException) -> BaseResponse:
     """An error of Flask's, such as an unknown path; an unforeseen exception comes as a 500."""
     response = error.get_response()
-    if error.response is not None and isinstance(response, Response):
+    if error.response is not None:
         return response  # an answer that was made for the caller, such as a redirect
     status = error.code or 500
     shown = problem_response(problem(status, _detail(error), kind=_http_kind(status)))

@@ -30,6 +30,7 @@ EVENT_STREAM = "text/event-stream"
 PING = ": ping\n\n"
 PING_SECONDS = 15.0
 
+LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
 
 Frames = Generator[str, None, None]
@@ -84,8 +85,14 @@ def _pump(frames: Frames, queue: "SimpleQueue[str | None]", client_left: Flag) -
 
 
 def frame(name: str, values: dict[str, Any]) -> str:
-    """One server-sent event; JSON never holds a raw line break."""
-    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"
+    """One server-sent event."""
+    return f"event: {name}\n{data_line(values)}"
+
+
+def data_line(values: dict[str, Any]) -> str:
+    """JSON on one line, also for clients that break lines where Unicode does."""
+    text = json.dumps(values, ensure_ascii=False)
+    return f"data: {text.translate(LINE_BREAKS)}\n\n"
 
 
 def frames_of(events: Iterator[Event], *, session_id: str) -> Frames:

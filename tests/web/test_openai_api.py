@@ -1,0 +1,261 @@
+import json
+
+import openai
+import pytest
+
+from rag.errors import ModelUnavailable
+
+CHAT = "/v1/chat/completions"
+
+
+def chat(client, *contents, **options):
+    roles = ("user", "assistant")
+    messages = [
+        {"role": roles[place % 2], "content": content} for place, content in enumerate(contents)
+    ]
+    return client.post(CHAT, json={"model": "groundnote", "messages": messages, **options})
+
+
+def text_of(completion):
+    return completion["choices"][0]["message"]["content"]
+
+
+class TestCompletion:
+    def test_holds_the_answer_its_citations_and_its_sources(self, client):
+        completion = chat(client, "How heavy?").get_json()
+
+        assert text_of(completion) == "It weighs 120 g [1]."
+        assert completion["object"] == "chat.completion"
+        assert completion["choices"][0]["finish_reason"] == "stop"
+        assert completion["usage"] == {
+            "prompt_tokens": 12,
+            "completion_tokens": 5,
+            "total_tokens": 17,
+        }
+        assert [citation["n"] for citation in completion["citations"]] == [1]
+        assert [source["document"] for source in completion["sources"]] == ["manual.md"]
+
+    def test_counts_no_tokens_where_no_model_was_called(self, client, application):
+        application.assistant.usage = None
+
+        assert chat(client, "How heavy?").get_json()["usage"]["total_tokens"] == 0
+
+    def test_takes_parts_of_text_and_other_parameters(self, client, application):
+        parts = [{"type": "text", "text": "How "}, {"type": "text", "text": "heavy?"}]
+        body = {"messages": [{"role": "user", "content": parts}], "temperature": 0.1, "top_p": 1}
+
+        assert client.post(CHAT, json=body).status_code == 200
+        assert application.assistant.asked == ["How heavy?"]
+
+    def test_keeps_the_clients_instructions(self, client, application):
+        messages = [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "How heavy?"},
+        ]
+
+        completion = client.post(CHAT, json={"messages": messages}).get_json()
+
+        session = application.store.open(completion["session_id"], owner="local")
+        assert session.message(0).content == "Be brief."
+
+    @pytest.mark.parametrize(
+        ("body", "param"),
+        [
+            pytest.param({"messages": []}, "messages", id="no message"),
+            pytest.param({}, "messages", id="no messages"),
+            pytest.param({"messages": "a"}, "messages", id="a text"),
+            pytest.param(
+                {"messages": [{"role": "user", "content": "a"}], "n": 2}, "n", id="two answers"
+            ),
+            pytest.param(
+                {"messages": [{"role": "assistant", "content": "a"}]}, None, id="no question"
+            ),
+            pytest.param({"messages": [{"role": "user", "content": " "}]}, None, id="blank"),
+            pytest.param({"messages": [{"role": "user"}]}, None, id="no content"),
+            pytest.param(
+                {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+                None,
+                id="an image",
+            ),
+        ],
+    )
+    def test_refuses_in_the_shape_of_openai(self, client, body, param):
+        response = client.post(CHAT, json=body)
+
+        assert response.status_code == 400
+        assert response.mimetype == "application/json"
+        error = response.get_json()["error"]
+        assert (error["type"], error["param"]) == ("invalid_request_error", param)
+        assert error["message"]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [("GET", CHAT, 405), ("GET", "/v1/nothing", 404), ("GET", "/v1/models/gpt-4", 404)],
+    )
+    def test_every_error_under_v1_has_that_shape(self, client, method, path, status):
+        response = client.open(path, method=method)
+
+        assert response.status_code == status
+        assert response.get_json()["error"]["message"]
+
+    def test_tells_of_a_model_that_is_away(self, client, application):
+        application.assistant.failure = ModelUnavailable("No model server.")
+
+        response = chat(client, "How heavy?")
+
+        assert response.status_code == 503
+        assert response.get_json()["error"]["code"] == "model_unavailable"
+
+
+class TestRecognition:
+    def test_a_transcript_sent_back_goes_on_in_its_session(self, client, application):
+        first = chat(client, "How heavy?").get_json()
+
+        second = chat(client, "How heavy?", text_of(first), "And the Pro?").get_json()
+
+        assert second["session_id"] == first["session_id"]
+        assert second["index"] == 3
+
+    def test_a_forked_transcript_keeps_its_numbers(self, client):
+        first = chat(client, "How heavy?").get_json()
+        chat(client, "How heavy?", text_of(first), "And the Pro?")
+
+        fork = chat(client, "How heavy?", text_of(first), "And the Max?").get_json()
+
+        assert fork["session_id"] != first["session_id"]
+        urls = [f"/api/v1/sessions/{c['session_id']}/sources" for c in (first, fork)]
+        assert client.get(urls[0]).get_json() == client.get(urls[1]).get_json()
+
+    def test_a_named_session_goes_on_whatever_is_sent_along(self, client, session_id):
+        completion = chat(client, "How heavy?", metadata={"session_id": session_id}).get_json()
+
+        assert completion["session_id"] == session_id
+
+    def test_an_unknown_named_session_is_refused(self, client):
+        response = chat(client, "How heavy?", metadata={"session_id": "nobody"})
+
+        assert response.status_code == 404
+        assert response.get_json()["error"]["code"] == "not_found"
+
+    def test_works_for_the_streamed_text_and_for_the_final_one(self, client, application):
+        application.assistant.deltas = ("It weighs 120 g.",)
+        application.assistant.final = "It weighs 120 g [1]."
+        ends = []
+        for text in ("It weighs 120 g.", "It weighs 120 g [1]."):
+            chunks = chunks_of(chat(client, "How heavy?", stream=True))
+            after = chat(client, "How heavy?", text, "And the Pro?").get_json()
+            ends.append((chunks[-1]["session_id"], after["session_id"]))
+
+        assert all(streamed == after for streamed, after in ends)
+
+
+def chunks_of(response):
+    lines = [line for line in response.get_data(as_text=True).split("\n\n") if line]
+    assert lines[-1] == "data: [DONE]"
+    return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+
+
+class TestStream:
+    def test_gives_the_text_piece_by_piece_and_the_citations_at_the_end(self, client):
+        chunks = chunks_of(chat(client, "How heavy?", stream=True))
+
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+        assert deltas[0]["role"] == "assistant"
+        assert "".join(delta.get("content", "") for delta in deltas) == "It weighs 120 g [1]."
+        assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+        assert chunks[-1]["citations"][0]["n"] == 1
+        assert len({chunk["id"] for chunk in chunks}) == 1
+
+    def test_ends_with_the_usage_if_asked(self, client):
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        chunks = chunks_of(chat(client, "How heavy?", **options))
+
+        assert chunks[-1]["choices"] == []
+        assert chunks[-1]["usage"]["total_tokens"] == 17
+
+    @pytest.mark.parametrize("error", [ModelUnavailable("It is away."), RuntimeError("secret")])
+    def test_ends_with_an_error(self, client, application, error):
+        application.assistant.surprise = error
+
+        text = chat(client, "How heavy?", stream=True).get_data(as_text=True)
+
+        assert '"error"' in text.split("\n\n")[-2]
+        assert "[DONE]" not in text
+        assert "secret" not in text
+
+
+@pytest.mark.slow
+class TestStockClient:
+    @pytest.fixture
+    def stock(self, live):
+        with openai.OpenAI(base_url=f"{live.url}/v1", api_key="any", max_retries=0) as client:
+            yield client
+
+    def test_lists_the_model(self, stock):
+        assert [model.id for model in stock.models.list()] == ["groundnote"]
+        assert stock.models.retrieve("groundnote").owned_by == "groundnote"
+
+    def test_holds_a_conversation(self, stock):
+        messages = [{"role": "user", "content": "How heavy?"}]
+        first = stock.chat.completions.create(model="groundnote", messages=messages)
+        messages.append(first.choices[0].message)
+        messages.append({"role": "user", "content": "And the Pro?"})
+
+        second = stock.chat.completions.create(model="groundnote", messages=messages)
+
+        assert first.choices[0].message.content == "It weighs 120 g [1]."
+        assert first.citations[0]["n"] == 1
+        assert second.session_id == first.session_id
+        assert second.usage.total_tokens == 17
+
+    def test_streams(self, stock):
+        stream = stock.chat.completions.create(
+            model="groundnote",
+            messages=[{"role": "user", "content": "How heavy?"}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+
+        chunks = list(stream)
+
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        assert text == "It weighs 120 g [1]."
+        assert chunks[-1].usage.total_tokens == 17
+        assert chunks[-2].citations[0]["n"] == 1
+
+    def test_raises_its_own_errors(self, stock, application):
+        with pytest.raises(openai.BadRequestError, match="empty"):
+            stock.chat.completions.create(
+                model="groundnote", messages=[{"role": "user", "content": ""}]
+            )
+        with pytest.raises(openai.NotFoundError):
+            stock.models.retrieve("gpt-4")
+
+        application.assistant.failure = ModelUnavailable("It is away.")
+        with pytest.raises(openai.InternalServerError, match="away"):
+            stock.chat.completions.create(
+                model="groundnote", messages=[{"role": "user", "content": "a"}]
+            )
+
+    def test_raises_in_the_middle_of_a_stream(self, stock, application):
+        application.assistant.failure = ModelUnavailable("It is away.")
+
+        with pytest.raises(openai.APIError, match="away"):
+            list(
+                stock.chat.completions.create(
+                    model="groundnote", messages=[{"role": "user", "content": "a"}], stream=True
+                )
+            )
+
+    def test_must_show_a_known_key_where_tokens_are_asked(self, token_settings, engine, live):
+        from rag.web.owner import find_owners
+
+        find_owners(live.app, token_settings)
+
+        url = f"{live.url}/v1"
+
+        stranger = openai.OpenAI(base_url=url, api_key="any", max_retries=0)
+        with stranger, pytest.raises(openai.AuthenticationError):
+            stranger.models.list()
+        with openai.OpenAI(base_url=url, api_key="token-of-anna") as anna:
+            assert anna.models.list().data

@@ -1,0 +1,332 @@
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.errors import SetupError
+from rag.settings import Settings, WebSettings
+from rag.web import create_app
+from rag.web.login import own_path
+from rag.web.owner import TokenOwners, digest
+from rag.web.security import host_name, trusted_hosts
+from tests.web.fake_application import FakeApplication
+
+
+@pytest.fixture
+def make_client(tmp_path, engine):
+    def make(**sections):
+        settings = Settings(data_dir=tmp_path, **sections)
+        return create_app(FakeApplication(settings, engine)).test_client()
+
+    return make
+
+
+@pytest.fixture
+def token_client(token_settings, engine):
+    app = create_app(FakeApplication(token_settings, engine))
+
+    @app.get("/form")
+    def form():
+        return app.jinja_env.globals["csrf_token"]()
+
+    return app.test_client()
+
+
+def log_in(client):
+    return client.post("/login", data={"token": "token-of-anna", "next": "/form"})
+
+
+class TestHosts:
+    @pytest.mark.parametrize(
+        ("host", "status"),
+        [
+            ("localhost:8000", 200),
+            ("127.0.0.1", 200),
+            ("[::1]:8000", 200),
+            ("LOCALHOST", 200),
+            ("evil.example", 421),
+            ("localhost.evil.example", 421),
+            ("127.0.0.1.evil.example:8000", 421),
+        ],
+    )
+    def test_on_loopback_only_loopback_names_are_served(self, client, host, status):
+        response = client.get("/api/v1/sessions", headers={"Host": host})
+
+        assert response.status_code == status
+
+    def test_more_names_can_be_allowed(self, make_client):
+        client = make_client(web={"allowed_hosts": ["docs.example"]})
+
+        assert client.get("/healthz", headers={"Host": "docs.example"}).status_code == 200
+
+    def test_a_public_server_answers_to_any_name(self, make_client):
+        client = make_client(web={"host": "0.0.0.0"})
+
+        assert client.get("/healthz", headers={"Host": "docs.example"}).status_code == 200
+
+    @given(st.text("abc.-", min_size=1), st.integers(1, 65535))
+    def test_ports_do_not_count(self, name, port):
+        assert host_name(f"{name}:{port}") == host_name(name) == name
+
+    def test_names_are_known_in_small_letters(self):
+        hosts = trusted_hosts(WebSettings(host="127.0.0.2", allowed_hosts=("Docs.Example",)))
+
+        assert {"docs.example", "127.0.0.2"} <= hosts
+
+
+class TestOrigins:
+    @pytest.mark.parametrize(
+        ("headers", "status"),
+        [
+            pytest.param({}, 201, id="a program"),
+            pytest.param({"Sec-Fetch-Site": "same-origin"}, 201, id="our page"),
+            pytest.param({"Sec-Fetch-Site": "none"}, 201, id="typed by the user"),
+            pytest.param({"Sec-Fetch-Site": "cross-site"}, 403, id="another site"),
+            pytest.param({"Sec-Fetch-Site": "same-site"}, 403, id="a neighbour"),
+            pytest.param({"Origin": "http://localhost"}, 201, id="our origin"),
+            pytest.param({"Origin": "http://evil.example"}, 403, id="another origin"),
+            pytest.param({"Origin": "http://localhost:81"}, 403, id="another port"),
+            pytest.param({"Origin": "null"}, 403, id="a hidden origin"),
+        ],
+    )
+    def test_pages_of_other_sites_cannot_act(self, client, headers, status):
+        assert client.post("/api/v1/sessions", headers=headers).status_code == status
+
+    def test_pages_of_other_sites_may_link_here(self, client):
+        response = client.get("/api/v1/sessions", headers={"Sec-Fetch-Site": "cross-site"})
+
+        assert response.status_code == 200
+
+
+class TestHeaders:
+    @pytest.mark.parametrize("path", ["/api/v1/sessions", "/nothing", "/openapi.json"])
+    def test_stand_on_every_answer(self, client, path):
+        headers = client.get(path).headers
+
+        assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["Cache-Control"] == "no-store"
+
+    def test_no_cookie_is_set_where_none_is_needed(self, client, asked):
+        assert client.get("/api/v1/sessions").headers.getlist("Set-Cookie") == []
+
+
+class TestLogin:
+    def test_remembers_the_browser_with_a_signed_cookie(self, token_client):
+        response = log_in(token_client)
+
+        assert (response.status_code, response.headers["Location"]) == (303, "/form")
+        cookie = response.headers["Set-Cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Lax" in cookie
+        assert "token-of-anna" not in cookie
+        assert token_client.get("/api/v1/sessions").status_code == 200
+
+    def test_marks_the_cookie_secure_over_tls(self, token_client):
+        response = token_client.post(
+            "/login", data={"token": "token-of-anna"}, base_url="https://localhost"
+        )
+
+        assert "Secure" in response.headers["Set-Cookie"]
+
+    def test_refuses_an_unknown_token(self, token_client):
+        response = token_client.post("/login", data={"token": "guess"})
+
+        assert response.status_code == 401
+        assert "Set-Cookie" not in response.headers
+
+    def test_slows_guessing_down(self, token_client):
+        statuses = [
+            token_client.post("/login", data={"token": f"guess {n}"}).status_code for n in range(12)
+        ]
+
+        assert statuses[0] == 401
+        assert statuses[-1] == 429
+
+    def test_is_asked_of_a_person_at_a_browser(self, token_client):
+        response = token_client.get("/form?a=b", headers={"Accept": "text/html"})
+
+        assert response.status_code == 303
+        assert response.headers["Location"] == "/login?next=/form?a%3Db"
+        assert "Your token" in token_client.get(response.headers["Location"]).text
+
+    def test_ends_with_the_logout(self, token_client):
+        log_in(token_client)
+        token = token_client.get("/form").get_data(as_text=True)
+
+        response = token_client.post("/logout", data={"csrf_token": token})
+
+        assert response.status_code == 303
+        assert token_client.get("/api/v1/sessions").status_code == 401
+
+    def test_a_forged_cookie_is_no_cookie(self, token_client):
+        token_client.set_cookie("groundnote", "eyJ0b2tlbiI6ImFubmEifQ.aaaaaa.bbbbbb")
+
+        assert token_client.get("/api/v1/sessions").status_code == 401
+
+    def test_a_form_needs_the_token_of_its_page(self, token_client):
+        log_in(token_client)
+        token = token_client.get("/form").get_data(as_text=True)
+
+        without = token_client.post("/logout")
+        wrong = token_client.post("/logout", data={"csrf_token": "guess"})
+        in_header = token_client.post("/logout", headers={"X-CSRF-Token": token})
+
+        assert (without.status_code, wrong.status_code, in_header.status_code) == (403, 403, 303)
+
+    def test_json_of_our_own_pages_needs_no_form_token(self, token_client):
+        log_in(token_client)
+
+        response = token_client.post(
+            "/api/v1/sessions", json={}, headers={"Sec-Fetch-Site": "same-origin"}
+        )
+
+        assert response.status_code == 201
+
+    def test_an_everyday_server_has_no_login(self, client):
+        assert client.post("/login", data={"token": "a"}).status_code == 401
+
+    @pytest.mark.parametrize(
+        ("wanted", "path"),
+        [
+            ("/sessions/1?a=b", "/sessions/1?a=b"),
+            ("http://evil.example/", "/"),
+            ("//evil.example", "/"),
+            ("\\\\evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("javascript:alert(1)", "/"),
+            ("/a\nb", "/"),
+            (None, "/"),
+        ],
+    )
+    def test_leads_to_our_own_pages_only(self, wanted, path):
+        assert own_path(wanted) == path
+
+
+class TestTokens:
+    def test_may_be_given_as_digests(self):
+        owners = TokenOwners({"sha256:" + digest("long and random"): "anna"})
+
+        assert owners.owner_of("long and random") == "anna"
+
+    def test_must_be_given(self):
+        with pytest.raises(SetupError, match=r"auth\.tokens is empty"):
+            TokenOwners({})
+
+    def test_sign_cookies_anew_when_they_change(self):
+        assert TokenOwners({"a": "anna"}).cookie_key != TokenOwners({"b": "anna"}).cookie_key
+
+
+class TestProxy:
+    @pytest.fixture
+    def proxied(self, make_client):
+        return make_client(auth={"mode": "proxy", "proxy_header": "X-User"})
+
+    def test_names_the_caller(self, proxied):
+        proxied.post("/api/v1/sessions", headers={"X-User": "anna"})
+
+        annas = proxied.get("/api/v1/sessions", headers={"X-User": "anna"}).get_json()
+        bens = proxied.get("/api/v1/sessions", headers={"X-User": "ben"}).get_json()
+
+        assert (len(annas["sessions"]), len(bens["sessions"])) == (1, 0)
+
+    @pytest.mark.parametrize("headers", [{}, {"X-User": " "}, {"X-User": "a" * 201}])
+    def test_must_name_the_caller(self, proxied, headers):
+        assert proxied.get("/api/v1/sessions", headers=headers).status_code == 401
+
+
+class TestRateLimits:
+    def test_stop_a_caller_who_asks_too_often(self, make_client):
+        client = make_client(web={"rate_limit": "2 per minute"})
+
+        statuses = [client.get("/api/v1/sessions").status_code for _ in range(3)]
+        refused = client.get("/api/v1/sessions")
+
+        assert statuses == [200, 200, 429]
+        assert refused.mimetype == "application/problem+json"
+        assert int(refused.headers["Retry-After"]) > 0
+
+    def test_count_callers_apart(self, token_settings, engine):
+        web = token_settings.web.model_copy(update={"rate_limit": "1 per minute"})
+        settings = token_settings.model_copy(update={"web": web})
+        client = create_app(FakeApplication(settings, engine)).test_client()
+
+        statuses = [
+            client.get("/api/v1/sessions", headers={"Authorization": f"Bearer {token}"}).status_code
+            for token in ("token-of-anna", "token-of-anna", "token-of-ben")
+        ]
+
+        assert statuses == [200, 429, 200]
+
+    def test_do_not_stop_health_checks(self, make_client):
+        client = make_client(web={"rate_limit": "1 per minute"})
+
+        assert [client.get("/healthz").status_code for _ in range(3)] == [200] * 3
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [
+            ("GET", "/api/v1/nothing", 404),
+            ("GET", "/nothing", 404),
+            ("PATCH", "/api/v1/sessions", 405),
+            ("DELETE", "/healthz", 405),
+        ],
+    )
+    def test_are_documents_with_all_members(self, client, method, path, status):
+        response = client.open(path, method=method)
+
+        assert response.mimetype == "application/problem+json"
+        problem = response.get_json()
+        assert (response.status_code, problem["status"]) == (status, status)
+        assert {"type", "title", "detail"} <= problem.keys()
+
+    def test_name_the_allowed_methods(self, client):
+        response = client.patch("/api/v1/sessions")
+
+        assert set(response.headers["Allow"].split(", ")) >= {"GET", "POST"}
+        assert "GET" in response.get_json()["detail"]
+
+    def test_of_the_setup_are_for_the_log(self, application, client):
+        def broken(*_args, **_options):
+            raise SetupError("data_dir /srv/secret is not writable.")
+
+        application.retriever = SimpleNamespace(search=broken)
+
+        response = client.post("/api/v1/search", json={"query": "a"})
+
+        assert response.status_code == 500
+        assert "secret" not in response.get_data(as_text=True)
+
+    def test_are_pages_for_people(self, client):
+        response = client.get("/nothing", headers={"Accept": "text/html,*/*;q=0.8"})
+
+        assert response.status_code == 404
+        assert response.mimetype == "text/html"
+        assert "There is nothing at /nothing" in response.get_data(as_text=True)
+
+
+class TestOperations:
+    def test_alive(self, client):
+        assert client.get("/healthz").get_json()["status"] == "ok"
+
+    def test_ready_with_every_check(self, application, client):
+        assert client.get("/readyz").get_json()["checks"] == application.checks
+
+    def test_not_ready_when_a_check_fails(self, application, client):
+        application.checks["database"] = False
+
+        response = client.get("/readyz")
+
+        assert response.status_code == 503
+        assert response.get_json()["checks"]["database"] is False
+
+    def test_figures_for_prometheus(self, client):
+        response = client.get("/metrics")
+
+        assert response.mimetype == "text/plain"
+        assert "groundnote_turn" in response.get_data(as_text=True)
