@@ -25,7 +25,7 @@ CHARS_PER_WORD = 9  # longer words count more than once: part numbers, URLs, tex
 HEADING_SHARE = 0.5  # of the embedder's tokens
 
 BLOCK = re.compile(r"[^\n](?:[^\n]|\n(?!\n))*")
-LIST_ENTRY = re.compile(r"^[ \t]*- ", re.MULTILINE)
+LIST_ENTRY = re.compile(r"^[ \t]*(?:[-*•] |\(?\d{1,3}[.)] )", re.MULTILINE)
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 Span = tuple[int, int]
 
@@ -110,6 +110,8 @@ def _size(text: str, span: Span) -> float:
 def _units(text: str, target: int) -> Iterator[Span]:
     for match in BLOCK.finditer(text):
         for unit in _entries(text, match.span()):
+            if unit[0] == unit[1]:
+                continue
             if _size(text, unit) <= target * FULL:
                 yield unit
             else:
@@ -120,7 +122,7 @@ def _entries(text: str, block: Span) -> Iterator[Span]:
     """A list block entry by entry; any other block whole."""
     starts = [match.start() for match in LIST_ENTRY.finditer(text, *block)]
     if not starts:
-        yield block
+        yield _trimmed(text, *block)
         return
     edges = [*sorted({block[0], *starts}), block[1]]
     for start, end in pairwise(edges):
@@ -167,6 +169,8 @@ def _short_words(text: str, span: Span, longest: int) -> Iterator[Span]:
 def _trimmed(text: str, start: int, end: int) -> Span:
     while end > start and text[end - 1].isspace():
         end -= 1
+    while start < end and text[start] == "\n":
+        start += 1
     return start, end
 
 

@@ -16,13 +16,14 @@ MAX_NAMES = 5_000  # of one document
 
 PRODUCT_COLUMN = re.compile(
     r"(products?|models?|devices?|articles?|produkte?|produit|producto|modell|modelo|artikel"
-    r"|sku|part|catalog(?:ue)?)( (name|names|code|id|no\.?|number|nummer|title))?"
+    r"|sku|catalog(?:ue)?)( (name|names|code|id|no\.?|number|nummer|title))?"
+    r"|part (code|no\.?|number)"
     r"|(name|names|title) of (the )?(product|model|device|item)|品名|型番|型号|产品|製品|제품"
     r"|製品名|产品名称|産品|モデル",
     re.IGNORECASE,
 )
 # A product column only beside another column that is about goods.
-VAGUE_COLUMN = re.compile(r"names?|items?|item name|description|bezeichnung", re.IGNORECASE)
+VAGUE_COLUMN = re.compile(r"names?|items?|item name|parts?|part name|bezeichnung", re.IGNORECASE)
 GOODS_COLUMN = re.compile(
     r".*\b(price|cost|sku|msrp|rrp|weight|stock|model|code|warranty|firmware|ean|preis|part)\b.*",
     re.IGNORECASE,
@@ -37,6 +38,12 @@ MIXED_CASE = re.compile(r"[a-z]+[A-Z][\w-]*|[A-Z]+[a-z]+[A-Z][\w-]*")
 NUMBER = re.compile(r"\d{1,5}[A-Za-z]{0,3}\+?[™®©]*")
 MARKED = re.compile(r"[™®]")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+STANDARD = re.compile(
+    r"v\d[\d.]*|[QH][1-4]|WPA\d|USB\d?|IPv\d|IPX?\d+|MP[34]|H26[45]|A[0-6]|[2-6]G|BT\d|RS-?\d{3}"
+    r"|CAT\d\w?|HDMI\d?|DDR\d|UTF-?\d+|SHA-?\d+|AES-?\d+|ISO-?\d+|WiFi\d|Web\d|B2B|B2C|COVID-19|I/?O",
+    re.IGNORECASE,
+)
 
 # Words that number parts of a document or of time: "Step 3" is no product.
 COUNTING = word_set(
@@ -77,29 +84,31 @@ def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """The cells of product columns; the first row is the header. Also of upright tables."""
     if len(rows) < 2:
         return []
-    header = rows[0]
-    found = [row[column] for column in _product_columns(header) for row in rows[1:]]
-    if len(header) == 2 and not found:  # "Product | Aero 5", one property a line
+    is_upright = len(rows[0]) == 2 and _has_product_shape(rows[0][1].split())
+    if is_upright:  # "Model | XR-5", one property a line
         found = [row[1] for row in rows if PRODUCT_COLUMN.fullmatch(row[0].strip(" :"))]
-    return [name for name in found if _is_cell_name(name)]
+    else:
+        found = _cells(rows)
+    return [name for cell in found if _is_cell_name(cell) for name in _spellings(cell)]
 
 
 def in_headings(title: str, headings: Sequence[str]) -> list[str]:
-    """Product-shaped runs of words in the title and the headings."""
+    """Product-shaped runs of words in the title and the headings; "" for no title of its own."""
     found = list(_title_names(title))
     for heading in dict.fromkeys((title, *headings)):
         found.extend(_runs(heading))
     return found
 
 
-def _product_columns(header: Sequence[str]) -> list[int]:
-    labels = [label.strip(" :*#").replace("_", " ") for label in header]
+def _cells(rows: Sequence[Sequence[str]]) -> list[str]:
+    labels = [label.strip(" :*#").replace("_", " ") for label in rows[0]]
     sure = [at for at, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]
-    if sure:
-        return sure
-    if not any(GOODS_COLUMN.fullmatch(label) for label in labels):
-        return []
-    return [at for at, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)][:1]
+    found = [row[at] for at in sure for row in rows[1:]]
+    if any(GOODS_COLUMN.fullmatch(label) for label in labels):
+        vague = [at for at, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)]
+        cells = [row[at] for at in vague for row in rows[1:]]
+        found.extend(cell for cell in cells if _has_own_shape(cell))
+    return found
 
 
 def _is_possible(name: str) -> bool:
@@ -112,13 +121,29 @@ def _is_cell_name(cell: str) -> bool:
     return len(cell.split()) <= NAME_WORDS
 
 
+def _has_own_shape(cell: str) -> bool:
+    """Whether it looks like a name even outside a product column: not "fan", not "ear tips"."""
+    return "," not in cell and (cell[:1].isupper() or bool(CJK.search(cell) or MARKED.search(cell)))
+
+
+def _spellings(cell: str) -> Iterator[str]:
+    """The cell as it is, and for `森の音 (Mori no Oto)` both names by themselves."""
+    yield cell
+    double = re.fullmatch(r"(.+?) ?[(（](.+)[)）]", cell)
+    if double:
+        outer, inner = double.groups()
+        yield outer
+        if CJK.search(outer) or all(map(_is_code, inner.split())):
+            yield inner
+
+
 def _title_names(title: str) -> Iterator[str]:
     """ "Nimbus Router User Manual" is about the Nimbus Router."""
     words = re.split(r"\s[–—|:-]\s|:\s", title)[0].split()
     if not any(word.lower() in DOCUMENT_WORDS for word in title.split()):
         return
     name = _strip_surrounding(words)
-    if 1 <= len(name) <= 4 and all(_may_belong(word) for word in name) and len(name) < len(words):
+    if 2 <= len(name) <= 4 and all(_may_belong(word) for word in name) and len(name) < len(words):
         yield " ".join(name)
 
 
@@ -186,7 +211,7 @@ def _is_code(word: str) -> bool:
         return False
     if re.split(r"[\W\d_]", word)[0].lower() in COUNTING:  # "Sheet1", "Fig2"
         return False
-    return not re.fullmatch(r"v\d[\d.]*|[QH][1-4]|\w+\.\w{2,4}", word, re.IGNORECASE)
+    return not STANDARD.fullmatch(word) and not re.search(r"^[a-z]+-.*-|\.\w{2,4}$", word)
 
 
 def _is_model_number(word: str) -> bool:

@@ -108,7 +108,8 @@ class Outline:
                 "there is no text in it: it is blank or holds only pictures, which are not read.",
             )
         headings = [text for _level, text in self._headings]
-        found = (*self.products, *names.in_headings(title, headings), *self._named)
+        own_title = "" if title == self._stem() else title
+        found = (*self.products, *names.in_headings(own_title, headings), *self._named)
         return ParsedDocument(title, tuple(sections), self._media_type, names.unique(found))
 
     def _add(self, text: str, *, tight: bool) -> None:
@@ -136,9 +137,11 @@ class Outline:
         top = min((level for level, _text in self._headings), default=0)
         highest = [text for level, text in self._headings if level == top]
         only = highest[0] if len(highest) == 1 and self._headings[0] == (top, highest[0]) else ""
-        stem = PurePosixPath(self.name).stem.replace("_", " ")
-        candidates = (self.title, only, self.fallback_title, stem, self.name)
+        candidates = (self.title, only, self.fallback_title, self._stem(), self.name)
         return next(filter(None, map(one_line, candidates)), "Untitled")
+
+    def _stem(self) -> str:
+        return one_line(PurePosixPath(self.name).stem.replace("_", " "))
 
     def _sections(self, title: str) -> list[Section]:
         sections: list[Section] = []

@@ -1,7 +1,8 @@
-"""Plain text to sections: under its underlined headings, else by lines."""
+"""Plain text to sections: under what looks like headings, else by lines."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
@@ -10,30 +11,57 @@ from rag.documents.outline import Outline
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
+TITLE_CHARS = 90
+LEAD_CHARS = 40
 SECTION_LINES = 60  # a section without headings: short enough to be found by its line numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading and how many lines of its block it takes."""
+
+    level: int
+    text: str
+    lines: int
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from plain text in any encoding."""
     lines = clean(decode(data)).split("\n")
-    outline.fallback_title = _title(lines)
     blocks = list(_blocks(lines))
-    marks: list[str] = []  # underline characters, outermost first
-    headings = [_heading(block, marks) for _first, block in blocks]
-    if any(headings):
-        _write_under_headings(blocks, headings, outline)
-    else:
+    title = _title(blocks)
+    outline.fallback_title = title
+    headings = _headings([block for _first, block in blocks])
+    if not any(headings):
         _write_by_lines(blocks, outline)
+        return
+    if title and headings[0] is None:
+        outline.heading(1, title)
+        del blocks[0][1][0]
+    _write_under_headings(blocks, headings, outline)
+
+
+def _headings(blocks: list[list[str]]) -> list[Heading | None]:
+    """The heading with which each block begins: by underlines, else by capitals, else by shape."""
+    marks: list[str] = []  # underline characters, outermost first
+    marked = [_marked_heading(block, marks) for block in blocks]
+    if any(marked):
+        return marked
+    capitals = [_capital_heading(block) for block in blocks]
+    if sum(map(bool, capitals[1:])) > 0:
+        return [None, *capitals[1:]]
+    leads = [_lead_heading(block) for block in blocks]
+    enough = sum(map(bool, leads[1:])) > 1
+    return [None, *leads[1:]] if enough else [None] * len(blocks)
 
 
 def _write_under_headings(
-    blocks: list[tuple[int, list[str]]], headings: list[tuple[int, str] | None], outline: Outline
+    blocks: list[tuple[int, list[str]]], headings: list[Heading | None], outline: Outline
 ) -> None:
     for (_first, block), heading in zip(blocks, headings, strict=True):
         if heading:
-            outline.heading(*heading)
-        used = 0 if not heading else 1 if ASCIIDOC_HEADING.fullmatch(block[0]) else 2
-        _write(block[used:], outline)
+            outline.heading(heading.level, heading.text)
+        _write(block[heading.lines :] if heading else block, outline)
 
 
 def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> None:
@@ -48,12 +76,14 @@ def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> No
         group.append((first, block))
 
 
-def _title(lines: list[str]) -> str:
-    """A first line that stands alone and is no sentence."""
-    filled = [line.strip() for line in lines[:3]]
-    if len(filled) == 3 and 0 < len(filled[0]) <= 80 and not filled[1]:
-        return "" if filled[0][-1] in ".,;:!?" else filled[0]
-    return ""
+def _title(blocks: list[tuple[int, list[str]]]) -> str:
+    """A first line that stands alone, or in capitals, and is no sentence."""
+    if not blocks or len(blocks) < 2:
+        return ""
+    block = blocks[0][1]
+    line = block[0].strip()
+    fits = len(line) <= TITLE_CHARS and line[-1] not in ".,;:!?" and not BULLET.match(line)
+    return line if fits and (len(block) == 1 or _is_capitals(line)) else ""
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -67,21 +97,43 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
             block = []
 
 
-def _heading(block: list[str], marks: list[str]) -> tuple[int, str] | None:
-    """Level and text of a heading at the beginning of a block; `marks` learns the underlines."""
+def _marked_heading(block: list[str], marks: list[str]) -> Heading | None:
+    """A heading that is underlined, or written as AsciiDoc; `marks` learns the underlines."""
     asciidoc = ASCIIDOC_HEADING.fullmatch(block[0])
     if asciidoc:
-        return len(asciidoc.group(1)), asciidoc.group(2)
-    if len(block) > 2 and UNDERLINE.fullmatch(block[0]) and UNDERLINE.fullmatch(block[2]):
-        del block[0]  # overlined as well
-    if len(block) < 2 or not UNDERLINE.fullmatch(block[1]) or UNDERLINE.fullmatch(block[0]):
+        return Heading(len(asciidoc.group(1)), asciidoc.group(2), 1)
+    over = len(block) > 2 and UNDERLINE.fullmatch(block[0]) and UNDERLINE.fullmatch(block[2])
+    lines = block[1:] if over else block
+    if len(lines) < 2 or not UNDERLINE.fullmatch(lines[1]) or UNDERLINE.fullmatch(lines[0]):
         return None
-    title, line = block[0].strip(), block[1].strip()
+    title, line = lines[0].strip(), lines[1].strip()
     if len(title) > 100 or len(line) < len(title) * 0.7:
         return None
-    if line[0] not in marks:
-        marks.append(line[0])
-    return marks.index(line[0]) + 1, title
+    mark = line[0] * 2 if over else line[0]
+    if mark not in marks:
+        marks.append(mark)
+    return Heading(marks.index(mark) + 1, title, 3 if over else 2)
+
+
+def _capital_heading(block: list[str]) -> Heading | None:
+    line = block[0].strip()
+    return Heading(2, line, 1) if len(line) <= TITLE_CHARS and _is_capitals(line) else None
+
+
+def _is_capitals(line: str) -> bool:
+    letters = [letter for letter in line if letter.isalpha()]
+    # Writing without cases has no capitals.
+    return len(letters) > 2 and line == line.upper() != line.lower() and line[-1] not in ".,;!?"
+
+
+def _lead_heading(block: list[str]) -> Heading | None:
+    """A few words above a long line or a list."""
+    line = block[0].strip()
+    if len(block) < 2 or len(line) > LEAD_CHARS or len(line.split()) > 6 or line[-1] in ".,;:!?":
+        return None
+    follows = len(block[1]) > LEAD_CHARS * 1.5 or BULLET.match(block[1])
+    starts_well = line[0].isalnum() and not line[0].islower() and not BULLET.match(line)
+    return Heading(2, line, 1) if follows and starts_well and ":" not in line else None
 
 
 def _write(block: list[str], outline: Outline) -> None:

@@ -1,0 +1,176 @@
+"""Documents in the database."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from rag.database import metadata, open_engine
+from rag.documents.chunk import cut, document_id_for
+from rag.documents.store import SqlDocumentStore
+from rag.errors import NotFound
+from rag.records import Document, Section
+from tests.documents.ingest_fakes import HashingEmbedder
+
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    engine = open_engine(f"sqlite:///{tmp_path / 'd.sqlite3'}")
+    metadata.create_all(engine)
+    yield SqlDocumentStore(engine)
+    engine.dispose()
+
+
+def document(name="a.md", *, names=("Aero 5",)) -> Document:
+    return Document(document_id_for(name), name, "Manual", "text/markdown", "h", 9, 2, NOW, names)
+
+
+def write(store, *texts: str, name="a.md", names=("Aero 5",)):
+    sections = [
+        Section(at, ("Part",), f"page {at + 1}", text, at + 1) for at, text in enumerate(texts)
+    ]
+    counting = HashingEmbedder()
+    chunks = cut(
+        document_id_for(name),
+        name,
+        "Manual",
+        sections,
+        count_tokens=counting.count_tokens,
+        max_tokens=256,
+    )
+    return store.replace(document(name, names=names), sections, chunks), chunks
+
+
+class TestSqlDocumentStore:
+    def test_gives_back_what_was_stored(self, store):
+        _changes, chunks = write(store, "One.", "Two.")
+
+        assert store.documents() == [document()]
+        assert store.document(document().id) == document()
+        assert store.content_hash(document().id) == "h"
+        assert store.chunks([chunks[1].id, "unknown"]) == {chunks[1].id: chunks[1]}
+        assert store.section_texts([(document().id, 1), ("x", 0)]) == {(document().id, 1): "Two."}
+        assert store.section(document().id, 1) == Section(1, ("Part",), "page 2", "Two.", 2)
+
+    def test_touches_only_the_chunks_that_changed(self, store):
+        _first, before = write(store, "One.", "Two.")
+        store.mark_embedded([chunk.id for chunk in before])
+
+        changes, after = write(store, "New.", "Two.")
+
+        assert [chunk.text for chunk in changes.added] == ["New."]
+        assert changes.removed == (before[0].id,)
+        assert [chunk.id for chunk in store.unembedded(9)] == [after[0].id]
+        assert store.removed(9) == [before[0].id]
+
+    def test_moves_a_chunk_without_embedding_it_again(self, store):
+        _first, before = write(store, "One.")
+        store.mark_embedded([before[0].id])
+
+        changes, _after = write(store, "New.", "One.")
+
+        assert [chunk.text for chunk in changes.added] == ["New."]
+        moved = store.chunks([before[0].id])[before[0].id]
+        assert (moved.section_index, moved.position, moved.locator) == (1, 1, "page 2")
+
+    def test_forgets_a_removal_when_the_chunk_comes_back(self, store):
+        write(store, "One.")
+        write(store, "Two.")
+        write(store, "One.")
+
+        assert [chunk.text for chunk in store.unembedded(9)] == ["One."]
+        assert len(store.removed(9)) == 1
+
+    def test_deletes_a_document_with_everything(self, store):
+        _changes, chunks = write(store, "One.", "Two.")
+
+        changes = store.delete(document().id)
+
+        assert set(changes.removed) == {chunk.id for chunk in chunks} == set(store.removed(9))
+        assert store.documents() == []
+        assert store.section_texts([(document().id, 0)]) == {}
+        with pytest.raises(NotFound, match="no document"):
+            store.document(document().id)
+
+    def test_refuses_to_delete_what_is_not_there(self, store):
+        with pytest.raises(NotFound, match="no document"):
+            store.delete("unknown")
+
+    def test_says_which_marked_chunks_were_deleted_meanwhile(self, store):
+        _changes, chunks = write(store, "One.")
+
+        assert store.mark_embedded([chunks[0].id, "gone"]) == ["gone"]
+        assert store.unembedded(9) == []
+
+    def test_forgets_removals_that_the_index_followed(self, store):
+        write(store, "One.")
+        store.delete(document().id)
+
+        store.forget_removed(store.removed(9))
+
+        assert store.removed(9) == []
+
+    def test_can_ask_for_everything_to_be_embedded_again(self, store):
+        _changes, chunks = write(store, "One.", "Two.")
+        store.mark_embedded([chunk.id for chunk in chunks])
+        write(store, "One.")
+
+        store.mark_all_unembedded()
+
+        assert store.unembedded_count() == 1
+        assert store.removed(9) == []
+
+    def test_goes_through_all_chunks_in_batches(self, store):
+        for number in range(5):
+            write(store, f"Text {number}.", name=f"{number}.md")
+
+        batches = list(store.all_chunks(batch_size=2))
+
+        assert [len(batch) for batch in batches] == [2, 2, 1]
+        assert {chunk.document_name for batch in batches for chunk in batch} == {
+            f"{number}.md" for number in range(5)
+        }
+
+    def test_shows_a_section_among_its_neighbours(self, store):
+        write(store, "One.", "Two.", "Three.", "Four.")
+
+        found = store.neighbourhood(document().id, 2)
+
+        assert [section.text for section in found] == ["Two.", "Three.", "Four."]
+        with pytest.raises(NotFound, match="no section 4"):
+            store.section(document().id, 4)
+
+    def test_holds_more_chunks_than_a_statement_has_variables(self, store):
+        _changes, chunks = write(store, *(f"Text {n}." for n in range(1_300)))
+
+        assert len(store.chunks([chunk.id for chunk in chunks])) == 1_300
+        assert len(store.delete(document().id).removed) == 1_300
+
+
+class TestLexicon:
+    def test_has_the_names_of_all_documents_once(self, store):
+        write(store, "One.", names=("Aero 5", "Aero 5 Pro"))
+        write(store, "Two.", name="b.md", names=("Aero 5", "Brummer®"))
+
+        assert store.lexicon() == ("Aero 5", "Aero 5 Pro", "Brummer®")
+
+    def test_follows_changes(self, store):
+        write(store, "One.", names=("Aero 5",))
+        store.lexicon()
+
+        write(store, "One.", names=("Aero 6",))
+        assert store.lexicon() == ("Aero 6",)
+        store.delete(document().id)
+        assert store.lexicon() == ()
+
+    def test_follows_changes_by_another_process(self, store):
+        write(store, "One.", names=("Aero 5",))
+        store.lexicon()
+
+        other = SqlDocumentStore(store._engine)
+        later = replace(document("b.md", names=("Aero 7",)), ingested_at=NOW.replace(year=2027))
+        other.replace(later, [], [])
+
+        assert store.lexicon() == ("Aero 5", "Aero 7")
