@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.database import metadata, open_engine
+from rag.database import migrate, open_engine
 from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
@@ -30,7 +30,7 @@ class House:
 
     def __init__(self, folder: Path, loader: GuardedLoader) -> None:
         self.engine = open_engine(f"sqlite:///{folder / 'groundnote.sqlite3'}")
-        metadata.create_all(self.engine)
+        migrate(self.engine)
         self.store = SqlDocumentStore(self.engine)
         self.embedder = HashingEmbedder()
         self.index = MemoryIndex()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag.database import metadata, open_engine
+from rag.database import migrate, open_engine
 from rag.documents.chunk import cut, document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound
@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 @pytest.fixture
 def store(tmp_path):
     engine = open_engine(f"sqlite:///{tmp_path / 'd.sqlite3'}")
-    metadata.create_all(engine)
+    migrate(engine)
     yield SqlDocumentStore(engine)
     engine.dispose()
 
