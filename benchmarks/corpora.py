@@ -1,22 +1,18 @@
 """The public data sets that benchmarks read: corpora, queries and judgments, as records."""
 
 import gzip
-import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 
+from rag.documents.chunk import cut
 from rag.records import Chunk, Section
-
-WORDS_PER_CHUNK = 90
+from rag.seams import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,61 +109,19 @@ def _entry(row: dict[str, Any]) -> Entry:
     return Entry(str(row["id"]), row.get("title", ""), row["text"], row.get("product", ""))
 
 
-def chunks_of(entry: Entry) -> list[Chunk]:
-    """The entry as one section, cut into chunks of about 90 words at sentence ends."""
-    section = section_of(entry)
-    return [
-        Chunk(
-            id=hashlib.sha256(f"{entry.id}\n{start}\n{end}".encode()).hexdigest()[:40],
-            document_id=entry.id,
-            document_name=entry.id,
-            document_title=entry.product or entry.title,
-            section_index=0,
-            position=position,
-            heading_path=section.heading_path,
-            locator=section.locator,
-            text=section.text[start:end],
-            start=start,
-            end=end,
-        )
-        for position, (start, end) in enumerate(_pieces(section.text))
-    ]
+def chunks_of(entry: Entry, embedder: Embedder) -> list[Chunk]:
+    """The entry as one section, cut as an ingest would."""
+    return cut(
+        entry.id,
+        entry.id,
+        entry.product or entry.title,
+        [section_of(entry)],
+        count_tokens=embedder.count_tokens,
+        max_tokens=embedder.max_tokens,
+    )
 
 
 def section_of(entry: Entry) -> Section:
     """The whole entry; its title is a heading when it belongs to a product's manual."""
     path = (entry.title,) if entry.product else ()
     return Section(0, path, f"§ {entry.title}", entry.text)
-
-
-@cache
-def _sentence_end() -> re.Pattern[str]:
-    return re.compile(r"(?<=[.!?。！？])\s+|\n+|(?<=[。！？])")
-
-
-def _pieces(text: str) -> list[tuple[int, int]]:
-    pieces: list[tuple[int, int]] = []
-    start = words = 0
-    for piece_start, piece_end in _sentences(text):
-        count = _words(text[piece_start:piece_end])
-        if words and words + count > WORDS_PER_CHUNK:
-            pieces.append((start, piece_start))
-            start, words = piece_start, 0
-        words += count
-    pieces.append((start, len(text)))
-    return pieces
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Sentences; one that is longer than a chunk is cut between words."""
-    edges = [0, *(match.end() for match in _sentence_end().finditer(text)), len(text)]
-    for start, end in pairwise(edges):
-        words = [start + match.start() for match in re.finditer(r"\S+", text[start:end])]
-        cuts = [start, *words[WORDS_PER_CHUNK::WORDS_PER_CHUNK], end]
-        yield from pairwise(cuts)
-
-
-def _words(text: str) -> int:
-    """Words; letters of unspaced scripts count half a word."""
-    unspaced = len(re.findall(r"[\u0e00-\u0eff\u3040-\u9fff]", text))
-    return len(text.split()) + unspaced // 2

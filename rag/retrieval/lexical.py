@@ -4,12 +4,17 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy import Connection, Engine, TextClause, bindparam, text
 
 from rag.database import reading
 from rag.retrieval.query import Term, terms_of
 
 HEADING_WEIGHT = 2.0
+DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
+
+
+def _with_list(statement: str) -> TextClause:
+    return text(statement).bindparams(bindparam("keys", expanding=True))
 
 
 class LexicalIndex:
@@ -41,11 +46,12 @@ class LexicalIndex:
         held = dict.fromkeys(chunk_ids, 0.0)
         total = 0.0
         with reading(self._engine) as connection:
-            size = self._words.size(connection)
+            size = _size(connection)
             for term in terms:
-                frequency, holders = self._words.holders(connection, term, chunk_ids)
-                weight = math.log1p((size - frequency + 0.5) / (frequency + 0.5))
+                frequency = self._words.frequency(connection, term)
+                weight = _idf(size, frequency)
                 total += weight
+                holders = self._words.holders(connection, term, chunk_ids) if frequency else []
                 for chunk_id in holders:
                     held[chunk_id] += weight
         return {chunk_id: weight / total for chunk_id, weight in held.items()}
@@ -58,48 +64,48 @@ class _WordIndex(Protocol):
         self, connection: Connection, terms: Sequence[Term], limit: int
     ) -> list[tuple[str, float]]: ...
 
-    def size(self, connection: Connection) -> int: ...
+    def frequency(self, connection: Connection, term: Term) -> int:
+        """In how many chunks the term is."""
 
-    def holders(
-        self, connection: Connection, term: Term, chunk_ids: Sequence[str]
-    ) -> tuple[int, list[str]]:
-        """In how many chunks the term is, and in which of these."""
+    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
+        """Which of these chunks hold the term."""
 
 
 class _Fts5Words:
     """SQLite's FTS5 with its own bm25()."""
 
-    _SEARCH = text(
-        "SELECT chunks.id, found.score FROM "
-        f"(SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
-        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit) AS found "
-        "JOIN chunks ON chunks.row = found.rowid ORDER BY found.score DESC, chunks.row"
+    _SCORES = text(
+        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
     )
+    _IDS = _with_list("SELECT row, id FROM chunks WHERE row IN :keys")
     _FREQUENCY = text("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH :match")
-    _HOLDERS = text(
+    _HOLDERS = _with_list(
         "SELECT chunks.id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
-        "WHERE chunks_fts MATCH :match AND chunks.id IN :ids"
-    ).bindparams(bindparam("ids", expanding=True))
+        "WHERE chunks_fts MATCH :match AND chunks.id IN :keys"
+    )
 
     def search(
         self, connection: Connection, terms: Sequence[Term], limit: int
     ) -> list[tuple[str, float]]:
-        match = " OR ".join(map(_fts5, terms))
-        rows = connection.execute(self._SEARCH, {"match": match, "limit": limit})
-        return [(chunk_id, float(score)) for chunk_id, score in rows]
+        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
+        scores: dict[int, float] = {}
+        for weight in sorted({term.weight for term in terms}, reverse=True):
+            match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
+            found = connection.execute(self._SCORES, {"match": match, "limit": DEPTH * limit})
+            for row, score in found:
+                scores[row] = scores.get(row, 0.0) + weight * score
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        ids = {found.row: found.id for found in rows}
+        return [(ids[row], score) for row, score in best if row in ids]
 
-    def size(self, connection: Connection) -> int:
-        return int(connection.execute(text("SELECT count(*) FROM chunks")).scalar_one())
+    def frequency(self, connection: Connection, term: Term) -> int:
+        return int(connection.execute(self._FREQUENCY, {"match": _fts5(term)}).scalar_one())
 
-    def holders(
-        self, connection: Connection, term: Term, chunk_ids: Sequence[str]
-    ) -> tuple[int, list[str]]:
-        match = _fts5(term)
-        frequency = connection.execute(self._FREQUENCY, {"match": match}).scalar_one()
-        if not frequency:
-            return 0, []
-        held = connection.execute(self._HOLDERS, {"match": match, "ids": list(chunk_ids)})
-        return int(frequency), list(held.scalars())
+    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
+        held = connection.execute(self._HOLDERS, {"match": _fts5(term), "keys": list(chunk_ids)})
+        return list(held.scalars())
 
 
 def _fts5(term: Term) -> str:
@@ -108,40 +114,52 @@ def _fts5(term: Term) -> str:
 
 
 class _TsvectorWords:
-    """PostgreSQL's tsvector; it knows no BM25, so the score is counted here."""
+    """PostgreSQL's tsvector. It ranks without document frequencies, so they are put in here.
 
-    # A query written out by hand is safe: tokens hold letters, numbers and marks only.
+    For one term `ts_rank` grows with its count and levels off, as BM25 does; divided by the
+    logarithm of the length (option 1) and times the term's idf it comes close to BM25.
+    """
+
     _SEARCH = text(
-        "WITH asked AS (SELECT to_tsquery('english', :tsquery) AS query) "
-        "SELECT id, ts_rank_cd('{0.0, 0.0, 0.5, 1.0}', words, asked.query, 1) AS score "
-        "FROM chunks, asked WHERE words @@ asked.query ORDER BY score DESC, row LIMIT :limit"
+        "WITH asked AS (SELECT to_tsquery('english', query) AS query, weight "
+        "FROM unnest(CAST(:queries AS text[]), CAST(:weights AS float[])) AS given(query, weight)) "
+        "SELECT id, (SELECT sum(weight * ts_rank('{0, 0, 0.5, 1}', words, query, 1)) FROM asked "
+        "WHERE words @@ query) AS score "
+        "FROM chunks WHERE words @@ to_tsquery('english', :any) "
+        "ORDER BY score DESC NULLS LAST, row LIMIT :limit"
     )
-    _FREQUENCY = text("SELECT count(*) FROM chunks WHERE words @@ to_tsquery('english', :tsquery)")
-    _HOLDERS = text(
-        "SELECT id FROM chunks WHERE id IN :ids AND words @@ to_tsquery('english', :tsquery)"
-    ).bindparams(bindparam("ids", expanding=True))
+    _FREQUENCY = text("SELECT count(*) FROM chunks WHERE words @@ to_tsquery('english', :query)")
+    _HOLDERS = _with_list(
+        "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
+    )
 
     def search(
         self, connection: Connection, terms: Sequence[Term], limit: int
     ) -> list[tuple[str, float]]:
-        tsquery = " | ".join(map(_tsquery, terms))
-        rows = connection.execute(self._SEARCH, {"tsquery": tsquery, "limit": limit})
-        return [(chunk_id, float(score)) for chunk_id, score in rows]
+        size = _size(connection)
+        weights = [term.weight * _idf(size, self.frequency(connection, term)) for term in terms]
+        queries = [_tsquery(term) for term in terms]
+        asked = {"queries": queries, "weights": weights, "any": " | ".join(queries)}
+        rows = connection.execute(self._SEARCH, {**asked, "limit": limit})
+        return [(chunk_id, float(score or 0.0)) for chunk_id, score in rows]
 
-    def size(self, connection: Connection) -> int:
-        return int(connection.execute(text("SELECT count(*) FROM chunks")).scalar_one())
+    def frequency(self, connection: Connection, term: Term) -> int:
+        return int(connection.execute(self._FREQUENCY, {"query": _tsquery(term)}).scalar_one())
 
-    def holders(
-        self, connection: Connection, term: Term, chunk_ids: Sequence[str]
-    ) -> tuple[int, list[str]]:
-        tsquery = _tsquery(term)
-        frequency = connection.execute(self._FREQUENCY, {"tsquery": tsquery}).scalar_one()
-        if not frequency:
-            return 0, []
-        held = connection.execute(self._HOLDERS, {"tsquery": tsquery, "ids": list(chunk_ids)})
-        return int(frequency), list(held.scalars())
+    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
+        held = connection.execute(self._HOLDERS, {"query": _tsquery(term), "keys": list(chunk_ids)})
+        return list(held.scalars())
 
 
 def _tsquery(term: Term) -> str:
+    """Tokens hold letters, numbers and marks only: nothing in them is an operator."""
     tokens = term.tokens[0] if term.is_letters else term.tokens
     return f"({' <-> '.join(tokens)})"
+
+
+def _size(connection: Connection) -> int:
+    return int(connection.execute(text("SELECT count(*) FROM chunks")).scalar_one())
+
+
+def _idf(size: int, frequency: int) -> float:
+    return math.log1p((size - frequency + 0.5) / (frequency + 0.5))

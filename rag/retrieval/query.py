@@ -11,6 +11,7 @@ from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
 MAX_TERMS = 64
+PHRASE_WEIGHT = 0.4
 
 _STOP_WORDS = """
 a about above after again all also am an and any are as at be because been before being below
@@ -29,11 +30,12 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 class Term:
     """Something to look up: these tokens, one directly after the other.
 
-    `counts` is False for the other spellings and phrases that help to rank, but whose absence says
-    nothing about a chunk.
+    `counts` is False for other spellings and for phrases: they help to rank, but their absence
+    says nothing about a chunk.
     """
 
     tokens: tuple[str, ...]
+    weight: float = 1.0
     is_prefix: bool = False
     is_letters: bool = False  # one run of unspaced letters
     counts: bool = True
@@ -44,8 +46,10 @@ def terms_of(query: str) -> list[Term]:
     words = _words(query)
     told = [word for word in words if not _is_stop_word(word)] or words
     ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
-    phrases = (phrase for phrase in _code_phrases(words) if phrase not in ordinary)
-    return list(dict.fromkeys([*ordinary, *phrases]))[:MAX_TERMS]
+    found: dict[tuple[str, ...], Term] = {}
+    for term in (*ordinary, *_codes(words), *_phrases(words)):
+        found.setdefault(term.tokens, term)
+    return list(found.values())[:MAX_TERMS]
 
 
 def _words(query: str) -> list[str]:
@@ -65,12 +69,13 @@ def _is_stop_word(word: str) -> bool:
     return word.lower() in STOP_WORDS and not (len(word) > 1 and word.isupper())
 
 
+_UNSPACED = re.compile(UNSPACED)
 _RUN = re.compile(f"{UNSPACED}+|[^{UNSPACED[1:]}+")
 
 
 def _terms_of_word(word: str) -> Iterator[Term]:
     for run in _RUN.findall(word):
-        if re.match(UNSPACED, run):
+        if _UNSPACED.match(run):
             yield from _letter_terms(run)
         else:
             yield Term((run.lower(),))
@@ -93,7 +98,19 @@ def _respelled(word: str) -> Iterator[Term]:
             yield Term((word[:cut], word[cut:]), counts=False)
 
 
-def _code_phrases(words: list[str]) -> Iterator[Term]:
+def _phrases(words: list[str]) -> Iterator[Term]:
+    """Two words side by side, as in `channel list`."""
+    for first, second in pairwise(words):
+        pair = (first.lower(), second.lower())
+        if (
+            not _is_stop_word(first)
+            and not _is_stop_word(second)
+            and not _UNSPACED.search("".join(pair))
+        ):
+            yield Term(pair, weight=PHRASE_WEIGHT, counts=False)
+
+
+def _codes(words: list[str]) -> Iterator[Term]:
     """Neighbours with a digit in one of them belong together: `AX-5400`, `Aero 5 Pro`."""
     lower = [word.lower() for word in words]
     for first, second in pairwise(lower):

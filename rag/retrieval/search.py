@@ -5,6 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag.records import Chunk, Hit
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
@@ -12,7 +15,9 @@ from rag.retrieval.passages import merged, neighbourhood
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
 CANDIDATES = 100  # from each index
-DENSE_WEIGHT = 0.5
+# Of more chunks the similarity is asked for: most that only the words found are among them.
+SIMILARITIES = 300
+DENSE_WEIGHT = 0.4
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -44,7 +49,14 @@ class HybridRetriever:
         self._documents = documents
         self._reranker = reranker
 
-    def search(self, dense_query: str, *, lexical_query: str = "", limit: int = 8) -> list[Hit]:
+    def search(
+        self,
+        dense_query: str,
+        *,
+        lexical_query: str = "",
+        dense_context: Sequence[tuple[str, float]] = (),
+        limit: int = 8,
+    ) -> list[Hit]:
         """See `rag.seams.Retriever`.
 
         Raises:
@@ -53,17 +65,19 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        candidates = self._candidates(dense_query, lexical_query)
+        candidates = self._candidates(dense_query, lexical_query, dense_context)
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense_query, candidates)
         # Twice as many as asked for: some become one.
         return self._read(_folded(candidates), limit)
 
-    def _candidates(self, dense_query: str, lexical_query: str) -> list[Candidate]:
-        vector = self._embedder.embed([dense_query])[0]
-        cosines = dict(self._index.nearest(vector, limit=CANDIDATES))
+    def _candidates(
+        self, dense_query: str, lexical_query: str, dense_context: Sequence[tuple[str, float]]
+    ) -> list[Candidate]:
+        vector = self._mixed(dense_query, dense_context)
+        cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, limit=CANDIDATES))
-        fused = convex_combination(cosines, words, weight=DENSE_WEIGHT)
+        fused = _fused(cosines, words)
         chunks = self._documents.chunks(list(fused))
         coverage = self._coverage({dense_query, lexical_query}, list(chunks))
         lowest = min(cosines.values(), default=0.0)
@@ -72,6 +86,15 @@ class HybridRetriever:
             for key, score in ranked(fused)
             if key in chunks
         ]
+
+    def _mixed(
+        self, query: str, context: Sequence[tuple[str, float]]
+    ) -> NDArray[np.float32]:
+        """The query's vector with those of its conversation mixed in, of length 1."""
+        rows = self._embedder.embed([query, *(text for text, _ in context)])
+        weights = np.array([1.0, *(weight for _, weight in context)], dtype=np.float32)
+        mixed: NDArray[np.float32] = weights @ rows
+        return mixed / max(float(np.linalg.norm(mixed)), 1e-12)
 
     def _coverage(self, queries: set[str], chunk_ids: Sequence[str]) -> dict[str, float]:
         """The better of the queries: one of them may hold more of the conversation."""
@@ -92,6 +115,15 @@ class HybridRetriever:
         scores = reranker.score(query, [candidate.chunk.embedded_text for candidate in best])
         order = sorted(range(len(best)), key=lambda place: -scores[place])
         return [*(best[place] for place in order), *rest]
+
+
+def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str, float]:
+    """Scores of the best of both indexes; `cosines` are in order, best first."""
+    nearest = list(cosines)[:CANDIDATES]
+    floor = cosines[nearest[-1]] if nearest else None
+    lowest = min(cosines.values(), default=0.0)
+    similar = {key: cosines.get(key, lowest) for key in dict.fromkeys((*nearest, *words))}
+    return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
 
 
 def _either(query: str) -> str:

@@ -1,0 +1,201 @@
+"""nDCG@10 of words alone, vectors alone, reciprocal rank fusion and ours, on public sets.
+
+Everything is the real thing: chunks as an ingest cuts them, SQLite's FTS5, Chroma, the packaged
+embedding model. A judged document scores as its best chunk. `--latency` times searches instead.
+"""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import numpy as np
+from ir_measures import RR, Measure, Qrel, ScoredDoc, calc_aggregate, nDCG
+
+from benchmarks.corpora import (
+    Corpus,
+    Entry,
+    chunks_of,
+    data_option,
+    distractors,
+    judged,
+    known_items,
+    section_of,
+    xquad,
+)
+from rag.database import migrate, open_engine
+from rag.documents.store import SqlDocumentStore, StoredDocument
+from rag.records import Chunk, Document
+from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.fuse import ranked, reciprocal_rank_fusion
+from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.search import HybridRetriever
+from rag.retrieval.vectors import ChromaIndex
+from rag.seams import Embedder, Matrix
+
+SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
+EXTRA = ("xquad-en-en", "xquad-de-en", "xquad-zh-zh", "zigbee_devices", "emanual+siblings")
+DEPTH = 100
+SYSTEMS = ("words", "vectors", "rrf", "ours")
+
+
+class CachingEmbedder:
+    """Vectors kept in a folder between runs; what is new goes to the real model."""
+
+    def __init__(self, embedder: Embedder, folder: Path | None) -> None:
+        self._embedder = embedder
+        self._folder = folder
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.max_tokens = embedder.max_tokens
+        self.count_tokens = embedder.count_tokens
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        if self._folder is None or len(texts) < 2:
+            return self._embedder.embed(texts)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        key = hashlib.sha256("\0".join((self.name, *texts)).encode("utf-8", "replace"))
+        path = self._folder / f"{key.hexdigest()[:32]}.npy"
+        if not path.exists():
+            np.save(path, self._embedder.embed(texts))
+        vectors: Matrix = np.load(path)
+        return vectors
+
+
+class Installation:
+    """A corpus in a fresh database and vector index, as an ingest leaves them."""
+
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
+        engine = open_engine(f"sqlite:///{folder / 'bench.db'}")
+        migrate(engine)
+        self.embedder = embedder
+        self.store = SqlDocumentStore(engine)
+        self.lexical = LexicalIndex(engine)
+        self.index = ChromaIndex(embedder.name, directory=folder / "chroma")
+        self.retriever = HybridRetriever(embedder, self.index, self.lexical, self.store)
+
+    def ingest(self, entries: Iterable[Entry]) -> int:
+        """Store the entries and index their chunks; returns how many chunks."""
+        stored = [_document(entry, chunks_of(entry, self.embedder)) for entry in entries]
+        self.store.replace_all(stored)
+        chunks = [chunk for document in stored for chunk in document.chunks]
+        vectors = self.embedder.embed([chunk.embedded_text for chunk in chunks])
+        self.index.add([chunk.id for chunk in chunks], vectors)
+        return len(chunks)
+
+    def rankings(self, query: str) -> dict[str, list[tuple[str, float]]]:
+        """Judged documents by each system, best first."""
+        words = self.lexical.search(query, limit=DEPTH)
+        vectors = self.index.nearest(self.embedder.embed([query])[0], limit=DEPTH)
+        rrf = reciprocal_rank_fusion([[key for key, _ in words], [key for key, _ in vectors]])
+        ours = [(hit.chunk.id, hit.score) for hit in self.retriever.search(query, limit=DEPTH)]
+        found = (words, vectors, ranked(rrf), ours)
+        chunks = self.store.chunks([key for ranking in found for key, _ in ranking])
+        best = [_by_document(ranking, chunks) for ranking in found]
+        return dict(zip(SYSTEMS, best, strict=True))
+
+
+def _document(entry: Entry, chunks: Sequence[Chunk]) -> StoredDocument:
+    title = entry.product or entry.title
+    now = datetime.now(UTC)
+    record = Document(
+        entry.id, entry.id, title, "text/plain", "", len(entry.text), len(chunks), now
+    )
+    return StoredDocument(record, [section_of(entry)], chunks)
+
+
+def _by_document(
+    ranking: Iterable[tuple[str, float]], chunks: dict[str, Chunk]
+) -> list[tuple[str, float]]:
+    """Documents in the order of their best chunks; the score is the rank's, ties cannot be."""
+    documents = dict.fromkeys(chunks[key].document_id for key, _ in ranking if key in chunks)
+    return [(document, 1.0 / (place + 1)) for place, document in enumerate(documents)]
+
+
+def measured(
+    corpus: Corpus, others: Iterable[Entry], measure: Measure, cache: Path | None
+) -> dict[str, float]:
+    """Each system's mean over the queries."""
+    runs: dict[str, list[ScoredDoc]] = {system: [] for system in SYSTEMS}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Installation(Path(folder), CachingEmbedder(LocalEmbedder(), cache))
+        place.ingest([*corpus.entries, *others])
+        for query, text in corpus.queries.items():
+            for system, ranking in place.rankings(text).items():
+                runs[system].extend(ScoredDoc(query, *pair) for pair in ranking)
+        place.index.close()
+    qrels = [
+        Qrel(query, entry, grade)
+        for query, grades in corpus.judgments.items()
+        for entry, grade in grades.items()
+    ]
+    return {system: calc_aggregate([measure], qrels, run)[measure] for system, run in runs.items()}
+
+
+def corpus_of(data: Path, name: str) -> tuple[Corpus, Sequence[Entry], Measure]:
+    """A set by name, with what else lies in the library and how it is measured."""
+    if name.startswith("xquad-"):
+        _, asked, written = name.split("-")
+        return xquad(data, asked=asked, written=written), (), nDCG @ 10
+    if name == "zigbee_devices":
+        return known_items(data), (), RR @ 10
+    if name == "emanual+siblings":
+        return judged(data, "emanual"), distractors(data), nDCG @ 10
+    return judged(data, name), (), nDCG @ 10
+
+
+def latencies(data: Path, cache: Path | None, sizes: Sequence[int]) -> None:
+    """Print the time of one search, the query's embedding included, by the number of chunks."""
+    queries = list(judged(data, "emanual").queries.values())[:100]
+    everything = [*judged(data, "emanual").entries, *distractors(data)]
+    everything += [entry for name in SETS[3:] for entry in judged(data, name).entries]
+    embedder = CachingEmbedder(LocalEmbedder(), cache)
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Installation(Path(folder), embedder)
+            count = place.ingest(_entries_for(everything, size, embedder))
+            times = []
+            for query in queries:
+                begun = time.perf_counter()
+                place.retriever.search(query)
+                times.append(1000 * (time.perf_counter() - begun))
+            place.index.close()
+        p50, p95 = np.percentile(times[5:], [50, 95])
+        print(f"{count:>7} chunks: p50 {p50:6.1f} ms, p95 {p95:6.1f} ms")
+
+
+def _entries_for(entries: Iterable[Entry], size: int, embedder: Embedder) -> list[Entry]:
+    taken, count = [], 0
+    for entry in entries:
+        if count >= size:
+            break
+        taken.append(entry)
+        count += len(chunks_of(entry, embedder))
+    return taken
+
+
+@click.command()
+@data_option
+@click.option("--set", "names", multiple=True, help="One set, or several; default: the five.")
+@click.option("--extra", is_flag=True, help="Other languages, model numbers, siblings too.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
+@click.option("--latency", is_flag=True, help="Time searches over 1 000 and 20 000 chunks.")
+def main(
+    data: Path, names: tuple[str, ...], extra: bool, cache: Path | None, latency: bool
+) -> None:
+    """Compare ways to search on public sets."""
+    if latency:
+        latencies(data, cache, (1_000, 20_000))
+        return
+    print(f"{'set':<18}{'measure':<9}" + "".join(f"{system:>9}" for system in SYSTEMS))
+    for name in names or SETS + (EXTRA if extra else ()):
+        corpus, others, measure = corpus_of(data, name)
+        scores = measured(corpus, others, measure, cache)
+        row = "".join(f"{scores[system]:>9.3f}" for system in SYSTEMS)
+        print(f"{name:<18}{measure!s:<9}{row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
