@@ -1,13 +1,14 @@
 """One turn, top to bottom: a question becomes an answer with citations."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 from rag.citations.gate import MarkerGate
 from rag.citations.support import SupportChecker
-from rag.errors import ContextTooLong, ModelInterrupted, RagError, TooLarge, UserError
+from rag.errors import ContextTooLong, ModelInterrupted, NotFound, RagError, TooLarge, UserError
 from rag.records import (
     Answer,
     ChatMessage,
@@ -24,6 +25,8 @@ from rag.records import (
     Role,
     Source,
     Sources,
+    Summary,
+    SummaryReport,
     Text,
     ToolUsed,
     Usage,
@@ -63,6 +66,15 @@ class Memory(Protocol):
 
     def before_turn(self, session: SessionHandle) -> Compacted | None:
         """Summarise at once, without a model, what the background has not come round to."""
+
+    def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
+        """What would be sent before the next question, and its statistics."""
+
+    def compact(self, session: SessionHandle) -> Summary | None:
+        """Summarise now, as much as can be."""
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)`, stored beside them."""
 
 
 class Tools(Protocol):
@@ -112,17 +124,35 @@ class Assistant:
         """The question as it would be searched for now."""
         return self._followups.resolve(question, self._past(session))
 
+    def context(self, session: SessionHandle) -> dict[str, Any]:
+        """The messages that would be sent now, the next question apart, and statistics."""
+        messages, stats = self._memory.context(session)
+        return {"messages": messages, "stats": stats}
+
+    def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
+        """The messages of `context` alone."""
+        return self._memory.context(session)[0]
+
+    def compact(self, session: SessionHandle) -> SummaryReport | None:
+        """Summarise all but the newest turns now; None if there is nothing to summarise."""
+        summary = self._memory.compact(session)
+        return None if summary is None else summary.report
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
+        return self._memory.summarize(session, start, end)
+
     def _turn(self, session: SessionHandle, begin: Callable[[], OpenTurn]) -> Iterator[Event]:
         turn = begin()
         draft = Draft(turn.answer)
         try:
             yield from self._answer(session, turn, draft)
         except RagError as error:
-            session.finish(draft.broken(str(error)))
+            _keep(session, draft, str(error))
             yield Failed(error, str(error), turn.answer.index)
         except BaseException:
             # The client went away, or we are broken: either way what was written is kept.
-            session.finish(draft.broken(INTERNAL))
+            _keep(session, draft, INTERNAL)
             raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: "Draft") -> Iterator[Event]:
@@ -141,8 +171,9 @@ class Assistant:
 
         answer = self._answering.checked(session, draft, shown)
         message = session.finish(draft.complete(answer))
-        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+        draft.has_ended = True
         self._memory.after_turn(session)
+        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
 
     def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
         """The newest turns that succeeded before this one."""
@@ -169,12 +200,13 @@ class Assistant:
         return self._retriever.search(
             resolution.dense_query or resolution.query,
             lexical_query=resolution.lexical_query or resolution.query,
+            dense_context=resolution.dense_context,
             limit=limit,
         )
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, found: "Found", draft: "Draft"
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, tuple[Source, ...]]:
         """Call the writer, with fewer turns as long as the server finds the context too long."""
         fewer = 0
         while True:
@@ -306,6 +338,7 @@ class Draft:
     usage: Usage | None = None
     model: str = ""
     stats: Mapping[str, Any] = field(default_factory=dict)
+    has_ended: bool = False
 
     def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
         """Keep and announce what the gate let through."""
@@ -334,6 +367,13 @@ class Draft:
             resolved_query=self.resolution.query,
             is_followup=self.resolution.is_followup,
         )
+
+
+def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
+    """Store what there is of a broken answer, unless its session was deleted meanwhile."""
+    if not draft.has_ended:
+        with suppress(NotFound):
+            session.finish(draft.broken(reason))
 
 
 def succeeded(messages: Sequence[Message]) -> Past:

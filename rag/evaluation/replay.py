@@ -1,7 +1,7 @@
 """Replay scripted conversations and say which expectations held."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,36 +74,36 @@ def _ask(
         return
     assert isinstance(last, Finished)
     state.cited[number] = last.sources
-    for expectation, holds, got in _expectations(turn, last, state):
-        yield Check(number, expectation, holds(), got)
+    for expectation, held, got in _expectations(turn, last, state):
+        yield Check(number, expectation, held, got)
 
 
 def _expectations(
     turn: ScriptedTurn, turned: Finished, state: _State
-) -> Iterator[tuple[str, Callable[[], bool], str]]:
+) -> Iterator[tuple[str, bool, str]]:
     text = turned.message.content
     documents = [source.document_name for source in turned.sources]
-    yield "is answered", lambda: bool(text.strip()), ""
+    yield "is answered", bool(text.strip()), ""
     for name in turn.cites:
-        yield f"cites {name}", lambda name=name: name in documents, ", ".join(documents)
+        yield f"cites {name}", name in documents, ", ".join(documents)
     for words in turn.says:
-        yield f"says {words!r}", lambda words=words: _holds(text, words), text
+        yield f"says {words!r}", _holds(text, words), text
     for words in turn.says_not:
-        yield f"does not say {words!r}", lambda words=words: not _holds(text, words), text
+        yield f"does not say {words!r}", not _holds(text, words), text
     if turn.resolves_to is not None:
         query = turned.message.resolved_query or ""
         wanted = turn.resolves_to
-        yield f"resolves to {wanted!r}", lambda: _words(wanted) <= _words(query), query
+        yield f"resolves to {wanted!r}", _words(wanted) <= _words(query), query
     if turn.declines is not None:
         declined = turned.message.answer is not None and turned.message.answer.declined
         word = "declines" if turn.declines else "answers"
-        yield word, lambda: declined == turn.declines, text
+        yield word, declined == turn.declines, text
     if turn.same_number_as is not None:
         same = turn.same_number_as
         before = _numbers(state.cited.get(same.turn, ()), same.source)
         now = _numbers(turned.sources, same.source)
         expected = f"cites {same.source} under the number of turn {same.turn}"
-        yield expected, lambda: bool(before & now), f"{sorted(before)} then, {sorted(now)} now"
+        yield expected, bool(before & now), f"{sorted(before)} then, {sorted(now)} now"
 
 
 def _compress(

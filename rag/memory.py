@@ -1,0 +1,286 @@
+"""What the model sees of a session, and when its past is summarised."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rag.answer.prompts import fit_sources, question_prompt, system_prompt
+from rag.assistant import Prepared
+from rag.conversation.context import (
+    Context,
+    ContextPreferences,
+    Pair,
+    Parts,
+    Selection,
+    assemble,
+    message_tokens,
+    pairs_of,
+)
+from rag.conversation.recall import Recall
+from rag.llm.windows import Budget
+from rag.records import (
+    ChatMessage,
+    Compacted,
+    ContextConfig,
+    Message,
+    Role,
+    Session,
+    Source,
+    Summary,
+)
+from rag.seams import OpenTurn, SessionHandle, TokenCounter
+
+SOURCE_SHARE = 0.5  # of what is left for sources and history together
+RECALLED_TURNS = 3
+RECALL_SHARE = 0.25  # of the history's budget
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRules:
+    """Bounds that hold for every session."""
+
+    input_share: float = 0.6
+    reserved_tokens: int = 150
+    high_water: float = 0.9  # of the history's budget
+    low_water: float = 0.5
+    max_pairs: int = 20
+    read_messages: int = 200  # the most that one turn reads of a transcript
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoom:
+    """How much history fits now: what a compaction has to reach."""
+
+    budget_tokens: int
+    high_tokens: int
+    low_tokens: int
+    max_pairs: int
+    keep_pairs: int  # never summarised as long as they fit
+
+
+class Compactor(Protocol):
+    """Makes verified summaries (see `rag.conversation.compact`)."""
+
+    def compact(
+        self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
+    ) -> Summary | None:
+        """Summarise the oldest pairs; `at_once` without a model, `force` whatever the water."""
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)`, stored as requested."""
+
+
+class Memory:
+    """Prepares contexts and has old turns summarised."""
+
+    def __init__(
+        self,
+        compactor: Compactor,
+        recall: Recall,
+        *,
+        rules: MemoryRules,
+        window: Callable[[], int],
+        count: TokenCounter,
+    ) -> None:
+        self._compactor = compactor
+        self._recall = recall
+        self._rules = rules
+        self._window = window
+        self._count = count
+        self._preferences: dict[str, ContextPreferences] = {}
+        self._later: Callable[[SessionHandle], Any] = lambda session: None
+
+    def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
+        """Say how background compaction is queued."""
+        self._later = later
+
+    def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
+        """Have a slice of the transcript in the next context."""
+        self._preferences[session.id] = preferences
+
+    # ── One turn ─────────────────────────────────────────────────────────────────────────────
+
+    def prepare(
+        self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
+    ) -> Prepared:
+        """The context of one question; see `rag.assistant.Memory`."""
+        state = self._state(session)
+        budget = self._budget(state.session.config)
+        question = turn.question.content
+        room = self._room_for_sources(budget, question)
+        fitted = fit_sources(sources, budget_tokens=room, count=self._count)
+        before = turn.question.index
+        context = assemble(
+            Parts(
+                system=system_prompt(),
+                question=question_prompt(question, fitted.text),
+                summaries=state.summaries,
+                recent=[pair for pair in state.recent if pair.question.index < before],
+                recalled=self._recalled(session, state, question, before),
+                requested=self._requested(session),
+                message_count=before,
+            ),
+            self._selection(state.session.config, fewer),
+            budget_tokens=budget.input_tokens,
+            count=self._count,
+        )
+        return Prepared(
+            messages=context.messages,
+            max_tokens=budget.max_tokens,
+            shown=fitted.sources,
+            stats=stats_of(context, state.summaries, budget),
+        )
+
+    def before_turn(self, session: SessionHandle) -> Compacted | None:
+        """An extractive summary at once, if the background is late and history does not fit."""
+        state = self._state(session)
+        room = self._history_room(state.session.config)
+        if not state.summarises or self._history_tokens(state) <= room.budget_tokens:
+            return None
+        return _compacted(self._compactor.compact(session, room, at_once=True, force=False))
+
+    def after_turn(self, session: SessionHandle) -> None:
+        """Queue a compaction if history passes the high-water mark."""
+        state = self._state(session)
+        room = self._history_room(state.session.config)
+        over = self._history_tokens(state) > room.high_tokens
+        if state.summarises and (over or len(state.recent) > room.max_pairs):
+            self._later(session)
+
+    # ── On request ───────────────────────────────────────────────────────────────────────────
+
+    def compact(self, session: SessionHandle, *, force: bool = True) -> Summary | None:
+        """Summarise now; without `force` only what passes the high-water mark."""
+        state = self._state(session)
+        self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
+        room = self._history_room(state.session.config)
+        return self._compactor.compact(session, room, at_once=False, force=force)
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)`; it is no part of the context."""
+        return self._compactor.summarize(session, start, end)
+
+    def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
+        """The messages that would be sent now, before the next question, and their statistics."""
+        state = self._state(session)
+        budget = self._budget(state.session.config)
+        context = assemble(
+            Parts(
+                system=system_prompt(),
+                question="",
+                summaries=state.summaries,
+                recent=state.recent,
+                message_count=state.session.message_count,
+            ),
+            self._selection(state.session.config, 0),
+            budget_tokens=budget.input_tokens,
+            count=self._count,
+        )
+        stats = stats_of(context, state.summaries, budget)
+        return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
+
+    # ── Parts ────────────────────────────────────────────────────────────────────────────────
+
+    def _state(self, session: SessionHandle) -> "State":
+        read = session.read()
+        config = read.config
+        summarises = config.enabled and config.compression_strategy == "smart"
+        summaries = session.summaries() if summarises else []
+        start = max((summary.end for summary in summaries), default=0)
+        most = self._rules.read_messages if summarises or not _slides(config) else 0
+        most = max(most, config.recent_message_count + 2)
+        start = max(start, read.message_count - most)
+        recent = pairs_of(session.messages(start, read.message_count))
+        return State(read, tuple(summaries), tuple(recent), summarises)
+
+    def _budget(self, config: ContextConfig) -> Budget:
+        window = self._window()
+        if config.max_tokens is not None:
+            window = min(config.max_tokens, window)
+        return Budget(window, self._rules.input_share, self._rules.reserved_tokens)
+
+    def _room_for_sources(self, budget: Budget, question: str) -> int:
+        fixed = (
+            ChatMessage(Role.SYSTEM, system_prompt()),
+            ChatMessage(Role.USER, question_prompt(question, " ")),
+        )
+        taken = sum(message_tokens(message, self._count) for message in fixed)
+        return max(0, int((budget.input_tokens - taken) * SOURCE_SHARE))
+
+    def _history_room(self, config: ContextConfig) -> HistoryRoom:
+        budget = self._budget(config)
+        taken = message_tokens(ChatMessage(Role.SYSTEM, system_prompt()), self._count)
+        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
+        return HistoryRoom(
+            budget_tokens=history,
+            high_tokens=int(history * self._rules.high_water),
+            low_tokens=int(history * self._rules.low_water),
+            max_pairs=self._rules.max_pairs,
+            keep_pairs=config.recent_message_count // 2,
+        )
+
+    def _history_tokens(self, state: "State") -> int:
+        said = [message for pair in state.recent for message in pair.messages]
+        pairs = sum(message_tokens(message, self._count) for message in said)
+        return pairs + sum(summary.tokens for summary in state.summaries)
+
+    def _selection(self, config: ContextConfig, fewer: int) -> Selection:
+        pairs = config.recent_message_count // 2
+        if _slides(config):
+            return Selection(at_least=pairs, at_most=pairs, fewer=fewer)
+        return Selection(at_least=pairs, fewer=fewer)
+
+    def _recalled(
+        self, session: SessionHandle, state: "State", question: str, before: int
+    ) -> list[Pair]:
+        first = min((pair.question.index for pair in state.recent), default=before)
+        turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
+        return [Pair(turn.question, turn.answer) for turn in turns]
+
+    def _requested(self, session: SessionHandle) -> list[Message]:
+        wanted = self._preferences.pop(session.id, None)
+        return session.messages(wanted.start, wanted.end) if wanted else []
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A session as one turn finds it; bounded, however long it is."""
+
+    session: Session
+    summaries: tuple[Summary, ...]
+    recent: tuple[Pair, ...]  # after the last summary
+    summarises: bool
+
+
+def _slides(config: ContextConfig) -> bool:
+    return config.compression_strategy == "sliding_window"
+
+
+def _both(pair: Pair) -> tuple[Message, Message]:
+    return pair.question, pair.answer
+
+
+def _compacted(summary: Summary | None) -> Compacted | None:
+    return None if summary is None else Compacted(summary.start, summary.end, summary.report)
+
+
+def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:
+    """What people and programs are told about a context."""
+    reports = [summary.report for summary in summaries]
+    return {
+        "messages": len(context.messages),
+        "tokens": context.tokens,
+        "budget": context.budget_tokens,
+        "window": budget.window,
+        "pairs": context.pairs,
+        "is_compressed": context.is_compressed,
+        "original_messages": context.original_messages,
+        "summarized_messages": context.summarized_messages,
+        "recalled": list(context.recalled),
+        "kept": {
+            "citations": sum(report.citations_kept for report in reports),
+            "citations_required": sum(report.citations_required for report in reports),
+            "names": sum(report.names_kept for report in reports),
+            "names_required": sum(report.names_required for report in reports),
+        },
+    }

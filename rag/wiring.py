@@ -1,0 +1,306 @@
+"""Settings to objects; the only file that names implementations."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+from rag.answer.extractive import ExtractiveWriter
+from rag.answer.model_writer import ModelWriter
+from rag.assistant import Answering, Assistant, Limits
+from rag.background import Background
+from rag.citations.support import SupportChecker
+from rag.conversation.followup import FollowUps
+from rag.conversation.followup_rules import CUE_WORDS
+from rag.conversation.recall import Recall
+from rag.conversation.store import SqlConversationStore
+from rag.database import migrate, open_engine, reading
+from rag.documents.guard import GuardedLoader
+from rag.documents.limits import MEBIBYTE, LoadLimits
+from rag.documents.store import SqlDocumentStore
+from rag.errors import RagError, SetupError
+from rag.ingestion import Ingestion
+from rag.jobs import JobQueue, JobTable
+from rag.llm.openai_compatible import OpenAIChatModel
+from rag.llm.tokens import CalibratedCounter, token_counter
+from rag.llm.windows import ModelWindow
+from rag.memory import Memory, MemoryRules
+from rag.metrics import Metrics
+from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
+from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.rerank import CrossEncoderReranker
+from rag.retrieval.search import HybridRetriever
+from rag.retrieval.vectors import ChromaIndex
+from rag.seams import Embedder, SessionHandle, TokenCounter, Writer
+from rag.settings import Settings
+
+OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Everything the edges need, built once."""
+
+    settings: Settings
+    engine: Engine
+    store: SqlConversationStore
+    documents: SqlDocumentStore
+    retriever: HybridRetriever
+    assistant: Assistant
+    ingestion: Ingestion
+    jobs: Background
+    metrics: Metrics
+    index: ChromaIndex
+    loader: GuardedLoader
+    embedder: Embedder
+
+    def start(self) -> None:
+        """Take up what a killed process left, and begin to work in the background."""
+        self.store.interrupt_abandoned(datetime.now(UTC))
+        self.forget_old_sessions()
+        self.jobs.start()
+
+    def warm_up(self) -> None:
+        """Load the models before the first question needs them, and finish interrupted ingests."""
+        self.embedder.embed(["warm"])
+        self.ingestion.synchronise()
+
+    def stop(self) -> None:
+        """Let go of the index, the reading process and the database."""
+        self.jobs.stop()
+        self.loader.close()
+        self.index.close()
+        self.engine.dispose()
+
+    def forget_old_sessions(self) -> int:
+        """Delete sessions unused for longer than `sessions.ttl_hours`; returns how many."""
+        hours = self.settings.sessions.ttl_hours
+        if hours is None:
+            return 0
+        return self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+
+    def ready(self) -> dict[str, bool]:
+        """What answers need, and whether it is there."""
+        return {"database": _works(self._ask_database), "index": _works(self._ask_index)}
+
+    def _ask_database(self) -> None:
+        with reading(self.engine) as connection:
+            connection.execute(text("SELECT 1"))
+
+    def _ask_index(self) -> None:
+        self.index.check()
+
+
+def _works(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except (RagError, OSError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What is known of documents."""
+
+    documents: SqlDocumentStore
+    retriever: HybridRetriever
+    embedder: Embedder
+
+
+def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
+    """The whole application. Models load and servers are asked only when they are first needed."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    engine = open_database(settings)
+    metrics = Metrics()
+    embedder = embedder or open_embedder(settings)
+    index = open_index(settings, embedder)
+    documents = SqlDocumentStore(engine)
+    store = SqlConversationStore(engine)
+    loader = GuardedLoader(load_limits(settings))
+    ingestion = Ingestion(documents, embedder, index, loader=loader)
+    background = Background(
+        JobQueue(
+            JobTable(engine),
+            folder=settings.data_dir,
+            url=settings.jobs.url,
+            workers=settings.jobs.workers,
+        ),
+        ingestion,
+        store,
+        folder=settings.data_dir / "uploads",
+        metrics=metrics,
+    )
+    retriever = HybridRetriever(
+        embedder, index, LexicalIndex(engine), documents, reranker=open_reranker(settings)
+    )
+    library = Library(documents, retriever, embedder)
+    return Application(
+        settings=settings,
+        engine=engine,
+        store=store,
+        documents=documents,
+        retriever=retriever,
+        assistant=_assistant(settings, library, background, metrics),
+        ingestion=ingestion,
+        jobs=background,
+        metrics=metrics,
+        index=index,
+        loader=loader,
+        embedder=embedder,
+    )
+
+
+def _assistant(
+    settings: Settings, library: "Library", background: Background, metrics: Metrics
+) -> Assistant:
+    model = open_model(settings)
+    writer: Writer = ExtractiveWriter(library.embedder)
+    if model is not None:
+        writer = ModelWriter(model, temperature=settings.llm.temperature)
+    memory = _memory(settings, library, background)
+    background.compact_with(lambda session: memory.compact(session, force=False))
+    memory.compact_later(background.submit_compaction)
+    follow_up = settings.follow_up
+    return Assistant(
+        library.retriever,
+        FollowUps(
+            model=model if follow_up.use_model else None,
+            lexicon=library.documents.lexicon,
+            cue_words=follow_up.cue_words or CUE_WORDS,
+            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            timeout_seconds=follow_up.timeout_seconds,
+        ),
+        memory,
+        Answering(writer, SupportChecker(library.embedder), None),
+        limits=Limits(
+            question_chars=settings.web.max_question_chars,
+            sources=settings.retrieval.limit,
+            past_turns=follow_up.max_turns,
+        ),
+    )
+
+
+def _memory(settings: Settings, library: "Library", background: Background) -> Memory:
+    context = settings.context
+    rules = MemoryRules(
+        input_share=context.input_share,
+        reserved_tokens=context.reserved_tokens,
+        high_water=context.high_water,
+        low_water=context.low_water,
+        max_pairs=context.max_pairs,
+    )
+    return Memory(
+        Unsummarised(),
+        Recall(library.embedder),
+        rules=rules,
+        window=_window(settings),
+        count=_counter(settings),
+    )
+
+
+def _window(settings: Settings) -> Callable[[], int]:
+    llm = settings.llm
+    configured = llm.context_window or settings.context.default_window
+    if llm.model is None:
+        return lambda: configured
+    key = os.environ.get(llm.api_key_env)
+    base_url = llm.base_url or OPENAI
+    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window).tokens
+
+
+def _counter(settings: Settings) -> TokenCounter:
+    return CalibratedCounter(token_counter(settings.llm.model or ""))
+
+
+class Unsummarised:
+    """Stands in until summaries are there."""
+
+    def compact(self, session: SessionHandle, room: Any, *, at_once: bool, force: bool) -> None:
+        return None
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Any:
+        raise SetupError("summaries are not built in yet.")
+
+
+# ── Single parts, for commands that need no more ─────────────────────────────────────────────
+
+
+def open_database(settings: Settings) -> Engine:
+    """The migrated database."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    engine = open_engine(settings.database_url)
+    migrate(engine)
+    return engine
+
+
+def open_store(settings: Settings) -> SqlConversationStore:
+    """Conversations alone."""
+    return SqlConversationStore(open_database(settings))
+
+
+def open_documents(settings: Settings) -> SqlDocumentStore:
+    """Documents alone."""
+    return SqlDocumentStore(open_database(settings))
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """The embedding model; it loads at the first use."""
+    embedding = settings.embedding
+    if embedding.base_url is None:
+        return LocalEmbedder(
+            embedding.model,
+            batch_size=embedding.batch_size,
+            allow_download=embedding.allow_download,
+        )
+    if embedding.model is None:
+        raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
+    return OpenAIEmbedder(
+        base_url=embedding.base_url,
+        model=embedding.model,
+        api_key=os.environ.get(embedding.api_key_env),
+        batch_size=embedding.batch_size,
+    )
+
+
+def open_index(settings: Settings, embedder: Embedder) -> ChromaIndex:
+    """The vector index: a folder of ours, or a Chroma server."""
+    if settings.retrieval.chroma_url is not None:
+        return ChromaIndex(embedder.name, url=settings.retrieval.chroma_url)
+    return ChromaIndex(embedder.name, directory=settings.data_dir / "chroma")
+
+
+def open_reranker(settings: Settings) -> CrossEncoderReranker | None:
+    """The cross-encoder, if one is named."""
+    name = settings.retrieval.rerank_model
+    if name is None:
+        return None
+    return CrossEncoderReranker(name, allow_download=settings.embedding.allow_download)
+
+
+def open_model(settings: Settings, name: str | None = None) -> OpenAIChatModel | None:
+    """The language model, or another one at the same server; None if none is set."""
+    llm = settings.llm
+    chosen = name or llm.model
+    if llm.model is None or chosen is None:
+        return None
+    return OpenAIChatModel(
+        llm.base_url or OPENAI,
+        chosen,
+        api_key=os.environ.get(llm.api_key_env),
+        timeout_seconds=llm.timeout_seconds,
+        max_retries=llm.max_retries,
+    )
+
+
+def load_limits(settings: Settings) -> LoadLimits:
+    """Bounds of one file."""
+    documents = settings.documents
+    return LoadLimits(
+        max_bytes=int(documents.max_file_mb * MEBIBYTE),
+        max_pages=documents.max_pages,
+        max_seconds=documents.read_timeout_seconds,
+    )
