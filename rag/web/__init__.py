@@ -22,6 +22,9 @@ from rag.web.json_requests import JsonRequest
 from rag.web.limits import LOGIN_LIMIT, limit_rates
 from rag.web.login import log_in, login
 from rag.web.owner import find_owners
+from rag.web.page_documents import document_pages
+from rag.web.page_sessions import session_pages
+from rag.web.pages import pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.security import protect
 from rag.web.transcripts import TranscriptTable
@@ -40,6 +43,7 @@ def create_app(application: "Application") -> Flask:
     app = OpenAPI(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
+        security_schemes={"token": {"type": "http", "scheme": "bearer"}},
         validation_error_model=Problem,
         validation_error_callback=refuse_fields,
         doc_ui=False,
@@ -79,6 +83,7 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     protect(app, settings.web)
     limiter = limit_rates(app, settings.web)
-    app.register_blueprint(login)
+    for blueprint in (login, pages, session_pages, document_pages):
+        app.register_blueprint(blueprint)
     guarded = limiter.limit(LOGIN_LIMIT, key_func=get_remote_address)
     app.view_functions["login.log_in"] = guarded(log_in)

@@ -7,7 +7,6 @@ from typing import Any
 from flask import Response, json
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
-from flask_openapi3.types import ResponseDict
 
 from rag.database import storable
 from rag.errors import Conflict, ModelInterrupted
@@ -30,7 +29,7 @@ from rag.web.response_models import (
     MessagesModel,
     as_json,
 )
-from rag.web.sse import EVENT_STREAM, event_stream, failure, frames_of, wants_events
+from rag.web.sse import event_stream, failure, frames_of, wants_events
 
 api = APIBlueprint(
     "messages",
@@ -40,25 +39,16 @@ api = APIBlueprint(
     abp_responses=REFUSALS,
 )
 MAX_MESSAGES_AT_ONCE = 1000
-ANSWERED: ResponseDict = {
-    "200": {
-        "description": "The finished answer, or its events as they happen.",
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/AnswerModel"}},
-            EVENT_STREAM: {"schema": {"type": "string"}},
-        },
-    }
-}
 
 
-@api.post("/sessions/<session_id>/messages", responses=ANSWERED)
+@api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
 def ask(path: SessionPath, body: QuestionBody) -> Response:
     """Ask a question; with `Accept: text/event-stream` the answer comes as it is written."""
     session = open_session(path.session_id)
     return respond(session, application().assistant.ask(session, body.content))
 
 
-@api.post("/sessions/<session_id>/messages/<index>/regenerate", responses=ANSWERED)
+@api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
 def regenerate(path: MessagePath) -> Response:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)

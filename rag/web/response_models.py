@@ -21,6 +21,8 @@ from rag.records import (
 )
 from rag.seams import FoundMessages
 
+STREAMED = {"text/event-stream": {"schema": {"type": "string"}}}
+
 
 class DocumentModel(BaseModel):
     """A document of the library."""
@@ -278,6 +280,9 @@ class MessagesModel(BaseModel):
 
 class AnswerModel(MessageModel):
     """A finished answer with the sources it was written from."""
+
+    # flask-openapi3 reads this: the same call may answer with a stream of events.
+    model_config = {"openapi_extra": {"content": STREAMED}}  # type: ignore[typeddict-unknown-key]
 
     session_id: str
     sources: list[SourceModel]
