@@ -1,5 +1,7 @@
 """The API keeps to its own description, whatever it is sent."""
 
+from contextlib import suppress
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -67,10 +69,8 @@ def check_call(operation, known):
         case.call_and_validate(checks=CHECKS)
 
     fitting()
-    try:
+    with suppress(Unsatisfiable):  # a call without parameters cannot be made wrongly
         unfitting()
-    except Unsatisfiable:
-        pass  # a call without parameters cannot be made wrongly
 
 
 @pytest.mark.slow
