@@ -1,0 +1,127 @@
+"""Time from question to first event, first words and end, with a model that answers at once.
+
+    python -m benchmarks.turn --data DIR [--sizes 1000,20000] [--questions 60]
+
+The embedding model, Chroma, SQLite, the gate and the checks are real; only the language model is
+scripted. Also prints the peak memory of the process.
+"""
+
+import resource
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import click
+import numpy as np
+
+from benchmarks.corpora import data_option, rows_of
+from rag.answer.model_writer import ModelWriter
+from rag.assistant import Answering, Assistant, Limits
+from rag.citations.support import SupportChecker
+from rag.documents.files import IncomingFile
+from rag.records import Text
+from rag.retrieval.embed import LocalEmbedder
+from rag.seams import ModelDelta, ModelRequest
+from rag.settings import Settings
+from rag.wiring import Application, build
+
+SECTIONS_PER_FILE = 20
+
+
+class InstantModel:
+    """Answers at once, with two citations."""
+
+    name = "instant"
+
+    def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        for word in [
+            "Open",
+            "the",
+            "settings",
+            "[1]",
+            "and",
+            "tap",
+            "the",
+            "entry",
+            "that",
+            "you",
+            "want",
+            "to",
+            "change",
+            "[2].",
+        ]:
+            yield ModelDelta(text=word + " ")
+
+
+def library(folder: Path, size: int) -> Iterator[IncomingFile]:
+    """Sections of phone manuals as Markdown files, enough for about `size` chunks."""
+    rows = list(rows_of(folder / "samsung_manuals" / "corpus.jsonl.gz"))
+    chunks = 0
+    for start in range(0, len(rows), SECTIONS_PER_FILE):
+        group = rows[start : start + SECTIONS_PER_FILE]
+        chunks += sum(1 + len(row["text"].split()) // 90 for row in group)
+        text = "\n\n".join(f"## {row['title']}\n\n{row['text']}" for row in group)
+        name = f"{group[0]['product']}-{start}.md"
+        yield IncomingFile.from_bytes(name, f"# {group[0]['product']}\n\n{text}".encode())
+        if chunks >= size:
+            return
+
+
+def questions(folder: Path, count: int) -> list[str]:
+    rows = list(rows_of(folder / "emanual" / "dev" / "queries.jsonl"))
+    return [row["text"] for row in rows[:count]]
+
+
+def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]:
+    """Seconds to the first event, the first words and the end, one row a question."""
+    own = application.assistant
+    writer = ModelWriter(InstantModel())
+    answering = Answering(writer, SupportChecker(application.embedder), None)
+    assistant = Assistant(
+        application.retriever, own._followups, own._memory, answering, limits=Limits()
+    )
+    session = application.store.create("benchmark")
+    session.configure(replace(session.read().config, enabled=False))
+    times: dict[str, list[float]] = {"first event": [], "first words": [], "end": []}
+    for question in asked:
+        began = perf_counter()
+        seen: dict[str, float] = {}
+        for event in assistant.ask(session, question):
+            now = perf_counter() - began
+            seen.setdefault("first event", now)
+            if isinstance(event, Text):
+                seen.setdefault("first words", now)
+            seen["end"] = now
+        for key, value in seen.items():
+            times[key].append(value)
+    return {key: np.array(values) * 1000 for key, values in times.items()}
+
+
+@click.command()
+@data_option
+@click.option("--sizes", default="1000,20000", show_default=True)
+@click.option("--questions", "question_count", default=60, show_default=True)
+def main(data: Path, sizes: str, question_count: int) -> None:
+    """Print percentiles for each size of library."""
+    embedder = LocalEmbedder()
+    embedder.embed(["warm"])
+    asked = questions(data, question_count)
+    print(f"{'chunks':>7} {'until':>12} {'p50 ms':>8} {'p95 ms':>8}")
+    for size in map(int, sizes.split(",")):
+        with tempfile.TemporaryDirectory() as place:
+            application = build(Settings(data_dir=Path(place)), embedder=embedder)
+            for _ in application.ingestion.ingest(library(data, size)):
+                pass
+            chunks = sum(d.chunk_count for d in application.documents.documents())
+            for until, values in measure(application, asked).items():
+                p50, p95 = np.percentile(values, [50, 95])
+                print(f"{chunks:>7} {until:>12} {p50:>8.1f} {p95:>8.1f}")
+            application.stop()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory {peak:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

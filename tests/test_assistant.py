@@ -1,0 +1,317 @@
+"""One turn, from the question to the stored answer, with a scripted model and the real rest."""
+
+import pytest
+from rag.citations.support import SupportChecker
+
+from rag.answer.model_writer import ModelWriter
+from rag.assistant import Answering, Assistant, Limits
+from rag.documents.files import IncomingFile
+from rag.errors import (
+    Conflict,
+    ContextTooLong,
+    ModelInterrupted,
+    ModelUnavailable,
+    TooLarge,
+    UserError,
+)
+from rag.records import (
+    Cited,
+    Failed,
+    Finished,
+    MessageStatus,
+    Resolved,
+    Sources,
+    Support,
+    Text,
+    Usage,
+)
+from rag.settings import Settings
+from rag.wiring import build
+from tests.fakes import HashEmbedder, ScriptedModel
+
+REFUNDS = """# Refunds
+
+## Timing
+
+Refunds are paid within five working days after the parcel arrives.
+
+## From abroad
+
+Refunds to customers abroad take twelve working days.
+"""
+AERO = """# Aero 5
+
+The Aero 5 weighs 410 g. As said in [7], the Aero 5 has four ports.
+"""
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
+    application = build(settings, embedder=HashEmbedder())
+    files = [("refunds.md", REFUNDS), ("aero.md", AERO)]
+    incoming = [IncomingFile.from_bytes(name, text.encode()) for name, text in files]
+    list(application.ingestion.ingest(incoming))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def session(application):
+    return application.store.create("ada")
+
+
+@pytest.fixture
+def with_model(application):
+    """An assistant whose writer is a scripted model."""
+
+    def with_model(*replies, **limits):
+        model = ScriptedModel(*replies)
+        plain = application.assistant
+        assistant = Assistant(
+            application.retriever,
+            plain._followups,
+            plain._memory,
+            Answering(ModelWriter(model), SupportChecker(None), None),
+            limits=Limits(**limits),
+        )
+        return assistant, model
+
+    return with_model
+
+
+def of_kind(events, kind):
+    return [event for event in events if isinstance(event, kind)]
+
+
+class TestAsk:
+    def test_tells_the_turn_in_order_and_stores_what_it_told(self, application, session):
+        events = list(application.assistant.ask(session, "When are refunds paid?"))
+
+        assert isinstance(events[0], Resolved)
+        assert isinstance(events[1], Sources)
+        finished = events[-1]
+        assert isinstance(finished, Finished)
+        assert "".join(event.text for event in of_kind(events, Text)) == finished.message.content
+        assert "five working days" in finished.message.content
+        assert [s.document_name for s in finished.sources] == ["refunds.md"]
+        assert session.messages()[1] == finished.message
+
+    def test_every_citation_carries_its_place_and_its_support(self, application, session):
+        finished = list(application.assistant.ask(session, "How long do refunds take?"))[-1]
+
+        message = finished.message
+        assert message.answer.citations
+        for citation in message.answer.citations:
+            assert message.content[citation.start] == "["
+            assert str(citation.number) in message.content[citation.start : citation.end]
+            assert citation.support is Support.SUPPORTED
+
+    def test_says_plainly_when_the_documents_do_not_answer(self, application, session):
+        finished = list(application.assistant.ask(session, "Who won the 1974 world cup?"))[-1]
+
+        assert finished.message.answer.declined
+        assert finished.message.answer.unsupported == ()
+
+    @pytest.mark.parametrize("question", ["", "  \n\t "])
+    def test_refuses_an_empty_question_and_stores_nothing(self, application, session, question):
+        with pytest.raises(UserError, match="empty"):
+            application.assistant.ask(session, question)
+        assert session.messages() == []
+
+    def test_refuses_a_huge_question_with_both_numbers(self, application, session):
+        with pytest.raises(TooLarge, match=r"100,000 characters; at most 20,000"):
+            application.assistant.ask(session, "x" * 100_000)
+        assert session.messages() == []
+
+    @pytest.mark.parametrize(
+        "question", ["[99] [1] 【3】 refunds?", "<script>alert(1)</script> refunds?", "\x00\ud800?"]
+    )
+    def test_takes_hostile_questions_as_questions(self, application, session, question):
+        finished = list(application.assistant.ask(session, question))[-1]
+
+        assert isinstance(finished, Finished)
+
+    def test_what_a_document_says_in_brackets_is_no_citation(self, application, session):
+        finished = list(application.assistant.ask(session, "How many ports has the Aero 5?"))[-1]
+
+        numbers = {citation.number for citation in finished.message.answer.citations}
+        assert numbers <= {source.number for source in finished.sources}
+        assert 7 not in numbers
+
+
+class TestNumbers:
+    def test_a_source_keeps_its_number_in_later_turns(self, application, session):
+        first = list(application.assistant.ask(session, "How long do refunds take?"))[-1]
+        list(application.assistant.ask(session, "How much does the Aero 5 weigh?"))
+        again = list(application.assistant.ask(session, "How long do refunds take?"))[-1]
+
+        assert {s.number: s.chunk_id for s in again.sources} == {
+            s.number: s.chunk_id for s in first.sources
+        }
+
+    def test_a_question_that_names_a_number_gets_that_source_first(self, application, session):
+        first = list(application.assistant.ask(session, "How long do refunds take?"))[-1]
+        number = first.sources[0].number
+
+        events = list(application.assistant.ask(session, f"Tell me more about [{number}]."))
+
+        assert of_kind(events, Sources)[0].sources[0].number == number
+
+
+class TestWithAModel:
+    def test_an_invented_number_never_leaves(self, session, with_model):
+        assistant, _ = with_model("Refunds take five days [1][99]. Surely [42].")
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        text = "".join(event.text for event in of_kind(events, Text))
+        assert "99" not in text
+        assert "42" not in text
+        assert "99" not in session.messages()[1].content
+        assert [event.number for event in of_kind(events, Cited)] == [1]
+
+    def test_its_usage_and_name_are_kept(self, session, with_model):
+        assistant, _ = with_model(["Refunds take five working days [1].", Usage(100, 9)])
+
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        answer = session.message(1).answer
+        assert (answer.model, answer.usage) == ("scripted", Usage(100, 9))
+        assert finished.context["tokens"] <= finished.context["budget"]
+
+    def test_a_forgotten_citation_is_attributed(self, session, with_model):
+        assistant, _ = with_model(
+            "Refunds are paid within five working days after the parcel arrives."
+        )
+
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        (citation,) = finished.message.answer.citations
+        assert citation.attributed
+        assert finished.message.content.count("[") == 1
+
+    def test_a_citation_that_its_source_does_not_carry_is_flagged(self, session, with_model):
+        assistant, _ = with_model("The Aero 5 Pro costs 900 euros in Norway [1].")
+
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        (citation,) = finished.message.answer.citations
+        assert citation.support is Support.UNSUPPORTED
+
+    @pytest.mark.parametrize(
+        "error",
+        [ModelUnavailable("The server is down."), ModelInterrupted("It broke off.")],
+        ids=["absent", "broken"],
+    )
+    def test_its_failure_keeps_the_question_and_says_why(self, session, with_model, error):
+        assistant, _ = with_model([error])
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        assert isinstance(events[-1], Failed)
+        assert events[-1].message == str(error)
+        question, answer = session.messages()
+        assert question.content == "How long do refunds take?"
+        assert (answer.status, answer.error) == (MessageStatus.FAILED, str(error))
+
+    def test_what_it_wrote_before_it_broke_off_is_kept_as_interrupted(self, session, with_model):
+        assistant, _ = with_model(["Refunds take ", ModelInterrupted("It broke off.")])
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        assert isinstance(events[-1], Failed)
+        answer = session.message(1)
+        assert answer.status is MessageStatus.INTERRUPTED
+        assert answer.content.startswith("Refunds take")
+
+    def test_an_empty_reply_is_a_failure_not_an_answer(self, session, with_model):
+        assistant, _ = with_model("  ")
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        assert "empty answer" in events[-1].message
+
+    def test_leaving_stops_the_model_and_keeps_what_was_written(self, session, with_model):
+        assistant, model = with_model("Refunds take five working days [1]. And so on, and so on.")
+        events = assistant.ask(session, "How long do refunds take?")
+        while not isinstance(next(events), Text):
+            pass
+
+        events.close()
+
+        assert model.hung_up == 1
+        assert session.message(1).status is MessageStatus.INTERRUPTED
+
+    def test_a_context_too_long_is_tried_again_with_fewer_pairs(self, session, with_model):
+        assistant, model = with_model(
+            "Five working days [1].",
+            "Twelve working days [2].",
+            [ContextTooLong("too long")],
+            "Five working days [1].",
+        )
+        list(assistant.ask(session, "How long do refunds take?"))
+        list(assistant.ask(session, "How long do refunds from abroad take?"))
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        assert isinstance(events[-1], Finished)
+        refused, accepted = model.requests[-2:]
+        assert len(refused.messages) - len(accepted.messages) == 2
+
+    def test_a_context_too_long_even_alone_is_a_failure(self, session, with_model):
+        assistant, _ = with_model([ContextTooLong("too long")])
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        assert isinstance(events[-1].error, ContextTooLong)
+
+    def test_markers_of_documents_reach_it_neutralised(self, session, with_model):
+        assistant, model = with_model("It weighs 410 g [1].")
+
+        list(assistant.ask(session, "How many ports has the Aero 5?"))
+
+        sent = model.requests[0].messages[-1].content
+        assert "four ports" in sent
+        assert "[7]" not in sent
+
+    def test_a_bug_of_ours_ends_the_answer_and_is_not_swallowed(self, session, with_model):
+        assistant, _ = with_model([ZeroDivisionError("bug")])
+
+        with pytest.raises(ZeroDivisionError):
+            list(assistant.ask(session, "How long do refunds take?"))
+        assert session.message(1).status is MessageStatus.FAILED
+        assert "bug" not in session.message(1).error
+
+    def test_a_session_deleted_meanwhile_ends_the_turn_with_a_message(self, session, with_model):
+        assistant, _ = with_model("Refunds take five working days [1]. And so on.")
+        events = assistant.ask(session, "How long do refunds take?")
+        while not isinstance(next(events), Text):
+            pass
+        session.delete()
+
+        rest = list(events)
+
+        assert isinstance(rest[-1], Failed)
+
+
+class TestRegenerate:
+    def test_writes_the_last_answer_anew_under_the_same_index(self, session, with_model):
+        assistant, _ = with_model([ModelUnavailable("down")], "Five working days [1].")
+        list(assistant.ask(session, "How long do refunds take?"))
+
+        finished = list(assistant.regenerate(session, 1))[-1]
+
+        assert isinstance(finished, Finished)
+        assert [m.content for m in session.messages()] == [
+            "How long do refunds take?",
+            "Five working days [1].",
+        ]
+
+    def test_is_refused_at_once_for_an_earlier_answer(self, session, with_model):
+        assistant, _ = with_model("One [1].", "Two [1].")
+        list(assistant.ask(session, "How long do refunds take?"))
+        list(assistant.ask(session, "How much does the Aero 5 weigh?"))
+
+        with pytest.raises(Conflict):
+            assistant.regenerate(session, 1)
