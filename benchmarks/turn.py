@@ -28,6 +28,7 @@ from rag.settings import Settings
 from rag.wiring import Application, build
 
 SECTIONS_PER_FILE = 20
+SAID = "Open the settings [1] and tap the entry that you want to change [2]."
 
 
 class InstantModel:
@@ -36,22 +37,7 @@ class InstantModel:
     name = "instant"
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
-        for word in [
-            "Open",
-            "the",
-            "settings",
-            "[1]",
-            "and",
-            "tap",
-            "the",
-            "entry",
-            "that",
-            "you",
-            "want",
-            "to",
-            "change",
-            "[2].",
-        ]:
+        for word in SAID.split():
             yield ModelDelta(text=word + " ")
 
 
@@ -70,6 +56,7 @@ def library(folder: Path, size: int) -> Iterator[IncomingFile]:
 
 
 def questions(folder: Path, count: int) -> list[str]:
+    """The first questions about phones and televisions."""
     rows = list(rows_of(folder / "emanual" / "dev" / "queries.jsonl"))
     return [row["text"] for row in rows[:count]]
 

@@ -17,6 +17,7 @@ ORDER = [
     {"documents", "retrieval", "llm", "conversation"},
     {"migrations", "answer"},
     {"assistant", "memory", "ingestion", "settings", "jobs"},
+    {"background"},
     {"wiring"},
     {"web", "evaluation"},
     {"cli", "remote", "terminal", "doctor", "ingest_command", "eval_command", "__init__"},
