@@ -57,7 +57,12 @@ class TestMarkdown:
         )
 
         assert (document.title, document.names) == ("Guide to it all", ("Aero 5", "sillbar"))
-        assert texts(document) == ["Text."]
+        assert texts(document) == ["- products: Aero 5, sillbar\n\nText."]
+
+    def test_of_front_matter_only_keeps_its_facts(self):
+        document = read("a.md", "---\nmodel: ZB-1\ndate: 2020-01-01\nlink: http://x.test\n---\n")
+
+        assert (texts(document), document.names) == (["- model: ZB-1"], ("ZB-1",))
 
     def test_that_begins_with_a_rule_has_no_front_matter(self):
         assert "Text" in texts(read("a.md", "---\n\nText\n\n---\n\nmore"))[0]

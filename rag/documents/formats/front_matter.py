@@ -1,19 +1,29 @@
 """The few lines of YAML in front of a Markdown file."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 FENCED = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:[ \t]*(.*)")
+# How a page is built, addressed and dated tells a reader nothing.
+MACHINE_KEY = re.compile(
+    r"title$|slug|layout|permalink|date|draft|weight|order|nav_|sidebar|toc|id$|image|url|path|link"
+    r"|redirect|template|author|published|lastmod|tags$|hide|custom_|pagination|position|lang$"
+)
+MACHINE_VALUE = re.compile(
+    r"https?://\S*|true|false|null|-?\d+|\d{4}-\d\d-\d\d.*|[/.]\S*|\W*", re.I
+)
 PRODUCT_KEYS = {"product", "products", "model", "models"}
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What we use of it: the title and the products."""
+    """What we use of it."""
 
     title: str = ""
     products: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # "key: value", without what only machines read
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
@@ -28,7 +38,16 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     values = _values(match.group(1).split("\n"))
     title = (values.get("title") or [""])[0]
     products = [name for key in sorted(PRODUCT_KEYS) for name in values.get(key, [])]
-    return FrontMatter(title, tuple(products)), text.lstrip("\n")[match.end() :]
+    return FrontMatter(title, tuple(products), tuple(_facts(values))), text.lstrip("\n")[
+        match.end() :
+    ]
+
+
+def _facts(values: dict[str, list[str]]) -> Iterator[str]:
+    for key, entries in values.items():
+        told = [entry for entry in entries if not MACHINE_VALUE.fullmatch(entry)]
+        if told and not MACHINE_KEY.match(key):
+            yield f"{key.replace('_', ' ')}: {', '.join(told)}"
 
 
 def _values(lines: list[str]) -> dict[str, list[str]]:

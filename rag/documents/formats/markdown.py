@@ -19,6 +19,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     front, body = split_front_matter(clean(decode(data)))
     outline.title = front.title
     outline.products.extend(front.products)
+    for fact in front.facts:
+        outline.item(fact)
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(
         ["table", "strikethrough"]
     )
