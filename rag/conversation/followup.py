@@ -14,6 +14,8 @@ from rag.errors import ModelError
 from rag.records import ChatMessage, Resolution, Role
 from rag.seams import ChatModel, ModelRequest
 
+__all__ = ["CUE_WORDS", "FollowUps", "resolve"]
+
 MODEL_TURNS = 3
 ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400

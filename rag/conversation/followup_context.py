@@ -1,6 +1,7 @@
 """What a resolution is: what people are shown, and what of the conversation goes into retrieval."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from rag.citations.markers import cited_numbers, keep_markers
@@ -13,8 +14,9 @@ NAMED_SOURCE = re.compile(
     r"\b(?:source|citation|footnote)s?\s+(?:no\.?\s*|#)?([1-9]\d{0,4})\b", re.IGNORECASE
 )
 # What worked on conversations about several kinds of documents; anything near does as well.
-PREVIOUS_WEIGHT, FIRST_WEIGHT = 0.4, 0.3
-MAX_SALIENT = 4
+PREVIOUS_WEIGHT, FIRST_WEIGHT = 0.3, 0.25
+MAX_SALIENT = 1  # more of them drown the question's own words
+FEW_WORDS = 2  # a question with no more words of its own may lean on those before
 
 
 def source_numbers(question: str) -> tuple[int, ...]:
@@ -89,9 +91,21 @@ def _dense_context(past: Sequence[Past]) -> tuple[tuple[str, float], ...]:
 
 
 def _salient(query: str, whole: Rewritten, past: Sequence[Past]) -> list[str]:
-    """Words of the question before that a question leaning on it leaves out."""
-    if not past or whole.is_whole or not whole.leans:
+    """What the conversation keeps coming back to, else the last question's words.
+
+    Only for a question that leans on them: to one that stands alone they are noise.
+    """
+    if not past or whole.is_whole:
+        return []
+    if not whole.leans and len(content_words(query)) > FEW_WORDS:
         return []
     present = {token.lower.removesuffix("'s") for token in tokens(query)}
-    words = [word for word in content_words(past[-1].question) if word not in present]
-    return list(dict.fromkeys(words))[:MAX_SALIENT]
+    words = _recurring(past) or content_words(past[-1].question)[:MAX_SALIENT]
+    return [word for word in dict.fromkeys(words) if word not in present]
+
+
+def _recurring(past: Sequence[Past]) -> list[str]:
+    counts = Counter(word for turn in past for word in set(content_words(turn.question)))
+    order = [word for turn in past for word in content_words(turn.question)]
+    often = sorted(dict.fromkeys(order), key=lambda word: -counts[word])
+    return [word for word in often if counts[word] > 1][:MAX_SALIENT]
