@@ -17,7 +17,6 @@ from rag.records import (
     Event,
     Failed,
     Finished,
-    Hit,
     Message,
     MessageStatus,
     Resolution,
@@ -167,6 +166,7 @@ class Assistant:
         compacted = self._memory.before_turn(session)
         if compacted is not None:
             yield compacted
+        yield from self._about_unknown(session, resolution, draft)
         shown = yield from self._write(session, turn, found, draft)
 
         answer = self._answering.checked(session, draft, shown)
@@ -182,27 +182,34 @@ class Assistant:
         return succeeded(session.messages(start, end))
 
     def _find(self, session: SessionHandle, resolution: Resolution) -> "Found":
-        """Sources that the question names come first; retrieval fills up."""
+        """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
-        hits = self._search(resolution, len(named))
-        found = session.register(hits)
-        numbers = {source.number for source in named}
-        relevance = {source.number: 1.0 for source in named}
-        for hit, source in zip(hits, found, strict=True):
-            relevance.setdefault(source.number, hit.relevance)
-        rest = [source for source in found if source.number not in numbers]
-        return Found(tuple(named + rest), relevance, resolution)
-
-    def _search(self, resolution: Resolution, named: int) -> list[Hit]:
-        limit = self._limits.sources - named
-        if limit <= 0:
-            return []
-        return self._retriever.search(
+        if named:
+            return Found(tuple(named), {source.number: 1.0 for source in named}, resolution)
+        hits = self._retriever.search(
             resolution.dense_query or resolution.query,
             lexical_query=resolution.lexical_query or resolution.query,
             dense_context=resolution.dense_context,
-            limit=limit,
+            limit=self._limits.sources,
         )
+        found = session.register(hits)
+        relevance = {
+            source.number: hit.relevance for hit, source in zip(hits, found, strict=True)
+        }
+        return Found(tuple(found), relevance, resolution)
+
+    def _about_unknown(
+        self, session: SessionHandle, resolution: Resolution, draft: "Draft"
+    ) -> Iterator[Event]:
+        """Say so when the question names numbers that this session has not given."""
+        count = session.source_count() if resolution.source_numbers else 0
+        unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= count]
+        if unknown:
+            known = f"they run from 1 to {count}" if count else "it has none yet"
+            draft.preface = (
+                f"This conversation has no source number {', '.join(unknown)} ({known}).\n\n"
+            )
+            yield Text(draft.preface)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, found: "Found", draft: "Draft"
@@ -279,7 +286,7 @@ class Answering:
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
         by_number |= {source.number: source for source in session.sources(others)}
-        text, attributed = draft.text, frozenset[tuple[int, int]]()
+        text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
         if not declined:
             completed = self._checker.attribute(text, {s.number: s for s in shown})
             text = completed.text
@@ -332,6 +339,7 @@ class Draft:
     """An answer while it is written."""
 
     answer: Message
+    preface: str = ""  # said by us, before the writer's text
     text: str = ""
     cited: list[int] = field(default_factory=list)
     resolution: Resolution | None = None
@@ -357,7 +365,7 @@ class Draft:
     def broken(self, reason: str) -> Message:
         """What there is of it: interrupted if anything was written, else failed."""
         status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
-        return replace(self._resolved(), content=self.text, status=status, error=reason)
+        return replace(self._resolved(), content=self.preface + self.text, status=status, error=reason)
 
     def _resolved(self) -> Message:
         if self.resolution is None:

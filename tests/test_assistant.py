@@ -156,7 +156,15 @@ class TestNumbers:
 
         events = list(application.assistant.ask(session, f"Tell me more about [{number}]."))
 
-        assert of_kind(events, Sources)[0].sources[0].number == number
+        assert [source.number for source in of_kind(events, Sources)[0].sources] == [number]
+
+    def test_a_number_that_does_not_exist_is_said_so(self, application, session):
+        list(application.assistant.ask(session, "When are refunds paid?"))
+
+        finished = list(application.assistant.ask(session, "What does [77] say of refunds?"))[-1]
+
+        assert finished.message.content.startswith("This conversation has no source number 77 ")
+        assert all(citation.number < 77 for citation in finished.message.answer.citations)
 
 
 class TestWithAModel:
