@@ -21,6 +21,7 @@ from rag.web.current import EXTENSION
 from rag.web.json_requests import JsonRequest
 from rag.web.limits import LOGIN_LIMIT, limit_rates
 from rag.web.login import log_in, login
+from rag.web.logs import log_as_json
 from rag.web.owner import find_owners
 from rag.web.page_documents import document_pages
 from rag.web.page_sessions import session_pages
@@ -40,6 +41,7 @@ REMEMBER_BROWSERS = timedelta(days=31)
 
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
+    log_as_json()
     app = OpenAPI(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
