@@ -71,3 +71,13 @@ def with_part(data: bytes, part: str, content: bytes) -> bytes:
                 new.writestr(each, old.read(each))
         new.writestr(part, content)
     return out.getvalue()
+
+
+def pdf_of_flowables(build) -> bytes:
+    """Laid out by reportlab: tables with wrapped cells, lists, paragraphs."""
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import SimpleDocTemplate
+
+    out = io.BytesIO()
+    SimpleDocTemplate(out).build(build(getSampleStyleSheet()))
+    return out.getvalue()

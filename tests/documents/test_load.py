@@ -244,6 +244,56 @@ class TestPdf:
 
         assert found[3] == "Text of page d here."
 
+    def test_keeps_tables_whose_cells_wrap(self):
+        from reportlab.platypus import Paragraph, Table
+
+        def build(styles):
+            rows = [
+                ["Product", "Notes", "Price"],
+                ["Aero 5", Paragraph("Wi-Fi 6 for a whole flat of rooms " * 4), "$ 99"],
+                ["Aero 5 Pro", "Wi-Fi 6E", "$ 149"],
+            ]
+            table = Table(rows, colWidths=[90, 220, 60])
+            return [Paragraph("Prices in dollars.", styles["Normal"]), table]
+
+        document = read("a.pdf", office_files.pdf_of_flowables(build))
+
+        assert texts(document)[0].split("\n")[-4:] == [
+            "| Product | Notes | Price |",
+            "| --- | --- | --- |",
+            "| Aero 5 | " + "Wi-Fi 6 for a whole flat of rooms " * 4 + "| $ 99 |",
+            "| Aero 5 Pro | Wi-Fi 6E | $ 149 |",
+        ]
+        assert document.names == ("Aero 5", "Aero 5 Pro")
+
+    def test_keeps_lists(self):
+        from reportlab.platypus import ListFlowable, Paragraph
+
+        def build(styles):
+            entries = [
+                Paragraph("Take the plug out of the wall and wait. " * 4, styles["Normal"]),
+                Paragraph("Put it back.", styles["Normal"]),
+            ]
+            numbered = ListFlowable(entries, bulletType="1", bulletFormat="%s.")
+            return [ListFlowable(entries, bulletType="bullet"), numbered]
+
+        (text,) = texts(read("a.pdf", office_files.pdf_of_flowables(build)))
+
+        lines = text.split("\n")
+        assert [line[:12] for line in lines] == [
+            "- Take the p",
+            "- Put it bac",
+            "- 1. Take th",
+            "- 2. Put it ",
+        ]
+
+    def test_does_not_take_two_columns_of_prose_for_a_table(self):
+        left = "This is a column of prose on the left side of it"
+        right = "and this is the other column of prose on the right"
+        data = office_files.pdf([[f"{left}                              {right}"] * 12])
+
+        assert "|" not in texts(read("a.pdf", data))[0]
+
     def test_of_which_nothing_else_is_left_keeps_them(self):
         found = texts(read("a.pdf", office_files.pdf([[f"Page {n}"] for n in range(1, 7)])))
 

@@ -1,9 +1,11 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from rag.documents.formats.pdf_layout import Line, Page, write_pages
+from rag.documents.cleaning import one_line
+from rag.documents.formats.pdf_layout import Page, write_pages
+from rag.documents.formats.pdf_tables import Cell, Line, join_symbols
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
@@ -24,8 +26,26 @@ REASONS = {
 }
 DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
 MAX_LINE_CHARS = 5_000
+CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 MIN_FONT_SIZE = 4.0
 BOLD_WEIGHT = 600
+
+
+class Box(NamedTuple):
+    """In the order that pdfium wants."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def union(self, other: "Box") -> "Box":
+        return Box(
+            min(self.left, other.left),
+            min(self.bottom, other.bottom),
+            max(self.right, other.right),
+            max(self.top, other.top),
+        )
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -122,7 +142,44 @@ def _line(text_page: Any, at: int, text: str) -> Line:
     if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
         size = (box.top - box.bottom) * 0.85
     is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT
-    return Line(text, round(size * 2) / 2, is_bold, box.left, box.bottom)
+    cells = _cells(text_page, at, text, size)
+    return Line(text, round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
+
+
+def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
+    """The line in pieces that stand further apart than words do."""
+    boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
+    groups: list[Box] = []
+    for box in boxes:
+        near = groups and -size < box.left - groups[-1].right < CELL_GAP * size
+        if near:
+            groups[-1] = groups[-1].union(box)
+        else:
+            groups.append(box)
+    if len(groups) < 2:
+        return (Cell(text, groups[0].left, groups[0].right),) if groups else ()
+    found = [
+        Cell(one_line(text_page.get_text_bounded(*box, errors="ignore")), box.left, box.right)
+        for box in sorted(groups)
+    ]
+    return join_symbols([cell for cell in found if cell.text])
+
+
+def _count(text_page: Any, at: int, text: str) -> int:
+    from pypdfium2 import raw
+
+    return min(int(raw.FPDFText_CountRects(text_page, at, len(text))), MAX_LINE_CHARS)
+
+
+def _rectangle(text_page: Any, number: int) -> Box:
+    import ctypes
+
+    from pypdfium2 import raw
+
+    sides = [ctypes.c_double() for _side in range(4)]
+    raw.FPDFText_GetRect(text_page, number, *map(ctypes.byref, sides))
+    left, top, right, bottom = (side.value for side in sides)
+    return Box(left, bottom, right, top)
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
+from rag.documents.formats.pdf_tables import Line, table_at
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
+NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
 LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
 LETTER_BEFORE = re.compile(r"[^\W\d_]$")
 DIGITS = re.compile(r"\d+")
@@ -23,17 +25,6 @@ HEADING_LINES = 3
 EDGE_LINES = 2
 Bookmarks = dict[int, list[tuple[int, str]]]
 Running = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of text; places in points, counted from the page's lower left corner."""
-
-    text: str
-    size: float
-    is_bold: bool
-    left: float
-    bottom: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +149,36 @@ def _plain(text: str) -> str:
 
 
 def _write_body(lines: Sequence[Line], outline: Outline) -> None:
+    """Tables where there are some, paragraphs and list entries between them."""
+    text: list[Line] = []
+    at = 0
+    while at < len(lines):
+        table = table_at(lines, at) if len(lines[at].cells) > 1 or _is_split(lines, at) else None
+        if table is None:
+            text.append(lines[at])
+            at += 1
+            continue
+        _write_text(text, outline)
+        text = []
+        rows, at = table
+        outline.table([[cell.translate(LIGATURES) for cell in row] for row in rows])
+    _write_text(text, outline)
+
+
+def _is_split(lines: Sequence[Line], at: int) -> bool:
+    """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
+    following = next((line for line in lines[at + 1 : at + 4] if len(line.cells) > 1), None)
+    if following is None or len(lines[at].cells) != 1:
+        return False
+    return following.bottom > lines[at].bottom - lines[at].size * 0.9
+
+
+def _write_text(lines: Sequence[Line], outline: Outline) -> None:
     for block in _blocks(lines):
         text = join_lines([line.text for line in block]).translate(LIGATURES)
         bullet = BULLET.match(text)
-        if bullet:
-            outline.item(text[bullet.end() :])
+        if bullet or NUMBERED.match(text):
+            outline.item(text[bullet.end() if bullet else 0 :])
         else:
             outline.paragraph(text)
 
@@ -180,7 +196,7 @@ def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _begins_block(before: Line, line: Line, usual_gap: float) -> bool:
-    if BULLET.match(line.text):
+    if BULLET.match(line.text) or NUMBERED.match(line.text):
         return True
     gap = before.bottom - line.bottom
     return gap > usual_gap * 1.35 or gap < -usual_gap
