@@ -50,6 +50,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def as_source(number: int, title: str, passage: str) -> Source:
+    """A passage as the register would keep it."""
     return Source(
         number=number,
         chunk_id=str(number),
@@ -192,7 +193,23 @@ def measure(cases: Sequence[Case], checker: SupportChecker) -> tuple[float, floa
     return auc(right, wrong), balanced_accuracy(cases, passed), spent
 
 
+def attributed(cases: Sequence[Case], checker: SupportChecker) -> tuple[float, float, float]:
+    """Of uncited sentences: the share that is given a source, of these the share that is given
+    the right one, and the share that is given one when the right one was not shown."""
+    right = [case for case in cases if case.right]
+    given = [checker.attribute(case.statement, case.sources).citations for case in right]
+    placed = [(c[0].number, case.cited) for c, case in zip(given, right, strict=True) if c]
+    without = [{n: s for n, s in c.sources.items() if n != c.cited} for c in right]
+    wrongly = [
+        bool(checker.attribute(case.statement, others).citations)
+        for case, others in zip(right, without, strict=True)
+    ]
+    share = len(placed) / len(right)
+    return share, float(np.mean([a == b for a, b in placed])), float(np.mean(wrongly))
+
+
 def sets(data: Path) -> dict[str, Callable[[], Iterator[Case]]]:
+    """What is measured, by name."""
     manuals, docs = data / "emanual", data / "anthropic_docs"
     return {
         "swap emanual answers": lambda: swapped(manuals, extracted=False),
@@ -215,6 +232,7 @@ def sets(data: Path) -> dict[str, Callable[[], Iterator[Case]]]:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     beside = Path(__file__).parents[2] / "shared" / "data"
     parser.add_argument(
@@ -226,14 +244,21 @@ def main() -> None:
     checkers = {"words": SupportChecker(None)}
     if not options.lexical_only:
         checkers["words + embedding"] = SupportChecker(LocalEmbedder())
-    print(f"{'set':32}{'cases':>6}  {'check':20}{'AUC':>7}{'bal. acc.':>11}{'ms/case':>9}")
+    print(
+        f"{'set':32}{'cases':>6}  {'check':20}{'AUC':>7}{'bal. acc.':>11}{'ms/case':>9}"
+        f"{'placed':>9}{'correct':>9}{'placed w/o':>11}"
+    )
     for name, read in sets(options.data).items():
         cases = list(read())
         random.Random(1).shuffle(cases)
         cases = cases[: options.limit]
         for label, checker in checkers.items():
             area, accuracy, spent = measure(cases, checker)
-            print(f"{name:32}{len(cases):>6}  {label:20}{area:7.3f}{accuracy:11.3f}{spent:9.1f}")
+            line = f"{name:32}{len(cases):>6}  {label:20}{area:7.3f}{accuracy:11.3f}{spent:9.1f}"
+            if name.startswith("swap"):
+                placed, correct, wrongly = attributed(cases, checker)
+                line += f"{placed:9.2f}{correct:9.2f}{wrongly:11.2f}"
+            print(line)
 
 
 if __name__ == "__main__":

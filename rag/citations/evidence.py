@@ -116,7 +116,7 @@ class Evidence:
     here: float  # words of the statement in the best window
     anywhere: float  # … in the whole passage
     rival: float  # … in the best window of the best other source, as far as it is better
-    missing_figures: float  # figures of the statement that the passage has not
+    missing_figures: float  # 0: the passage has every figure of the statement; else 0.5 to 1
     missing_names: float
     negation: float  # 1: one side is negated, the other not
     windows: tuple[str, ...]  # the best ones
@@ -181,7 +181,7 @@ class Library:
             here=here,
             anywhere=_share(weights, whole.words),
             rival=max(0.0, max(tops, default=0.0) - here),
-            missing_figures=_missing(said.figures, whole.figures),
+            missing_figures=_wrong(_missing(said.figures, whole.figures)),
             missing_names=_missing(said.names, whole.words),
             negation=float(said.negated != _union(nearest).negated),
             windows=tuple(window.text for found in best.values() for _, window in found),
@@ -218,3 +218,8 @@ def _share(weights: Mapping[str, float], words: frozenset[str]) -> float:
 
 def _missing(said: frozenset[str], there: frozenset[str]) -> float:
     return len(said - there) / len(said) if said else 0.0
+
+
+def _wrong(missing: float) -> float:
+    """One wrong figure among many right ones makes a statement wrong already."""
+    return (1 + missing) / 2 if missing else 0.0

@@ -97,8 +97,7 @@ def states_something(sentence: str) -> bool:
     plain = _ENTRY.sub("", bare, count=1)
     if _MANNERS.match(plain) or _DECLINES.search(plain[:400]):
         return False
-    reading = read(bare)
-    return len(reading.words) + len(reading.figures) >= _ENOUGH
+    return _says_enough(bare)
 
 
 def _without(text: str, span: Span, markers: Sequence[Marker]) -> str:
@@ -133,7 +132,8 @@ def _cited(text: str, span: Span, markers: Sequence[Marker], bare: str) -> Itera
 
 
 def _says_enough(clause: str) -> bool:
-    return len(read(clause).words) > _ENOUGH
+    reading = read(clause)
+    return len(reading.words) + len(reading.figures) >= _ENOUGH
 
 
 def _groups(text: str, markers: Sequence[Marker]) -> list[list[Marker]]:
