@@ -1,0 +1,209 @@
+"""Required facts: what raw turns oblige a summary to keep."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from rag.citations.claims import (
+    LONGEST_TOPIC,
+    Claim,
+    is_anaphoric,
+    needs_topic,
+    statements,
+    with_topic,
+)
+from rag.citations.features import Features, features, wording
+from rag.citations.markers import keep_markers, neutralise
+from rag.names import Lexicon, distinct_names, find_names
+from rag.records import Role
+
+# Begins the lines of our own summaries that list numbers and state nothing.
+GROUPED = "Cited as well, in the archive (search the conversation for the statement):"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of the raw turns."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A sentence of the raw turns with the numbers that it cites, fit to be quoted alone."""
+
+    claims: tuple[Claim, ...]
+    is_asked: bool = False  # not from an answer: somebody merely wrote the number
+
+    @cached_property
+    def text(self) -> str:
+        """The sentence on one line with its markers, its topic in front where it names nothing."""
+        first = self.claims[0]
+        if first.topic and first.topic.casefold() not in first.sentence.casefold():
+            return f"{first.topic}: {first.sentence}"
+        return first.sentence
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(n for claim in self.claims for n in claim.numbers))
+
+    @cached_property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """The same for the same statement made twice."""
+        return wording(self.text), self.numbers
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run of raw messages requires: its cited statements, its numbers and its names."""
+
+    facts: tuple[Fact, ...] = ()
+    names: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()  # sentences that cite nothing; not kept in the store
+    bare: tuple[int, ...] = ()  # numbers that no sentence states anything for
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Every number, in the order of appearance."""
+        cited = (n for fact in self.facts for n in fact.numbers)
+        return tuple(dict.fromkeys((*cited, *self.bare)))
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        return tuple(claim for fact in self.facts for claim in fact.claims)
+
+    @cached_property
+    def seen(self) -> Features:
+        """The figures, names and words of all sentences together: what may occur in a summary."""
+        texts = [*self.plain, *(unmarked(fact.text) for fact in self.facts)]
+        every = [features(text) for text in texts]
+        return Features(
+            frozenset().union(*(each.figures for each in every)),
+            frozenset(self.names).union(*(each.names for each in every)),
+            frozenset().union(*(each.words for each in every)),
+            negated=False,
+        )
+
+
+def union(several: Iterable[Facts]) -> Facts:
+    """What several runs require together, each statement once, oldest first."""
+    parts = list(several)
+    facts = {fact.key: fact for part in parts for fact in part.facts}
+    return Facts(
+        tuple(facts.values()),
+        tuple(dict.fromkeys(name for part in parts for name in part.names)),
+        tuple(sentence for part in parts for sentence in part.plain),
+        tuple(dict.fromkeys(number for part in parts for number in part.bare)),
+    )
+
+
+def facts_of(messages: Sequence[Said], lexicon: Lexicon | None = None) -> Facts:
+    """Read the facts out of raw messages, oldest first."""
+    question = ""
+    parts: list[Facts] = []
+    for said in messages:
+        parts.append(message_facts(said, lexicon, question=question))
+        if said.role == Role.USER:
+            question = said.text
+    return union(parts)
+
+
+def message_facts(said: Said, lexicon: Lexicon | None = None, *, question: str = "") -> Facts:
+    """What one message requires; the question before it says what a bare `240 g [3]` is about."""
+    is_answer = said.role == Role.ASSISTANT
+    topic = _Topic(question if is_answer else "")
+    facts: list[Fact] = []
+    plain: list[str] = []
+    bare: dict[int, None] = {}
+    for statement in statements(said.text):
+        if statement.claims:
+            bare.update(dict.fromkeys(statement.numbers))
+            if statement.text.startswith(GROUPED):
+                continue
+            stated = tuple(topic.complete(claim) for claim in statement.claims if claim.text)
+            facts += [Fact(group, is_asked=not is_answer) for group in _by_sentence(stated)]
+        else:
+            plain.append(statement.text)
+        topic.hear(statement.text)
+    stated_numbers = {number for fact in facts for number in fact.numbers}
+    names = distinct_names([said.text], lexicon)
+    return Facts(
+        tuple(facts), tuple(names), tuple(plain), tuple(n for n in bare if n not in stated_numbers)
+    )
+
+
+def _by_sentence(stated: Sequence[Claim]) -> list[tuple[Claim, ...]]:
+    groups: dict[str, list[Claim]] = {}
+    for claim in stated:
+        groups.setdefault(claim.sentence, []).append(claim)
+    return [tuple(group) for group in groups.values()]
+
+
+@dataclass(slots=True)
+class _Topic:
+    """What an answer is talking about: the last single name, or else the question."""
+
+    question: str
+    name: str = ""
+    asked: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        first_line = self.question.strip().partition("\n")[0]
+        asked = unmarked(first_line).rstrip(" ?!.:")[:LONGEST_TOPIC]
+        self.asked = asked if len(features(asked).words | features(asked).names) > 1 else ""
+        self.hear(self.question[:2_000])
+
+    def hear(self, sentence: str) -> None:
+        names = dict.fromkeys(name.text for name in find_names(sentence))
+        if names:
+            self.name = next(iter(names)) if len(names) == 1 else ""
+
+    def complete(self, claim: Claim) -> Claim:
+        if claim.topic:
+            return claim if not features(claim.text).names else replace(claim, topic="")
+        if not needs_topic(claim.sentence):
+            return claim
+        says_little = len(features(claim.text).words) < 2 and not is_anaphoric(claim.text)
+        return with_topic(claim, (says_little and self.asked) or self.name)
+
+
+def unmarked(text: str) -> str:
+    """A text without its markers, and without anything that could become one."""
+    return neutralise(keep_markers(text, lambda number: False).text)
+
+
+# ── In the store ─────────────────────────────────────────────────────────────────────────────
+
+
+def to_json(facts: Facts, prose: Sequence[str] = ()) -> dict[str, Any]:
+    """What a later fold needs: the claims of the raw turns, the names, and verified sentences."""
+    return {
+        "claims": [
+            [[c.text, list(c.numbers), c.sentence, c.topic] for c in fact.claims]
+            for fact in facts.facts
+        ],
+        "asked": [fact.is_asked for fact in facts.facts],
+        "names": list(facts.names),
+        "bare": list(facts.bare),
+        "prose": list(prose),
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> Facts:
+    """The facts as `to_json` wrote them, without the plain sentences."""
+    asked = stored["asked"]
+    facts = tuple(
+        Fact(
+            tuple(Claim(text, tuple(numbers), 0, 0, s, topic) for text, numbers, s, topic in group),
+            is_asked=asked[index],
+        )
+        for index, group in enumerate(stored["claims"])
+    )
+    return Facts(facts, tuple(stored["names"]), (), tuple(stored["bare"]))
+
+
+def prose_from_json(stored: Mapping[str, Any]) -> list[str]:
+    """The sentences of the model that passed the check."""
+    return list(stored["prose"])

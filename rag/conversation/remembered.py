@@ -1,0 +1,223 @@
+"""What a trimmer remembers of one transcript of plain message dicts, by content."""
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.conversation.facts import Facts, Said, message_facts
+from rag.conversation.ladder import Composed, Line
+from rag.names import Lexicon
+from rag.records import Role, SummaryReport
+from rag.seams import TokenCounter
+
+MESSAGE_TOKENS = 4  # role and separators, as the OpenAI protocol wraps each message
+REPLY_TOKENS = 3  # every context ends with the beginning of the reply
+IMAGE_TOKENS = 800
+SUMMARY_OPENING = "Previous conversation summary:"
+LINES_PER_NUMBER = 6  # statements remembered for a number: the first ones and the newest
+
+MessageDict = Mapping[str, Any]
+_SYSTEM_ROLES = frozenset({"system", "developer"})
+
+
+@dataclass(slots=True)
+class Remembered:
+    """One transcript as far as it was seen: sizes, turns, facts, and what is summarised."""
+
+    count: TokenCounter
+    lexicon: Lexicon
+    messages: list[MessageDict] = field(default_factory=list)
+    contents: list[Any] = field(default_factory=list)  # snapshots, against changes in place
+    totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
+    facts: list[Facts] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)  # index of each turn's first message
+    pinned: int = 0  # system messages at the beginning, never summarised
+    systems: list[int] = field(default_factory=list)  # later ones, which stay as well
+    question: str = ""
+
+    covered: int = 0  # messages before this index are in the summary
+    unread: int = 0  # messages from this index on were never shown to the model
+    pool: "Pool" = field(default_factory=lambda: Pool())  # defined below
+    composed: Composed | None = None
+    report: SummaryReport | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    kept_systems: list[int] = field(default_factory=list)  # of `systems`, those now in the context
+    failed: bool = False  # the model, the last time
+    removed: int = 0  # markers of the model's that were taken out
+
+    def common(self, messages: Sequence[MessageDict]) -> int:
+        """How many messages at the beginning are those that were seen."""
+        seen = len(self.messages)
+        if self.messages == messages[:seen] and self.contents == _contents(messages[:seen]):
+            return seen
+        for index, (content, message) in enumerate(zip(self.contents, messages, strict=False)):
+            if self.messages[index] != message or content != message.get("content"):
+                return index
+        return min(seen, len(messages))
+
+    def reaches(self, common: int) -> bool:
+        """Whether the part in common holds all that is summarised, so that it can be reused."""
+        return common > 0 and self.covered <= common
+
+    def forked(self, common: int) -> "Remembered":
+        """The same memory of the part in common, for a transcript that goes on differently."""
+        fork = copy(self)
+        fork.pool = self.pool.copy()
+        for name in ("messages", "contents", "facts"):
+            setattr(fork, name, getattr(self, name)[:common])
+        fork.totals = self.totals[: common + 1]
+        fork.turns = [start for start in self.turns if start < common]
+        fork.systems = [index for index in self.systems if index < common]
+        fork.pinned = min(self.pinned, common)
+        asked = [said.text for said in fork.said(0, common) if said.role == Role.USER]
+        fork.question = asked[-1] if asked else ""
+        return fork
+
+    def extend(self, messages: Sequence[MessageDict]) -> None:
+        """Read what is new: each message once in its life."""
+        new = messages[len(self.messages) :]
+        for message in new:
+            self._read(message)
+        self.messages = list(messages)  # the same dicts: compared by identity next time, at once
+        self.contents.extend(deepcopy(content) for content in _contents(new))
+
+    def _read(self, message: MessageDict) -> None:
+        index = len(self.facts)
+        said = said_in(message)
+        if index == self.pinned and not self.turns and is_pinned(said):
+            self.pinned = self.covered = self.unread = index + 1
+            self.facts.append(Facts())
+        else:
+            if is_pinned(said):
+                self.systems.append(index)
+            if not self.turns or said.role == Role.USER:
+                self.turns.append(index)
+            self.facts.append(self._facts(said))
+        self.totals.append(self.totals[-1] + message_tokens(message, said.text, self.count))
+
+    def _facts(self, said: Said) -> Facts:
+        if said.text.startswith(SUMMARY_OPENING):
+            # Our own summary, handed back to us: its statements are as good as an answer's.
+            said = Said(Role.ASSISTANT, said.text.removeprefix(SUMMARY_OPENING))
+        facts = message_facts(said, self.lexicon, question=self.question)
+        if said.role == Role.USER:
+            self.question = said.text
+        return facts
+
+    def tokens(self, start: int, end: int | None = None) -> int:
+        """Tokens of a run of messages."""
+        return self.totals[len(self.facts) if end is None else end] - self.totals[start]
+
+    def said(self, start: int, end: int) -> list[Said]:
+        return [said_in(message) for message in self.messages[start:end]]
+
+    @property
+    def open_start(self) -> int:
+        """Where the part begins that can never be summarised: a question without its answer."""
+        if not self.turns:
+            return len(self.messages)
+        last = self.messages[-1]
+        answered = last.get("role") == Role.ASSISTANT and not last.get("tool_calls")
+        return len(self.messages) if answered else self.turns[-1]
+
+
+@dataclass(slots=True)
+class Pool:
+    """The cited statements, numbers and names of all that is summarised, each once."""
+
+    lines: dict[Any, Line] = field(default_factory=dict)
+    numbers: dict[int, list[Any]] = field(default_factory=dict)  # with the keys of their lines
+    names: dict[str, None] = field(default_factory=dict)
+    prose: dict[str, None] = field(default_factory=dict)
+
+    def copy(self) -> "Pool":
+        numbers = {number: list(keys) for number, keys in self.numbers.items()}
+        return Pool(dict(self.lines), numbers, dict(self.names), dict(self.prose))
+
+    def add(self, facts: Facts, count: TokenCounter) -> None:
+        """Take in the facts of one message."""
+        for fact in facts.facts:
+            if fact.key not in self.lines:
+                self._keep(Line(fact, count))
+        for number in facts.bare:
+            self.numbers.setdefault(number, [])
+        self.names.update(dict.fromkeys(facts.names))
+
+    def take(self, line: Line) -> None:
+        """Take in a sentence of the model; in the same words it stands in for the raw one."""
+        known = self.lines.get(line.fact.key)
+        if known is not None:
+            self.lines[line.fact.key] = Line(known.fact, known.count, is_models=True)
+        else:
+            self._keep(line)
+
+    def _keep(self, line: Line) -> None:
+        self.lines[line.fact.key] = line
+        for number in line.numbers:
+            keys = self.numbers.setdefault(number, [])
+            keys.append(line.fact.key)
+            if len(keys) > LINES_PER_NUMBER:
+                self._drop(keys[LINES_PER_NUMBER // 2])
+
+    def _drop(self, key: Any) -> None:
+        """Forget a statement that every one of its numbers can spare."""
+        line = self.lines.get(key)
+        if line is None or any(len(self.numbers[n]) <= LINES_PER_NUMBER for n in line.numbers):
+            return
+        del self.lines[key]
+        for number in line.numbers:
+            self.numbers[number].remove(key)
+
+    def facts(self) -> Facts:
+        """What a summary of all this has to keep."""
+        return Facts(
+            tuple(line.fact for line in self.lines.values() if not line.is_models),
+            tuple(self.names),
+            bare=tuple(self.numbers),
+        )
+
+
+def said_in(message: MessageDict) -> Said:
+    """Role and text of a message; parts that are no text are left out."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return Said(str(message.get("role", "")), content)
+    if not isinstance(content, list | tuple):
+        return Said(str(message.get("role", "")), "")
+    texts = (part if isinstance(part, str) else _part_text(part) for part in content)
+    return Said(str(message.get("role", "")), "\n".join(text for text in texts if text))
+
+
+def _part_text(part: Any) -> str:
+    text = part.get("text") if isinstance(part, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+def is_pinned(said: Said) -> bool:
+    """Whether a message at the beginning is the application's own instructions."""
+    return said.role in _SYSTEM_ROLES and not said.text.startswith(SUMMARY_OPENING)
+
+
+def message_tokens(message: MessageDict, text: str, count: TokenCounter) -> int:
+    """Tokens of a whole message: text, pictures, tool calls, name and what wraps it."""
+    extra = [value for key, value in message.items() if key not in {"role", "content"} and value]
+    tokens = MESSAGE_TOKENS + count(text)
+    tokens += sum(count(json.dumps(value, default=str)) for value in extra)
+    content = message.get("content")
+    if isinstance(content, list | tuple):
+        tokens += sum(map(_part_tokens, content))
+    return tokens
+
+
+def _part_tokens(part: Any) -> int:
+    if isinstance(part, str) or _part_text(part):
+        return 1
+    kind = str(part.get("type", "")) if isinstance(part, Mapping) else ""
+    return IMAGE_TOKENS if "image" in kind else len(json.dumps(part, default=str)) // 4
+
+
+def _contents(messages: Sequence[MessageDict]) -> list[Any]:
+    return [message.get("content") for message in messages]

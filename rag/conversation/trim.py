@@ -1,0 +1,105 @@
+"""Keep any chat history small without losing citations or names: plain message dicts in and out."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag.conversation.remembered import MessageDict, Remembered
+from rag.conversation.trim_client import ClientModel
+from rag.conversation.trim_steps import TrimLimits, compact, is_due, kept_messages
+from rag.names import Lexicon
+from rag.records import SummaryReport
+from rag.tokens import count_tokens
+
+TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The messages to send, and how they came about; `report` is that of the summary in them."""
+
+    messages: list[dict[str, Any]]
+    was_trimmed: bool
+    report: SummaryReport | None
+
+
+class HistoryTrimmer:
+    """Fits a growing chat history into `max_tokens`; what falls out is summarised, and checked.
+
+    `trim` is given the whole transcript each time and recognises what it has summarised before, so
+    that nothing is summarised twice; one trimmer may serve many conversations and threads.
+    `max_tokens` is the most that the returned messages take, four tokens a message included: leave
+    room for the reply beside it. `recent_message_count` messages stay word for word where they
+    fit. Every `[n]` and every product name of the messages that are left out is in the summary.
+    Without a client, or when the model fails, the summary is made of sentences of the messages.
+    """
+
+    def __init__(  # noqa: PLR0913 - options of a library, all keyword-only
+        self,
+        *,
+        client: Any = None,
+        model: str | None = None,
+        max_tokens: int = 8192,
+        recent_message_count: int = 10,
+        max_history_turns: int | None = None,
+        max_summary_tokens: int = 800,
+        temperature: float = 0.3,
+        products: Iterable[str] = (),
+    ) -> None:
+        if client is not None and not model:
+            raise ValueError('A client needs the name of its model: model="…".')
+        for name, value, least in (
+            ("max_tokens", max_tokens, 1),
+            ("recent_message_count", recent_message_count, 0),
+            ("max_history_turns", max_history_turns or 0, 0),
+            ("max_summary_tokens", max_summary_tokens, 1),
+        ):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}.")
+        self._limits = TrimLimits(
+            max_tokens, recent_message_count, max_history_turns, max_summary_tokens
+        )
+        self._model = None
+        if client is not None:
+            self._model = ClientModel(
+                client, str(model), max_tokens=max_summary_tokens, temperature=temperature
+            )
+        self._lexicon = Lexicon(products)
+        self._transcripts: list[Remembered] = []  # the one used last stands last
+        self._lock = threading.Lock()
+
+    def trim(self, messages: Sequence[MessageDict]) -> Trimmed:
+        """The messages to send for this transcript.
+
+        Raises:
+            TooLarge: the newest question and the system messages alone exceed `max_tokens`.
+        """
+        with self._lock:
+            seen = self._recall(list(messages))
+            if is_due(seen, self._limits):
+                compact(seen, self._limits, self._model)
+            return _trimmed(seen)
+
+    def _recall(self, messages: list[MessageDict]) -> Remembered:
+        """What we know of this transcript; one that was changed is known up to the change."""
+        best, common = None, 0
+        for seen in reversed(self._transcripts):
+            alike = seen.common(messages)
+            if alike == len(seen.messages) or alike > common:
+                best, common = seen, alike
+            if alike == len(seen.messages) > 0:
+                break
+        if best is None or not best.reaches(common):
+            best = Remembered(count_tokens, self._lexicon)
+        elif common < len(best.messages):
+            best = best.forked(common)
+        self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]
+        best.extend(messages)
+        return best
+
+
+def _trimmed(seen: Remembered) -> Trimmed:
+    if seen.composed is None:
+        return Trimmed([dict(message) for message in seen.messages], False, None)
+    return Trimmed([dict(message) for message in kept_messages(seen)], True, seen.report)
