@@ -193,9 +193,7 @@ class Assistant:
             limit=self._limits.sources,
         )
         found = session.register(hits)
-        relevance = {
-            source.number: hit.relevance for hit, source in zip(hits, found, strict=True)
-        }
+        relevance = {source.number: hit.relevance for hit, source in zip(hits, found, strict=True)}
         return Found(tuple(found), relevance, resolution)
 
     def _about_unknown(
@@ -365,7 +363,9 @@ class Draft:
     def broken(self, reason: str) -> Message:
         """What there is of it: interrupted if anything was written, else failed."""
         status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
-        return replace(self._resolved(), content=self.preface + self.text, status=status, error=reason)
+        return replace(
+            self._resolved(), content=self.preface + self.text, status=status, error=reason
+        )
 
     def _resolved(self) -> Message:
         if self.resolution is None:

@@ -225,3 +225,7 @@ def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[A
             application.jobs.run_waiting()
 
         yield asking, session.id
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""The command line as a person and a program use it, with the real embedding model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rag.cli import main
+from rag.web.server import running_server, write_address
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = """# Refunds
+
+Refunds take five working days after the parcel arrives at the warehouse.
+
+## Abroad
+
+Refunds to customers abroad take twelve working days.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "refunds.md").write_text(DOCUMENT)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path / "var"))
+    runner = CliRunner()
+    return lambda *arguments, **kwargs: runner.invoke(main, [*map(str, arguments)], **kwargs)
+
+
+class TestWithoutAModel:
+    def test_wrong_usage_ends_with_2(self, run):
+        assert run("ingest").exit_code == 2
+        assert run("fly").exit_code == 2
+
+    def test_wrong_settings_end_with_1_and_name_the_key(self, run, tmp_path):
+        wrong = tmp_path / "wrong.json"
+        wrong.write_text('{"webb": {}}')
+
+        result = run("--settings", wrong, "sessions")
+
+        assert result.exit_code == 1
+        assert "webb is not a setting" in result.output
+        assert "Traceback" not in result.output
+
+    def test_sessions_of_a_new_library_are_none(self, run):
+        result = run("sessions", "--json")
+
+        assert (result.exit_code, json.loads(result.output)) == (0, [])
+
+    def test_an_unknown_session_is_an_error(self, run):
+        result = run("sessions", "--delete", "nobody")
+
+        assert result.exit_code == 1
+        assert "no session 'nobody'" in result.output
+
+    def test_a_script_that_is_none_is_named_with_its_place(self, run, tmp_path):
+        script = tmp_path / "script.json"
+        script.write_text('{"title": "x", "documents": "d", "turns": [{"aks": "?"}]}')
+
+        result = run("regress", script)
+
+        assert result.exit_code == 1
+        assert "turns.0" in result.output
+
+    def test_a_server_that_died_without_a_word_is_not_taken_for_running(self, tmp_path):
+        write_address(tmp_path, "http://127.0.0.1:1")
+        address = json.loads((tmp_path / "server.json").read_text())
+        assert running_server(tmp_path) == "http://127.0.0.1:1"
+
+        (tmp_path / "server.json").write_text(json.dumps(address | {"pid": 2**22 + 1}))
+        assert running_server(tmp_path) is None
+
+
+@pytest.mark.slow
+class TestWithTheModel:
+    def test_ingests_then_answers_with_a_citation(self, run, folder):
+        ingested = run("ingest", folder, "--json")
+        unchanged = run("ingest", folder)
+        asked = run("ask", "How long do refunds from abroad take?")
+        answer = json.loads(run("ask", "How long do refunds take?", "--json").output)
+
+        assert json.loads(ingested.stdout)["ingested"] == 1
+        assert "1 unchanged" in unchanged.output
+        assert "twelve working days [1]" in asked.output
+        assert "[1] refunds.md § Abroad" in asked.output
+        assert answer["citations"][0]["support"] == "supported"
+
+    def test_a_file_that_cannot_be_read_counts_as_failure_and_stops_no_other(self, run, folder):
+        (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
+
+        result = run("ingest", folder, folder / "missing.md", "--json")
+
+        counts = json.loads(result.stdout)
+        assert result.exit_code == 1
+        assert counts["ingested"] == 1
+        assert {failed["document"] for failed in counts["failed"]} == {"broken.pdf", "missing.md"}
+
+    def test_once_does_nothing_the_second_time(self, run, folder):
+        run("ingest", "--once", folder)
+        (folder / "later.md").write_text("# Later\n\nThis came later.")
+
+        again = run("ingest", "--once", folder)
+
+        assert (again.exit_code, again.output) == (0, "")
+        assert "1 files ingested" in run("ingest", folder).output
+
+    def test_a_chat_goes_on_in_its_session(self, run, folder):
+        run("ingest", folder)
+
+        result = run("chat", input="How long do refunds take?\nAnd from abroad?\n\n")
+
+        assert "five working days" in result.output
+        assert "searched for: How long do refunds take from abroad?" in result.output
+        (session,) = json.loads(run("sessions", "--json").output)
+        assert session["messages"] == 4
+        assert session["title"] in run("sessions").output
+
+    def test_reindex_and_doctor_leave_everything_well(self, run, folder):
+        run("ingest", folder)
+
+        assert run("reindex").exit_code == 0
+        result = run("doctor", "--json")
+
+        assert result.exit_code == 0
+        findings = {finding["subject"]: finding for finding in json.loads(result.output)}
+        assert all(finding["is_ok"] for finding in findings.values())
+        assert findings["vector index"]["detail"] == "2 vectors"
+        assert "ok" in run("doctor").output
+
+    def test_regress_tells_which_expectation_failed(self, run, folder):
+        script = folder.parent / "script.json"
+        turns = [
+            {"ask": "How long do refunds take?", "cites": ["refunds.md"], "says": ["five"]},
+            {"ask": "And from abroad?", "resolves_to": "refunds abroad", "says": ["nine"]},
+        ]
+        script.write_text(json.dumps({"title": "T", "documents": "documents", "turns": turns}))
+
+        result = run("regress", script, "--json")
+
+        report = json.loads(result.output)
+        failed = [c for c in report["conversations"][0]["checks"] if not c["held"]]
+        assert result.exit_code == 1
+        assert [(c["turn"], c["expectation"]) for c in failed] == [(2, "says 'nine'")]
+
+
+@pytest.mark.slow
+class TestBesideAServer:
+    @pytest.fixture
+    def server(self, tmp_path, run, folder):
+        """`groundnote serve` in a process of its own, on a port of its own."""
+        run("ingest", folder)
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "rag.cli", "serve", "--port", "0"],
+            cwd=ROOT,
+            env={**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path / "var")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        line = process.stdout.readline()
+        yield line.split()[-1]
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+    def test_commands_hand_over_to_the_server_that_holds_the_index(
+        self, server, run, folder, tmp_path
+    ):
+        assert server.startswith("http://127.0.0.1:")
+        (folder / "warranty.md").write_text("# Warranty\n\nThe warranty lasts thirty months.")
+
+        ingested = run("ingest", folder, "--json")
+        asked = run("ask", "How long does the warranty last?")
+        refused = run("reindex")
+
+        counts = json.loads(ingested.stdout)
+        assert (counts["failed"], ingested.exit_code) == ([], 0)
+        assert "thirty months" in asked.output
+        assert "warranty.md" in asked.output
+        assert "holds the index" in refused.output
+        assert run("doctor").exit_code == 0
+
+    def test_a_broken_file_is_reported_by_name(self, server, run, folder):
+        (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
+
+        result = run("ingest", folder, "--json")
+
+        (failed,) = json.loads(result.stdout)["failed"]
+        assert result.exit_code == 1
+        assert failed["document"] == "broken.pdf"
+
+    def test_the_address_goes_with_the_server(self, server, tmp_path):
+        until = time.monotonic() + 10
+        data = tmp_path / "var"
+        assert running_server(data) == server
+
+        os.kill(json.loads((data / "server.json").read_text())["pid"], signal.SIGTERM)
+
+        while running_server(data) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert running_server(data) is None
