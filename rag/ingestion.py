@@ -7,10 +7,11 @@ does not hold yet is marked so in the database, so a killed ingest is finished b
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from queue import Empty, SimpleQueue
 
 from rag.documents.chunk import cut, document_id_for, fit_title
 from rag.documents.files import IncomingFile
@@ -25,12 +26,12 @@ BATCH_BYTES = 32 * 1024 * 1024
 BATCH_FILES = 256
 EMBED_CHUNKS = 256  # between two reports of progress
 REMOVE_IDS = 5_000
+REPORT_SECONDS = 0.05
 
 
 class Stage(StrEnum):
     """Where a file is on its way; the last three are final."""
 
-    QUEUED = "queued"
     READING = "reading"
     EMBEDDING = "embedding"
     FINISHED = "finished"
@@ -57,9 +58,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Files read together; the reports of those that need no storing are ready."""
+    """Files read together, to be stored and embedded together."""
 
-    reports: tuple[Progress, ...]
     stored: tuple[StoredDocument, ...]
     is_last: bool
 
@@ -92,15 +92,16 @@ class Ingestion:
         A file that fails stops no other. While one batch is embedded the next is being read.
         """
         rest = iter(_once_each(files))
+        reports: SimpleQueue[Progress] = SimpleQueue()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read") as reader:
-            batch = self._read_batch(rest)
-            while True:
-                following = None if batch.is_last else reader.submit(self._read_batch, rest)
-                yield from batch.reports
-                yield from self._finish(batch.stored)
-                if following is None:
-                    return
-                batch = following.result()
+            reading = reader.submit(self._read_batch, rest, reports)
+            is_last = False
+            while not is_last:
+                yield from _until_done(reading, reports)
+                stored, is_last = reading.result().stored, reading.result().is_last
+                if not is_last:
+                    reading = reader.submit(self._read_batch, rest, reports)
+                yield from self._finish(stored)
 
     def delete(self, document_id: str) -> Document:
         """Remove a document from the database and from the index. Raises NotFound."""
@@ -133,22 +134,24 @@ class Ingestion:
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
-    def _read_batch(self, files: Iterator[IncomingFile | Progress]) -> _Batch:
-        reports: list[Progress] = []
+    def _read_batch(
+        self, files: Iterator[IncomingFile | Progress], reports: SimpleQueue[Progress]
+    ) -> _Batch:
         stored: list[StoredDocument] = []
         chunk_count = size = 0
         for file in files:
+            reports.put(Progress(file.name, Stage.READING))
             read = file if isinstance(file, Progress) else self._read(file)
             if isinstance(read, Progress):
-                reports.append(read)
-            else:
-                stored.append(read)
-                chunk_count += len(read.chunks)
-                size += read.document.size_bytes
+                reports.put(read)
+                continue
+            stored.append(read)
+            chunk_count += len(read.chunks)
+            size += read.document.size_bytes
             is_full = chunk_count >= BATCH_CHUNKS or size >= BATCH_BYTES
-            if is_full or len(reports) + len(stored) >= BATCH_FILES:
-                return _Batch(tuple(reports), tuple(stored), is_last=False)
-        return _Batch(tuple(reports), tuple(stored), is_last=True)
+            if is_full or len(stored) >= BATCH_FILES:
+                return _Batch(tuple(stored), is_last=False)
+        return _Batch(tuple(stored), is_last=True)
 
     def _read(self, file: IncomingFile) -> StoredDocument | Progress:
         try:
@@ -265,6 +268,17 @@ class _Waiting:
         total = self._total[document_id]
         done = total if stage is Stage.FINISHED else min(self._done[document_id], total)
         return Progress(self._documents[document_id].name, stage, done, total, document_id)
+
+
+def _until_done(reading: Future[_Batch], reports: SimpleQueue[Progress]) -> Iterator[Progress]:
+    """What is reported while a batch is being read, as it comes."""
+    while not reading.done():
+        try:
+            yield reports.get(timeout=REPORT_SECONDS)
+        except Empty:
+            continue
+    while not reports.empty():
+        yield reports.get()
 
 
 def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progress]:

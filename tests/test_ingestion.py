@@ -73,15 +73,16 @@ class TestIngest:
         assert "Aero 5 manual › Reset\nHold the button for ten seconds." in house.embedder.texts
         assert "Reset" not in [chunk.text for chunk in next(house.store.all_chunks())]
 
-    def test_reports_each_file_from_embedding_to_finished(self, house):
+    def test_reports_each_file_from_reading_to_finished(self, house):
         reports = list(house.ingestion.ingest([IncomingFile.from_bytes("a.md", MANUAL.encode())]))
 
         assert [report.stage for report in reports] == [
+            Stage.READING,
             Stage.EMBEDDING,
             Stage.EMBEDDING,
             Stage.FINISHED,
         ]
-        assert [report.done for report in reports] == [0, 2, 2]
+        assert [report.done for report in reports] == [0, 0, 2, 2]
 
     def test_of_an_unchanged_file_does_nothing(self, house):
         house.ingest_text("manual.md", MANUAL)
