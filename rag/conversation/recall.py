@@ -1,8 +1,9 @@
 """Find the turns that fell out of the context and bear on a question."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,28 +94,23 @@ class Recall:
         by_words = _shares([sum(scores.get(m.index, 0.0) for m in turn) for turn in turns])
         if self._embedder is None:
             return by_words
-        vectors = self._vectors(session, turns)
+        vectors = session.vectors([message.index for turn in turns for message in turn])
         asked = self._embedder.embed([question])[0]
-        near = [max(float(asked @ vectors[m.index]) for m in turn) for turn in turns]
         return [
-            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * max(meaning, 0.0)
-            for words, meaning in zip(by_words, near, strict=True)
+            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * _meaning(asked, turn, vectors, words)
+            for words, turn in zip(by_words, turns, strict=True)
         ]
-
-    def _vectors(
-        self, session: SessionHandle, turns: Sequence["Turn"]
-    ) -> dict[int, NDArray[np.float32]]:
-        """Saved vectors; what the background has not come round to is embedded now, unsaved."""
-        messages = {message.index: message for turn in turns for message in turn}
-        vectors = dict(session.vectors(list(messages)))
-        missing = [message for index, message in messages.items() if index not in vectors]
-        if missing and self._embedder is not None:
-            rows = self._embedder.embed([_embedded(message) for message in missing])
-            vectors |= {message.index: row for message, row in zip(missing, rows, strict=True)}
-        return vectors
 
 
 Turn = tuple[Message, Message]
+
+
+def _meaning(
+    asked: NDArray[np.float32], turn: Turn, vectors: Mapping[int, Any], otherwise: float
+) -> float:
+    """Cosine of the nearer message; a turn that nobody embedded yet is judged by its words."""
+    near = [float(asked @ vectors[message.index]) for message in turn if message.index in vectors]
+    return max(0.0, *near) if near else otherwise
 
 
 def telling_words(question: str) -> list[str]:

@@ -104,10 +104,24 @@ def test_saved_vectors_are_used_and_not_computed_again(session):
     assert embedder.embedded[10:] == ["And the warranty?"]
 
 
-def test_looking_back_writes_nothing(session):
-    Recall(HashEmbedder()).relevant(session, "And the warranty?", before=10, limit=1)
+def test_looking_back_writes_nothing_and_embeds_only_the_question(session):
+    embedder = HashEmbedder()
+
+    Recall(embedder).relevant(session, "And the warranty?", before=10, limit=1)
 
     assert session.vectors(range(10)) == {}
+    assert embedder.embedded == ["And the warranty?"]
+
+
+def test_meaning_decides_between_turns_that_share_as_many_words(engine):
+    session = SqlConversationStore(engine).create("ada")
+    tell(session, {"red hat": "It is a hat [1].", "red coat": "It is a coat [2]."})
+    recall = Recall(HashEmbedder())
+    recall.remember(session, session.messages())
+
+    found = recall.relevant(session, "Which coat was red, the red coat?", before=4, limit=1)
+
+    assert found[0].answer.content == "It is a coat [2]."
 
 
 def test_without_an_embedder_nothing_is_remembered(session):
