@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from rag import terminal
 from rag.errors import RagError
@@ -129,11 +128,9 @@ def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_jso
         rows = [{"id": s.id, "title": s.title, "messages": s.message_count} for s in found]
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table("id", "title", "messages", "last used", box=None)
     for session in found:
         used = session.last_used_at.astimezone().strftime("%Y-%m-%d %H:%M")
-        table.add_row(session.id, session.title, str(session.message_count), used)
-    Console().print(table)
+        click.echo(f"{session.id}  {used}  {session.message_count:>5}  {session.title}")
 
 
 @main.command()
