@@ -117,6 +117,9 @@ class ChunkIndex(Protocol):
     def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
         """Chunk ids with their cosine similarity (-1 to 1), best first."""
 
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Those that are there."""
+
     def chunk_ids(self) -> set[str]: ...
 
     def clear(self) -> None:

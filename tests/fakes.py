@@ -118,6 +118,9 @@ class MemoryIndex:
         scored = [(chunk_id, float(row @ vector)) for chunk_id, row in self.rows.items()]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return {chunk_id: self.rows[chunk_id] for chunk_id in chunk_ids if chunk_id in self.rows}
+
     def chunk_ids(self) -> set[str]:
         return set(self.rows)
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,14 @@ from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.passages import merged, neighbourhood
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
+Vector = NDArray[np.float32]
+
 CANDIDATES = 100  # from each index
 # Of more chunks the similarity is asked for: most that only the words found are among them.
 SIMILARITIES = 300
-DENSE_WEIGHT = 0.4
+DENSE_WEIGHT = 0.45
+FEEDBACK = 5  # best chunks that the query's vector is moved towards …
+FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -27,8 +31,7 @@ class Candidate:
 
     chunk: Chunk
     score: float
-    cosine: float
-    coverage: float
+    cosine: float  # to the query as it was asked
 
 
 class HybridRetriever:
@@ -65,48 +68,59 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        candidates = self._candidates(dense_query, lexical_query, dense_context)
+        candidates = self._candidates(dense_query, lexical_query)
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense_query, candidates)
-        # Twice as many as asked for: some become one.
-        return self._read(_folded(candidates), limit)
+        found = self._read(_folded(candidates), limit)
+        coverage = self._coverage({dense_query, lexical_query}, [c.chunk.id for c, _ in found])
+        return [
+            replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
+            for candidate, hit in found
+        ]
 
-    def _candidates(
-        self, dense_query: str, lexical_query: str, dense_context: Sequence[tuple[str, float]]
-    ) -> list[Candidate]:
-        vector = self._mixed(dense_query, dense_context)
+    def _candidates(self, dense_query: str, lexical_query: str) -> list[Candidate]:
+        vector = self._embedder.embed([dense_query])[0]
         cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, limit=CANDIDATES))
-        fused = _fused(cosines, words)
+        fused = self._second_look(vector, _fused(cosines, words), words)
         chunks = self._documents.chunks(list(fused))
-        coverage = self._coverage({dense_query, lexical_query}, list(chunks))
         lowest = min(cosines.values(), default=0.0)
         return [
-            Candidate(chunks[key], score, cosines.get(key, lowest), coverage.get(key, 0.0))
+            Candidate(chunks[key], score, cosines.get(key, lowest))
             for key, score in ranked(fused)
             if key in chunks
         ]
 
-    def _mixed(
-        self, query: str, context: Sequence[tuple[str, float]]
-    ) -> NDArray[np.float32]:
-        """The query's vector with those of its conversation mixed in, of length 1."""
-        rows = self._embedder.embed([query, *(text for text, _ in context)])
-        weights = np.array([1.0, *(weight for _, weight in context)], dtype=np.float32)
-        mixed: NDArray[np.float32] = weights @ rows
-        return mixed / max(float(np.linalg.norm(mixed)), 1e-12)
+    def _second_look(
+        self, vector: Vector, fused: Mapping[str, float], words: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Search again with the query's vector moved towards the best chunks (Rocchio).
+
+        What both indexes agree on says in the documents' own words what the query is about.
+        """
+        seeds = {key: score for key, score in ranked(fused)[:FEEDBACK] if score > 0}
+        known = self._index.vectors(list(seeds))
+        total = sum(seeds[key] for key in known)
+        if total <= 0:
+            return dict(fused)
+        mean = sum((seeds[key] / total * known[key] for key in known), np.zeros_like(vector))
+        moved = vector + FEEDBACK_WEIGHT * mean
+        moved /= max(float(np.linalg.norm(moved)), 1e-9)
+        return _fused(dict(self._index.nearest(moved, limit=SIMILARITIES)), words)
 
     def _coverage(self, queries: set[str], chunk_ids: Sequence[str]) -> dict[str, float]:
         """The better of the queries: one of them may hold more of the conversation."""
         found = [self._lexical.coverage(query, chunk_ids) for query in queries]
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
-    def _read(self, candidates: Sequence[Candidate], limit: int) -> list[Hit]:
-        chosen = candidates[: 4 * limit]
-        keys = dict.fromkeys((c.chunk.document_id, c.chunk.section_index) for c in chosen)
+    def _read(self, candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, Hit]]:
+        chosen = {candidate.chunk.id: candidate for candidate in candidates[: 4 * limit]}
+        keys = dict.fromkeys(_section(candidate.chunk) for candidate in chosen.values())
         texts = self._documents.section_texts(list(keys))
-        hits = [_hit(candidate, texts) for candidate in chosen]
-        return merged(hits, texts)[:limit]
+        hits = [
+            _hit(candidate, texts.get(_section(candidate.chunk))) for candidate in chosen.values()
+        ]
+        return [(chosen[hit.chunk.id], hit) for hit in merged(hits, texts)[:limit]]
 
     def _reranked(
         self, reranker: Reranker, query: str, candidates: Sequence[Candidate]
@@ -130,20 +144,16 @@ def _either(query: str) -> str:
     return query.replace("\0", " ").strip()
 
 
-def _hit(candidate: Candidate, texts: Mapping[tuple[str, int], str]) -> Hit:
+def _section(chunk: Chunk) -> tuple[str, int]:
+    return chunk.document_id, chunk.section_index
+
+
+def _hit(candidate: Candidate, text: str | None) -> Hit:
     chunk = candidate.chunk
-    text = texts.get((chunk.document_id, chunk.section_index))
-    start, end = chunk.start, chunk.end
-    if text is not None:
-        start, end = neighbourhood(text, chunk.start, chunk.end)
-    return Hit(
-        chunk=chunk,
-        score=candidate.score,
-        passage=chunk.text if text is None else text[start:end],
-        passage_start=start,
-        passage_end=end,
-        relevance=relevance(candidate.cosine, candidate.coverage),
-    )
+    if text is None:
+        return Hit(chunk, candidate.score, chunk.text, chunk.start, chunk.end)
+    start, end = neighbourhood(text, chunk.start, chunk.end)
+    return Hit(chunk, candidate.score, text[start:end], start, end)
 
 
 def relevance(cosine: float, coverage: float) -> float:

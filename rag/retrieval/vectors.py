@@ -81,6 +81,14 @@ class ChromaIndex:
 
         return self._use(query, []) if limit > 0 else []
 
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        def read(collection: Any) -> dict[str, NDArray[np.float32]]:
+            found = collection.get(ids=list(chunk_ids), include=["embeddings"])
+            rows = np.asarray(found["embeddings"], dtype=np.float32)
+            return dict(zip(found["ids"], rows, strict=True))
+
+        return self._use(read, {}) if chunk_ids else {}
+
     def chunk_ids(self) -> set[str]:
         def every_id(collection: Any) -> set[str]:
             ids: set[str] = set()
