@@ -59,7 +59,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if error.start >= len(data) - 4:  # cut in the middle of the last character
+        if error.reason == "unexpected end of data":  # in the middle of the last character
             return data.decode("utf-8", errors="replace")
     return data.decode(_encoding(data, declared), errors="replace")
 

@@ -23,27 +23,18 @@ def clean_rows(rows: Sequence[Row]) -> list[list[str]]:
     return [[row[column] for column in used] for row in padded]
 
 
-def table_parts(rows: Sequence[Row]) -> list[str]:
-    """The text of each part, in order; the first of `rows` is the header. `[]` for no cells."""
-    return [text for text, _count in parts_with_counts(clean_rows(rows))]
-
-
-def parts_with_counts(rows: Sequence[Row]) -> Iterator[tuple[str, int]]:
-    """Text and number of body rows of each part of a cleaned table."""
+def table_parts(rows: Sequence[Row]) -> Iterator[str]:
+    """The text of each part of a cleaned table, in order; the first of `rows` is the header."""
     if not rows:
         return
     header, body = rows[0], rows[1:]
     if not body or len(header) == 1:
-        yield from _as_lines(rows)
+        for part in _groups(rows, PART_WORDS):
+            yield "\n".join(" ; ".join(filter(None, row)) for row in part)
         return
     write = _write_records if _is_wide(header, body) else _write_pipes
     for part in _groups(body, PART_WORDS):
-        yield write(header, part), len(part)
-
-
-def _as_lines(rows: Sequence[Row]) -> Iterator[tuple[str, int]]:
-    for part in _groups(rows, PART_WORDS):
-        yield "\n".join(" ; ".join(filter(None, row)) for row in part), len(part)
+        yield write(header, part)
 
 
 def _groups(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:

@@ -45,6 +45,13 @@ class TestMarkdown:
             "| A | B |\n| --- | --- |\n| 1 \\| 2 | 3 |\n\nx = 1\n  y"
         ]
 
+    def test_reads_html_inside(self):
+        document = read(
+            "a.md", "Text<br>more\n\n<table><tr><td>A<td>B</tr><tr><td>1<td>2</tr></table>\n"
+        )
+
+        assert texts(document) == ["Text\nmore\n\n| A | B |\n| --- | --- |\n| 1 | 2 |"]
+
     def test_drops_link_targets_and_tags_and_keeps_their_text(self):
         document = read("a.md", "See [the manual](http://x.test/a) <b>now</b> ![a lamp](l.png).\n")
 
@@ -109,6 +116,17 @@ class TestHtml:
 
         assert document.sections[0].text == "Plug in."
 
+    def test_reads_ordered_lists_with_tables_and_code_inside(self):
+        document = read(
+            "a.html",
+            "<ol><li>one<table><tr><th>A<th>B</tr><tr><td>1<td>2</tr></table><pre>x</pre>"
+            "<h4>two</h4></li><div>between</div></ol><img alt='a lamp'>",
+        )
+
+        assert texts(document) == [
+            "- 1. one\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n\nx\n\n  two\n\nbetween\n\na lamp"
+        ]
+
     def test_obeys_the_encoding_it_declares(self):
         page = '<html><meta charset="windows-1251"><p>Привет, мир</p></html>'
 
@@ -135,6 +153,29 @@ class TestText:
             ((), "Intro."),
             (("Setup",), "Plug in."),
         ]
+
+    def test_has_sections_for_headings_in_capitals(self):
+        document = read("a.txt", "AERO 4: END OF LIFE\nNotice.\n\n1. WHAT ENDS\n\nAll of it.\n")
+
+        assert document.title == "AERO 4: END OF LIFE"
+        assert [(each.locator, each.text) for each in document.sections] == [
+            ("§ AERO 4: END OF LIFE", "Notice."),
+            ("§ 1. WHAT ENDS", "All of it."),
+        ]
+
+    def test_has_sections_for_words_above_their_paragraphs(self):
+        long = "this sentence is much longer than any heading would ever be. " * 2
+        document = read("a.txt", f"Card\n\nSetup\n{long}\n\nThe dot\n- white: good\n- red: bad\n")
+
+        assert [each.heading_path for each in document.sections] == [("Setup",), ("The dot",)]
+
+    def test_in_asciidoc_has_sections(self):
+        document = read("a.adoc", "= Guide\n\nIntro.\n\n== Setup\n\nPlug in.\n")
+
+        assert (document.title, [each.locator for each in document.sections]) == (
+            "Guide",
+            ["§ Guide", "§ Setup"],
+        )
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
     def test_is_read_in_many_encodings(self, encoding):
@@ -357,6 +398,38 @@ class TestDocx:
             ),
         ]
 
+    def test_reads_merged_cells_frames_and_line_breaks(self):
+        def write(document):
+            document.add_paragraph("one\ntwo\tthree")
+            table = document.add_table(rows=2, cols=3)
+            table.cell(0, 0).merge(table.cell(0, 1)).text = "wide"
+            for at, text in enumerate(["a", "b", "c"]):
+                table.cell(1, at).text = text
+            table.cell(0, 2).text = "last"
+            frame = document.add_table(rows=1, cols=1)
+            frame.cell(0, 0).text = "framed text"
+
+        assert texts(read("a.docx", office_files.docx(write))) == [
+            "one\ntwo three\n\n| wide |  | last |\n| --- | --- | --- |\n| a | b | c |"
+            "\n\nframed text"
+        ]
+
+    def test_leaves_out_deleted_text_and_takes_outline_levels_as_headings(self):
+        part = (
+            '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+            '<w:body><w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Head</w:t></w:r></w:p>'
+            "<w:sdt><w:sdtContent><w:p><w:r><w:t>kept</w:t></w:r><w:del><w:r>"
+            "<w:delText>x</w:delText><w:t>gone</w:t></w:r></w:del><w:r><w:noBreakHyphen/>"
+            "<w:t>on</w:t></w:r></w:p></w:sdtContent></w:sdt></w:body></w:document>"
+        )
+        data = office_files.with_part(
+            office_files.docx(write_manual), "word/document.xml", part.encode()
+        )
+
+        document = read("a.docx", data)
+
+        assert (document.title, texts(document)) == ("Head", ["kept-on"])
+
     def test_named_as_a_pdf_is_read_all_the_same(self):
         assert read("a.pdf", office_files.docx(write_manual)).title == "Aero 5 manual"
 
@@ -429,6 +502,46 @@ class TestPptx:
         ]
         assert document.names == ("Aero 5",)
 
+    def test_reads_groups_charts_and_single_texts(self):
+        from pptx.chart.data import CategoryChartData
+        from pptx.enum.chart import XL_CHART_TYPE
+
+        def write(presentation):
+            slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+            box = slide.shapes.add_textbox(0, 0, 900, 900)
+            box.text_frame.text = "Just a remark"
+            group = slide.shapes.add_group_shape()
+            group.shapes.add_textbox(0, 5000, 900, 900).text_frame.text = "Inside a group"
+            chart = CategoryChartData()
+            chart.categories = ["2025", "2026"]
+            chart.add_series("Units", (10, None))
+            slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 9000, 900, 900, chart)
+
+        (text,) = texts(read("a.pptx", office_files.pptx(write)))
+
+        assert text.startswith("Just a remark\n\nInside a group\n\n")
+        assert "Units" in text
+        assert "2025" in text
+
+    def test_with_too_many_slides_says_both_numbers(self):
+        def write(presentation):
+            for _number in range(3):
+                presentation.slides.add_slide(presentation.slide_layouts[6])
+
+        with pytest.raises(TooLarge, match="3 slides, the limit is 2"):
+            read("a.pptx", office_files.pptx(write), LoadLimits(max_pages=2))
+
+    def test_whose_slide_is_broken_is_named_with_the_reason(self):
+        def write(presentation):
+            presentation.slides.add_slide(presentation.slide_layouts[6])
+
+        data = office_files.with_part(
+            office_files.pptx(write), "ppt/slides/slide1.xml", b"<p:sld><oops>"
+        )
+
+        with pytest.raises(Unreadable, match="damaged"):
+            read("a.pptx", data)
+
 
 class TestXlsx:
     def test_has_sheets_and_row_numbers(self):
@@ -445,6 +558,39 @@ class TestXlsx:
             ("sheet Notes, row 1", "Only a remark"),
         ]
         assert document.names == ("Aero 5", "Aero 5 Pro")
+
+    def test_writes_values_as_people_read_them(self):
+        from datetime import datetime
+
+        rows = [
+            ["a", "b", "c", "d"],
+            [True, 0.1 + 0.2, datetime(2026, 1, 2), datetime(2026, 1, 2, 3, 4)],
+        ]
+
+        (text,) = texts(read("a.xlsx", office_files.xlsx({"S": rows})))
+
+        assert text.endswith("| yes | 0.3 | 2026-01-02 | 2026-01-02 03:04 |")
+
+    def test_leaves_out_hidden_sheets(self):
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        book.active["A1"] = "seen"
+        hidden = book.create_sheet("secret")
+        hidden["A1"] = "hidden"
+        hidden.sheet_state = "hidden"
+        out = io.BytesIO()
+        book.save(out)
+
+        assert "hidden" not in "".join(texts(read("a.xlsx", out.getvalue())))
+
+    def test_whose_parts_are_missing_is_named_with_the_reason(self):
+        data = office_files.with_part(
+            office_files.xlsx({"S": [["a"]]}), "xl/workbook.xml", b"<workbook>"
+        )
+
+        with pytest.raises(Unreadable, match="damaged"):
+            read("a.xlsx", data)
 
     def test_with_formulas_only_says_what_to_do(self):
         with pytest.raises(Unreadable, match="formulas without stored results"):

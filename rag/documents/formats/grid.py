@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 from rag.documents.outline import Outline
-from rag.documents.tables import clean_rows
 
 SECTION_ROWS = 40
 NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
@@ -23,7 +22,7 @@ def write_rows(rows: Sequence[NumberedRow], outline: Outline, *, place: str) -> 
         first, last = part[0][0], part[-1][0]
         label = f"{place} {first}–{last}" if last > first else f"{place.removesuffix('s')} {first}"
         outline.place(label)
-        outline.table(clean_rows([header, *(row for _number, row in part)]))
+        outline.table([header, *(row for _number, row in part)])
     if header and not body:
         outline.place(place.removesuffix("s") + " 1")
         outline.paragraph(" ; ".join(filter(None, map(str.strip, header))))
