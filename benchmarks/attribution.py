@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from rag.citations.markers import find_markers, keep_markers
+from rag.citations.stating import states_something
 from rag.citations.support import SupportChecker
 from rag.records import Source, Support
 from rag.retrieval.embed import LocalEmbedder
@@ -88,7 +89,7 @@ def swapped(folder: Path, *, extracted: bool) -> Iterator[Case]:
 
 def _one_or_two(text: str, chance: random.Random) -> list[str]:
     sentences = [text[span.start : span.end] for span in split_sentences(text[:LONGEST])]
-    telling = [sentence for sentence in sentences if len(sentence.split()) >= 6]
+    telling = [s for s in sentences if len(s.split()) >= 6 and states_something(s)]
     return chance.sample(telling, min(2, len(telling)))
 
 

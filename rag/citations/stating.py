@@ -22,12 +22,17 @@ _MANNERS = re.compile(
     re.IGNORECASE,
 )
 _DECLINES = re.compile(
-    r"\b(?:documents?|sources?|context|manuals?|passages?|texts?|information|excerpts?|"
-    r"dokumente?n?|quellen?)\b.{0,60}\b(?:(?:do|does|did|is|are|was)(?: not|n[’']t)|cannot|no|"
-    r"nothing|nicht|keine?)\b"
-    r"|\b(?:no|any) (?:information|mention|details?|answer|source|documents?)\b"
-    r"|\bi (?:could not|couldn[’']t|cannot|can[’']t|do not|don[’']t|was unable to) "
-    r"(?:find|know|see|answer|tell|determine)\b",
+    r"\b(?:documents?|documentation|sources?|context|manuals?|passages?|texts?|excerpts?|"
+    r"information)\b.{0,40}\b(?:(?:do|does|did)(?: not|n[’']t)|cannot|never) (?:\w+ )?"
+    r"(?:say|mention|contain|provide|answer|specify|state|include|cover|tell|describe|give|list|"
+    r"address|discuss|explain|indicate)"
+    r"|\b(?:documents?|sources?|context|manuals?|passages?) (?:\w+ ){0,3}(?:contain|provide|give|"
+    r"say|have|offer|include)s? (?:no|nothing)\b"
+    r"|\b(?:is|are|was|were|there[’']s) no (?:\w+ )?(?:information|mention|details?|answer)\b"
+    r"|\bno (?:\w+ )?(?:information|mention|answer) (?:\w+ ){0,3}(?:is|was|in|about|on)\b"
+    r"|(?:^|\W)i (?:could not|couldn[’']t|cannot|can[’']t|do not|don[’']t|was unable to) "
+    r"(?:find|know|see|answer|tell|determine)\b"
+    r"|\b(?:dokumente?n?|quellen?|unterlagen) (?:\w+ ){0,6}(?:nichts?|keine?)\b",
     re.IGNORECASE,
 )
 _ENOUGH = 2  # words with meaning, or figures

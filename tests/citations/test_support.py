@@ -121,6 +121,13 @@ def test_judges_each_citation(text: str, expected: list[tuple[int, Support]]) ->
         pytest.param("Which model do you own?", [], id="question"),
         pytest.param("The documents do not mention the price.", [], id="declines"),
         pytest.param("I could not find anything about prices.", [], id="finds-nothing"),
+        pytest.param("No information about prices is given.", [], id="no-information"),
+        pytest.param("Dazu enthalten die Dokumente keine Angaben.", [], id="declines-in-german"),
+        pytest.param(
+            "The device does not read documents in PDF.",
+            ["The device does not read documents in PDF."],
+            id="negation-is-no-decline",
+        ),
         pytest.param("```\nbattery = hours(10)\n```", [], id="code"),
     ],
 )
@@ -171,6 +178,7 @@ def test_adds_the_citation_that_a_writer_forgot(text: str, expected: str) -> Non
         pytest.param("The battery lasts twelve hours, or 12.5 on a good day.", id="other-figures"),
         pytest.param("Elephants are great swimmers.", id="no-source-fits"),
         pytest.param("```\nThe battery lasts ten hours\n```", id="code"),
+        pytest.param("`The battery lasts ten hours. Elephants` swim.", id="inside-inline-code"),
     ],
 )
 def test_adds_nothing_where_nothing_is_certain(text: str) -> None:
