@@ -1,0 +1,246 @@
+"""Answers as safe HTML: Markdown, sanitised, with every marker a link to its evidence.
+
+Markers and statements are known by their offsets into the answer's text. They are replaced by
+placeholders before the Markdown is rendered and sanitised, and made links afterwards, in the text
+between tags only; so no text of a model can make a link of ours, or a tag at all.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markupsafe import Markup, escape
+
+from rag.citations.markers import find_markers
+from rag.records import Citation, Source, Statement, Support
+
+# Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
+OPEN, CLOSE = "⸢", "⸣"
+PLACEHOLDER = re.compile(f"{OPEN}([0-9]+){CLOSE}")
+TAG_OR_TEXT = re.compile(r'<[^"<>]*(?:"[^"]*"[^"<>]*)*>|[^<]+|<')
+BLOCK_SIGNS = re.compile(
+    r"(?:[ \t>]*(?:[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])|#{1,6}(?=[ \t])|\|))*\s*"
+)
+FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+HIGHEST_HEADING = 2  # of the page; headings of an answer come below
+MAX_RENDERED_CHARS = 60_000
+TAGS = {
+    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
+    "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+UNSUPPORTED = "This source may not support the sentence. Check it."
+ATTRIBUTED = "Added by comparing the sentence with the source."
+STATEMENT = "No source supports this statement."
+
+Piece = str | Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Where a session's numbers lead to."""
+
+    session_url: str
+    sources: Mapping[int, Source]
+
+    def url(self, number: int) -> str:
+        return f"{self.session_url}/sources/{number}"
+
+    def label(self, number: int) -> str:
+        source = self.sources[number]
+        place = f", {source.locator}" if source.locator else ""
+        return f"{source.document_title}{place}"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A text with placeholders, and what each of them stands for."""
+
+    stands_for: list[Markup] = field(default_factory=list)
+    opens: dict[int, int] = field(default_factory=dict)  # a statement's start to its end
+    closes: set[int] = field(default_factory=set)
+
+    def hold(self, made: Markup) -> str:
+        self.stands_for.append(made)
+        return f"{OPEN}{len(self.stands_for) - 1}{CLOSE}"
+
+
+def answer_html(
+    text: str,
+    register: Register,
+    *,
+    citations: Sequence[Citation] = (),
+    unsupported: Sequence[Statement] = (),
+) -> Markup:
+    """An answer, or any Markdown with markers such as a summary."""
+    if len(text) > MAX_RENDERED_CHARS:
+        return plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
+    flags = {(citation.number, citation.start): citation for citation in citations}
+    draft = _Draft()
+    places = [*_markers(text, register, flags, draft), *_statements(text, unsupported, draft)]
+    held = _with_placeholders(text, places, draft)
+    rendered = nh3.clean(
+        _markdown().render(held),
+        tags=TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return _filled(rendered, draft)
+
+
+def plain_html(text: str, register: Register) -> Markup:
+    """A text as it stands, such as a question; only its markers become links."""
+    parts, position = [], 0
+    for marker in find_markers(text):
+        known = [number for number in marker.numbers if number in register.sources]
+        if known:
+            parts += [
+                escape(text[position : marker.start]),
+                _chips(known, register, {}, marker.start),
+            ]
+            position = marker.end
+    return Markup("").join([*parts, escape(text[position:])])
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable("image")
+    parser.core.ruler.push("headings", _lower_headings)
+    return parser
+
+
+def _lower_headings(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + HIGHEST_HEADING)}"
+
+
+# ── Before rendering ─────────────────────────────────────────────────────────────────────────
+
+Place = tuple[int, int, str]  # text[start:end] gives way to a placeholder
+
+
+def _markers(
+    text: str,
+    register: Register,
+    flags: Mapping[tuple[int, int], Citation],
+    draft: _Draft,
+) -> list[Place]:
+    places = []
+    for marker in find_markers(text):
+        known = [number for number in marker.numbers if number in register.sources]
+        if known:
+            chips = _chips(known, register, flags, marker.start)
+            places.append((marker.start, marker.end, draft.hold(chips)))
+    return places
+
+
+def _statements(text: str, unsupported: Sequence[Statement], draft: _Draft) -> list[Place]:
+    places = []
+    for statement in unsupported:
+        stated = text[statement.start : statement.end]
+        signs = BLOCK_SIGNS.match(stated)
+        start = statement.start + (signs.end() if signs else 0)
+        end = statement.start + len(stated.rstrip(" \t|\n"))
+        if FENCE.match(stated) or end <= start:
+            continue
+        opening = draft.hold(Markup(""))
+        closing = draft.hold(Markup(""))
+        number = len(draft.stands_for) - 1
+        draft.opens[number - 1] = number
+        draft.closes.add(number)
+        places += [(start, start, opening), (end, end, closing)]
+    return places
+
+
+def _with_placeholders(text: str, places: Sequence[Place], draft: _Draft) -> str:
+    """The text with its placeholders; what looked like one before stays what it is."""
+    parts, position = [], 0
+    for start, end, placeholder in sorted(places, key=lambda place: place[:2]):
+        if start < position:
+            continue  # a statement that begins or ends inside of a marker
+        parts += [_held(text[position:start], draft), placeholder]
+        position = end
+    return "".join([*parts, _held(text[position:], draft)])
+
+
+def _held(text: str, draft: _Draft) -> str:
+    return re.sub(f"[{OPEN}{CLOSE}]", lambda found: draft.hold(escape(found.group())), text)
+
+
+# ── After sanitising ─────────────────────────────────────────────────────────────────────────
+
+
+def _filled(rendered: str, draft: _Draft) -> Markup:
+    whole = _whole_statements(rendered, draft)
+    parts: list[str] = []
+    is_open = False
+    for token in TAG_OR_TEXT.findall(rendered):
+        if token.startswith("<"):
+            parts.append(token)
+            continue
+        for at, piece in enumerate(PLACEHOLDER.split(token)):
+            number = int(piece) if at % 2 else None
+            if number is None:
+                parts.append(_underlined(piece) if is_open else piece)
+            elif number in whole:
+                is_open = number in draft.opens
+            elif number < len(draft.stands_for):
+                parts.append(draft.stands_for[number])
+    # Every piece is sanitised output or escaped by us.
+    return Markup("".join(parts))
+
+
+def _whole_statements(rendered: str, draft: _Draft) -> set[int]:
+    """Beginnings and ends of statements of which both came through the rendering."""
+    found = {int(number) for number in PLACEHOLDER.findall(rendered)}
+    pairs = [pair for pair in draft.opens.items() if found.issuperset(pair)]
+    return {number for pair in pairs for number in pair}
+
+
+def _underlined(text: str) -> str:
+    if not text.strip():
+        return text
+    return f'<span class="unsupported" title="{STATEMENT}">{text}</span>'
+
+
+# ── Chips ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _chips(
+    numbers: Sequence[int],
+    register: Register,
+    flags: Mapping[tuple[int, int], Citation],
+    start: int,
+) -> Markup:
+    made = [_chip(number, register, flags.get((number, start))) for number in numbers]
+    return Markup('<span class="cites">{}</span>').format(Markup("").join(made))
+
+
+def _chip(number: int, register: Register, citation: Citation | None) -> Markup:
+    style, note = _flag(citation)
+    label = register.label(number)
+    return Markup(
+        '<a class="cite{style}" href="{url}" data-n="{number}" title="{title}" '
+        'aria-label="Source {number}: {label}{note}">[{number}]</a>'
+    ).format(
+        style=style,
+        url=register.url(number),
+        number=number,
+        title=f"{label}\n{note}" if note else label,
+        label=label,
+        note=f". {note}" if note else "",
+    )
+
+
+def _flag(citation: Citation | None) -> tuple[str, str]:
+    if citation is None:
+        return "", ""
+    if citation.support is Support.UNSUPPORTED:
+        return " is-unsupported", UNSUPPORTED
+    return (" is-attributed", ATTRIBUTED) if citation.attributed else ("", "")

@@ -1,0 +1,181 @@
+"""A stretch of a transcript as the page shows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from rag.citations.markers import cited_numbers
+from rag.records import Message, MessageStatus, Role, Session, Source, Summary, Support
+from rag.seams import SessionHandle
+from rag.web.answers_html import Register, answer_html, plain_html
+
+TURNS_SHOWN = 20
+MESSAGES_SHOWN = 2 * TURNS_SHOWN
+SOURCES_LISTED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message, ready to be shown."""
+
+    message: Message
+    html: Markup
+    sources: tuple[Source, ...]  # those it cites, by number
+    copied: str  # what the copy button gives: the text and its footnotes
+    searched_for: str  # the question that stands alone, where that is another than was asked
+    doubtful: tuple[int, ...]  # numbers that may not support their sentences
+    has_unsupported: bool
+    is_last: bool
+
+    @property
+    def is_answer(self) -> bool:
+        return self.message.role == Role.ASSISTANT
+
+    @property
+    def is_declined(self) -> bool:
+        return self.message.answer is not None and self.message.answer.declined
+
+    @property
+    def can_be_written_again(self) -> bool:
+        is_ended = self.message.status is not MessageStatus.PENDING
+        return self.is_answer and self.is_last and is_ended
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of the summarised turns the summaries still say."""
+
+    end: int  # the first message that is not summarised
+    citations: int
+    citations_required: int
+    names: int
+    names_required: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Messages `[start, end)` of a session."""
+
+    session: Session
+    messages: tuple[ShownMessage, ...]
+    start: int
+    end: int
+    kept: Kept | None  # None while nothing is summarised
+    source_count: int
+    newest_sources: tuple[Source, ...]  # newest first
+
+    @property
+    def is_newest(self) -> bool:
+        return self.end >= self.session.message_count
+
+
+def transcript_of(
+    handle: SessionHandle, session_url: str, *, before: int | None = None, at: int | None = None
+) -> Transcript:
+    """The newest turns, those before a message, or those around one."""
+    session = handle.read()
+    start, end = window(session.message_count, before=before, at=at)
+    messages = handle.messages(start, end)
+    count = handle.source_count()
+    listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
+    return Transcript(
+        session=session,
+        messages=shown_messages(handle, messages, session_url, last=session.message_count - 1),
+        start=start,
+        end=end,
+        kept=kept_in(handle.summaries()),
+        source_count=count,
+        newest_sources=tuple(reversed(listed)),
+    )
+
+
+def window(count: int, *, before: int | None, at: int | None) -> tuple[int, int]:
+    """Which messages are shown; a question stays with its answer where they come in pairs."""
+    end = count if before is None else min(before, count)
+    if at is not None:
+        end = min(count, max(at, 0) // 2 * 2 + MESSAGES_SHOWN // 2)
+    start = max(0, end - MESSAGES_SHOWN)
+    return start + (start % 2 if start else 0), end
+
+
+def register_for(
+    handle: SessionHandle, session_url: str, texts: Sequence[str], more: Sequence[int] = ()
+) -> Register:
+    """The sources that some texts cite."""
+    numbers = sorted({number for text in texts for number in cited_numbers(text)} | set(more))
+    sources = handle.sources(numbers) if numbers else []
+    return Register(session_url, {source.number: source for source in sources})
+
+
+def shown_messages(
+    handle: SessionHandle, messages: Sequence[Message], session_url: str, *, last: int
+) -> tuple[ShownMessage, ...]:
+    """Messages with everything that their part of the page says."""
+    register = register_for(handle, session_url, [message.content for message in messages])
+    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
+    return tuple(
+        _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last)
+        for message in messages
+    )
+
+
+def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
+    is_answer = message.role == Role.ASSISTANT
+    sources = _cited(message.content, register.sources) if is_answer else ()
+    resolved = message.resolved_query or ""
+    is_other = message.is_followup and resolved.strip() != asked.strip()
+    return ShownMessage(
+        message=message,
+        html=_html(message, register) if is_answer else plain_html(message.content, register),
+        sources=sources,
+        copied=with_footnotes(message.content, sources),
+        searched_for=resolved if is_other else "",
+        doubtful=_doubtful(message),
+        has_unsupported=bool(message.answer and message.answer.unsupported),
+        is_last=is_last,
+    )
+
+
+def _html(message: Message, register: Register) -> Markup:
+    answer = message.answer
+    if answer is None:
+        return answer_html(message.content, register)
+    return answer_html(
+        message.content, register, citations=answer.citations, unsupported=answer.unsupported
+    )
+
+
+def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
+    return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
+
+
+def _doubtful(message: Message) -> tuple[int, ...]:
+    citations = message.answer.citations if message.answer else ()
+    return tuple(sorted({c.number for c in citations if c.support is Support.UNSUPPORTED}))
+
+
+def with_footnotes(text: str, sources: Sequence[Source]) -> str:
+    """An answer that can be pasted anywhere and still says where it comes from."""
+    lines = []
+    for source in sources:
+        place = f", {source.locator}" if source.locator else ""
+        lines.append(f"{source.marker} {source.document_title}{place} ({source.document_name})")
+    return "\n".join([text, "", *lines]) if lines else text
+
+
+def kept_in(summaries: Sequence[Summary]) -> Kept | None:
+    """What was required of the summarised turns, and what the summaries' texts still hold."""
+    if not summaries:
+        return None
+    required = {number for summary in summaries for number in summary.required_numbers}
+    said = {number for summary in summaries for number in cited_numbers(summary.text)}
+    names = {name for summary in summaries for name in summary.required_names}
+    archived = {name for summary in summaries for name in summary.report.archived_names}
+    return Kept(
+        end=max(summary.end for summary in summaries),
+        citations=len(required & said),
+        citations_required=len(required),
+        names=len(names - archived),
+        names_required=len(names),
+    )

@@ -1,0 +1,134 @@
+"""The conversation's pages; they work as plain forms, and stream where scripts run."""
+
+from flask import Blueprint, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from rag.errors import NotFound, UserError
+from rag.records import Failed
+from rag.seams import SessionHandle
+from rag.web.api_messages import last_of
+from rag.web.current import application, open_session
+from rag.web.evidence import evidence_of
+from rag.web.owner import current_owner
+from rag.web.page_forms import default_config, wanted_index, words
+from rag.web.page_transcript import transcript_of
+from rag.web.show_page import show_page
+from rag.web.starters import starters
+
+pages = Blueprint("pages", __name__)
+SOURCES_ON_A_PAGE = 100
+NEWEST_LISTED = 12
+Shown = Response | str | tuple[str, int]
+
+
+@pages.get("/")
+def new() -> str:
+    """A new conversation."""
+    return _new_page(question=request.args.get("ask", ""))
+
+
+@pages.post("/ask")
+def ask_first() -> Shown:
+    """The first question of a conversation."""
+    question = words("content")
+    config = default_config(application().settings)
+    session = application().store.create(current_owner(), config=config)
+    try:
+        return _answered(session, question)
+    except UserError as error:
+        session.delete()  # nothing was said in it
+        return _new_page(question=question, error=str(error)), error.http_status
+
+
+def _new_page(*, question: str, error: str = "") -> str:
+    documents = application().documents.documents()
+    return show_page(
+        "new.html",
+        starters=starters(documents),
+        document_count=len(documents),
+        newest=sorted(documents, key=lambda each: each.ingested_at, reverse=True)[:NEWEST_LISTED],
+        question=question,
+        error=error,
+    )
+
+
+@pages.get("/sessions/<session_id>")
+def conversation(session_id: str) -> str:
+    """A stretch of a conversation, the newest turns if no other is named."""
+    return _conversation_page(open_session(session_id), question=request.args.get("ask", ""))
+
+
+@pages.post("/sessions/<session_id>/ask")
+def ask(session_id: str) -> Shown:
+    """The next question."""
+    session = open_session(session_id)
+    question = words("content")
+    try:
+        return _answered(session, question)
+    except UserError as error:
+        page = _conversation_page(session, question=question, error=str(error))
+        return page, error.http_status
+
+
+@pages.post("/sessions/<session_id>/regenerate")
+def regenerate(session_id: str) -> Response:
+    """Write the last answer anew."""
+    session = open_session(session_id)
+    index = wanted_index("index", request.form)
+    if index is None:
+        raise UserError("Say which answer is to be written again: its index is missing.")
+    last_of(application().assistant.regenerate(session, index))
+    return _at(session.id, index)
+
+
+def _answered(session: SessionHandle, question: str) -> Response:
+    """Ask to the end; a model's failure is part of the transcript and shown there.
+
+    Raises:
+        UserError: the question cannot be asked; nothing was stored.
+    """
+    end = last_of(application().assistant.ask(session, question))
+    index = end.index if isinstance(end, Failed) else end.message.index
+    return _at(session.id, (index or 1) - 1)
+
+
+def _at(session_id: str, index: int) -> Response:
+    url = url_for("pages.conversation", session_id=session_id, _anchor=f"m{index}")
+    return redirect(url, 303)
+
+
+def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
+    transcript = transcript_of(
+        session,
+        url_for("pages.conversation", session_id=session.id),
+        before=wanted_index("before", request.args),
+        at=wanted_index("at", request.args),
+    )
+    return show_page("conversation.html", transcript=transcript, question=question, error=error)
+
+
+@pages.get("/sessions/<session_id>/sources")
+def sources(session_id: str) -> str:
+    """Every source that the conversation has numbered, a page at a time."""
+    session = open_session(session_id)
+    count = session.source_count()
+    first = max(1, wanted_index("from", request.args) or 1)
+    numbers = range(first, min(first + SOURCES_ON_A_PAGE, count + 1))
+    return show_page(
+        "sources.html",
+        session=session.read(),
+        sources=session.sources(numbers),
+        first=first,
+        step=SOURCES_ON_A_PAGE,
+        count=count,
+    )
+
+
+@pages.get("/sessions/<session_id>/sources/<int:number>")
+def source(session_id: str, number: int) -> str:
+    """The evidence behind one number."""
+    session = open_session(session_id)
+    found = session.sources([number])
+    if not found:
+        raise NotFound(f"This conversation has no source [{number}].")
+    return show_page("source.html", session=session.read(), evidence=evidence_of(found[0]))

@@ -1,0 +1,72 @@
+"""Questions to begin with, made from what the library holds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.errors import NotFound
+from rag.records import Document, Section
+from rag.web.current import application
+
+HOW_MANY = 3
+DOCUMENTS_TRIED = 12
+SECTIONS_READ = 12  # of a document, from its beginning
+SHORTEST_SECTION = 60
+LONGEST_HEADING = 70
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Starter:
+    """A question with how good it is: the lower, the better."""
+
+    rank: (
+        int  # 0 asked by the document itself, 1 about a plain heading, 2 about a dated one, 3 other
+    )
+    at: int
+    question: str
+
+
+def starters(documents: Sequence[Document]) -> list[str]:
+    """Up to three questions about different documents; the same ones as long as these are."""
+    found = [_starter(at, document) for at, document in enumerate(_spread(documents))]
+    best: dict[str, None] = {}
+    for starter in sorted(each for each in found if each is not None):
+        best.setdefault(starter.question)
+    return list(best)[:HOW_MANY]
+
+
+def _spread(documents: Sequence[Document]) -> list[Document]:
+    """Some of them, from all over the list, so that folders and kinds take turns."""
+    filled = [document for document in documents if document.chunk_count]
+    return filled[:: max(1, len(filled) // DOCUMENTS_TRIED)][:DOCUMENTS_TRIED]
+
+
+def _starter(at: int, document: Document) -> Starter | None:
+    try:
+        sections = application().documents.neighbourhood(document.id, 0, reach=SECTIONS_READ)
+    except NotFound:  # deleted meanwhile, or without text
+        return None
+    headings = [_heading(section) for section in sections if _is_good(section, document)]
+    title = document.title.strip()
+    if not headings:
+        return Starter(3, at, f"What is “{title}” about?")
+    rank, heading = min((_rank(heading), heading) for heading in headings)
+    if rank == 0:
+        return Starter(0, at, heading)
+    return Starter(rank, at, f"What does “{title}” say about “{heading}”?")
+
+
+def _rank(heading: str) -> int:
+    if heading.endswith("?"):
+        return 0
+    return 2 if any(char.isdigit() for char in heading) else 1
+
+
+def _heading(section: Section) -> str:
+    return " ".join(section.heading_path[-1].split()) if section.heading_path else ""
+
+
+def _is_good(section: Section, document: Document) -> bool:
+    heading = _heading(section)
+    is_own = heading.casefold() != document.title.casefold()
+    is_short = 3 < len(heading) <= LONGEST_HEADING
+    return is_own and is_short and len(section.text) >= SHORTEST_SECTION

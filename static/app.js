@@ -1,0 +1,12 @@
+// What scripts add to pages that work without them.
+import { startConversation } from "./conversation.js";
+import { startLibrary } from "./library.js";
+import { startPanel } from "./panel.js";
+import { copyOnClick, dropMenus, showLocalTimes } from "./parts.js";
+
+startPanel();
+startConversation();
+startLibrary();
+copyOnClick();
+dropMenus();
+showLocalTimes(document);

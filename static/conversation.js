@@ -1,0 +1,332 @@
+// Ask and read: the question goes off without a new page, the answer comes as it is written.
+import { showLive } from "./livetext.js";
+import { closePanel, forgetEvidence } from "./panel.js";
+import { announce, loadPage, reasonOf, takeParts } from "./parts.js";
+import { events } from "./stream.js";
+
+const form = document.querySelector("[data-ask]");
+const turns = document.getElementById("turns");
+const box = document.getElementById("question");
+let sessionId = document.getElementById("session-head")?.dataset.session;
+let running = null; // the AbortController of the answer that is being written
+
+export function startConversation() {
+  if (!form) return;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask(box.value);
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    if (!running) form.requestSubmit();
+  });
+  box.addEventListener("input", grow);
+  form.querySelector("[data-stop]").addEventListener("click", () => running?.abort());
+  document.addEventListener("submit", onSubmit);
+  document.addEventListener("click", onClick);
+  if (turns.querySelector("[data-pending]")) waitForPending();
+  grow();
+}
+
+function onSubmit(event) {
+  const again = event.target.closest("[data-regenerate]");
+  const starter = event.target.closest("[data-starters]");
+  if (again) {
+    event.preventDefault();
+    writeAgain(Number(again.dataset.regenerate));
+  } else if (starter) {
+    event.preventDefault();
+    ask(event.submitter.value);
+  }
+}
+
+function onClick(event) {
+  const edit = event.target.closest("[data-edit]");
+  const earlier = event.target.closest("[data-earlier]");
+  if (edit) {
+    event.preventDefault();
+    fillBox(edit.dataset.edit);
+  } else if (earlier) {
+    event.preventDefault();
+    showEarlier(earlier);
+  }
+}
+
+/** Browsers that cannot size a field by its content are helped. */
+function grow() {
+  if (CSS.supports("field-sizing", "content")) return;
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight}px`;
+}
+
+function fillBox(text) {
+  box.value = text;
+  grow();
+  box.focus();
+  box.setSelectionRange(text.length, text.length);
+}
+
+// ── Asking ──
+
+async function ask(question) {
+  if (running) return;
+  if (!question.trim()) return showError("The question is empty. Type what you want to know.");
+  showError("");
+  const isNew = !sessionId;
+  const asked = addQuestion(question);
+  const live = new LiveAnswer();
+  box.value = "";
+  grow();
+  toTop(asked);
+  await run(live, async (signal) => {
+    sessionId ??= await newSession();
+    if (isNew) form.action = `/sessions/${sessionId}/ask`;
+    return events(`/api/v1/sessions/${sessionId}/messages`, { content: question }, signal);
+  }, () => {
+    // Nothing was stored: the question goes back to where it came from.
+    asked.remove();
+    live.remove();
+    fillBox(question);
+  });
+}
+
+async function writeAgain(index) {
+  if (running) return;
+  showError("");
+  const old = document.getElementById(`m${index}`);
+  const live = new LiveAnswer(old);
+  const url = `/api/v1/sessions/${sessionId}/messages/${index}/regenerate`;
+  await run(live, async (signal) => events(url, {}, signal), () => live.giveBack());
+}
+
+async function newSession() {
+  const response = await fetch("/api/v1/sessions", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: "{}",
+  });
+  if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
+  return (await response.json()).id;
+}
+
+async function run(live, begin, takeBack) {
+  running = new AbortController();
+  showRunning(true);
+  announce("The documents are being searched.");
+  try {
+    for await (const { name, values } of await begin(running.signal)) live.take(name, values);
+    if (!live.isEnded) live.breakOff("The connection broke off.");
+  } catch (error) {
+    if (error.isRefusal) {
+      takeBack();
+      showError(error.message);
+      return;
+    }
+    live.breakOff(error.name === "AbortError" ? "Stopped." : "The connection broke off.");
+  } finally {
+    running = null;
+    showRunning(false);
+  }
+  await settle(live);
+}
+
+function showRunning(isRunning) {
+  const hadFocus = form.contains(document.activeElement);
+  form.querySelector("[type=submit]").hidden = isRunning;
+  form.querySelector("[data-stop]").hidden = !isRunning;
+  if (hadFocus && document.activeElement !== box) box.focus({ preventScroll: true });
+}
+
+function showError(text) {
+  let note = document.getElementById("form-error");
+  if (!text) return note?.remove();
+  if (!note) {
+    note = Object.assign(document.createElement("p"), { id: "form-error", className: "note is-error" });
+    note.setAttribute("role", "alert");
+    form.prepend(note);
+  }
+  note.textContent = text;
+}
+
+function addQuestion(text) {
+  document.getElementById("welcome")?.remove();
+  turns.querySelector(".more:last-child")?.remove();
+  const article = Object.assign(document.createElement("article"), { className: "question" });
+  const paragraph = document.createElement("p");
+  paragraph.textContent = text;
+  article.append(paragraph);
+  turns.append(article);
+  return article;
+}
+
+/** The question moves to the top once; the answer then grows below it and nothing jumps. */
+function toTop(question) {
+  const height = document.querySelector(".dock").offsetHeight + document.getElementById("session-head").offsetHeight;
+  const room = innerHeight - height - question.offsetHeight - 110;
+  turns.querySelectorAll(".answer").forEach((each) => each.style.removeProperty("min-height"));
+  turns.lastElementChild.style.minHeight = `${Math.max(room, 160)}px`;
+  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  question.scrollIntoView({ block: "start", behavior: isCalm ? "auto" : "smooth" });
+}
+
+// ── The answer while it is written ──
+
+class LiveAnswer {
+  constructor(old = null) {
+    this.old = old;
+    this.text = "";
+    this.known = new Set();
+    this.isEnded = false;
+    this.index = null;
+    this.article = Object.assign(document.createElement("article"), { className: "answer is-live" });
+    this.article.setAttribute("aria-label", "Answer");
+    this.article.setAttribute("aria-busy", "true");
+    this.article.setAttribute("aria-live", "polite");
+    this.waiting = Object.assign(document.createElement("p"), { className: "waiting", textContent: "Searching the documents" });
+    this.prose = Object.assign(document.createElement("div"), { className: "prose" });
+    this.article.append(this.waiting, this.prose);
+    if (old) {
+      this.article.style.minHeight = `${old.offsetHeight}px`;
+      old.replaceWith(this.article);
+    } else {
+      turns.append(this.article);
+    }
+  }
+
+  take(name, values) {
+    if (name === "resolved" && values.is_followup) this.searchedFor(values.query);
+    if (name === "sources") {
+      values.sources.forEach((source) => this.known.add(source.n));
+      this.waiting.textContent = "Reading the sources";
+    }
+    if (name === "tool") this.waiting.textContent = values.outcome || "Looking further";
+    if (name === "delta") this.add(values.text);
+    if (name === "final" || name === "error") this.end(name, values);
+  }
+
+  searchedFor(query) {
+    const line = Object.assign(document.createElement("p"), { className: "searched" });
+    const words = document.createElement("span");
+    words.textContent = query;
+    line.append("Searched for: ", words);
+    this.article.prepend(line);
+  }
+
+  add(text) {
+    this.waiting.remove();
+    this.text += text;
+    this.shown ??= requestAnimationFrame(() => {
+      this.shown = null;
+      showLive(this.prose, this.text, (number) => this.chip(number));
+    });
+  }
+
+  chip(number) {
+    if (!this.known.has(number)) return null;
+    const link = Object.assign(document.createElement("a"), { className: "cite", textContent: `[${number}]` });
+    link.href = `/sessions/${sessionId}/sources/${number}`;
+    link.dataset.n = number;
+    return link;
+  }
+
+  end(name, values) {
+    this.isEnded = true;
+    this.index = values.index ?? null;
+    this.waiting.remove();
+    if (name === "error") this.note(values.detail, "note is-error");
+    const count = new Set((values.citations ?? []).map((each) => each.n)).size;
+    announce(name === "error" ? "The answer failed." : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`);
+  }
+
+  breakOff(text) {
+    this.waiting.remove();
+    this.note(text, "note");
+    announce(text);
+  }
+
+  note(text, className) {
+    this.article.append(Object.assign(document.createElement("p"), { textContent: text, className }));
+  }
+
+  /** Nothing came of it: the answer that stood here before is back. */
+  giveBack() {
+    if (this.old) this.article.replaceWith(this.old);
+    else this.article.remove();
+  }
+
+  remove() {
+    this.article.remove();
+  }
+}
+
+// ── Afterwards: the page as the server shows it ──
+
+async function settle(live) {
+  const url = `/sessions/${sessionId}`;
+  if (location.pathname !== url) history.replaceState(null, "", url);
+  try {
+    const page = await settledPage(url);
+    document.title = page.title;
+    takeMessages(page, live);
+    takeParts(page);
+    forgetEvidence();
+    sessionId = document.getElementById("session-head").dataset.session;
+  } catch {
+    live.article.removeAttribute("aria-busy");
+  }
+}
+
+/** A stopped answer is stored as soon as the server notices: wait for that a little. */
+async function settledPage(url) {
+  for (let wait = 150; ; wait *= 2) {
+    const page = await loadPage(url);
+    if (!page.querySelector("[data-pending]") || wait > 3000) return page;
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+function takeMessages(page, live) {
+  const [question, answer] = [...page.querySelectorAll("#turns [data-message]")].slice(-2);
+  if (!answer) return;
+  const opened = live.article.querySelector('[aria-expanded="true"]')?.dataset.n;
+  const minHeight = live.article.style.minHeight;
+  const before = live.article.previousElementSibling;
+  const focused = live.article.contains(document.activeElement) ? document.activeElement.dataset.n : null;
+  const fresh = document.adoptNode(answer);
+  fresh.style.minHeight = minHeight;
+  live.article.replaceWith(fresh);
+  if (before?.classList.contains("question")) before.replaceWith(document.adoptNode(question));
+  if (opened) fresh.querySelector(`.cite[data-n="${opened}"]`)?.setAttribute("aria-expanded", "true");
+  if (focused) fresh.querySelector(`.cite[data-n="${focused}"]`)?.focus({ preventScroll: true });
+  turns.querySelectorAll("[data-regenerate]").forEach((each) => {
+    if (!fresh.contains(each)) each.remove(); // only the last answer can be written again
+  });
+}
+
+async function waitForPending() {
+  for (let tries = 0; tries < 100; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    const page = await loadPage(location.href).catch(() => null);
+    const fresh = page?.querySelector("#turns [data-message]:last-of-type");
+    if (!fresh || page.querySelector("[data-pending]")) continue;
+    document.getElementById(fresh.id)?.replaceWith(document.adoptNode(fresh));
+    takeParts(page);
+    return;
+  }
+}
+
+async function showEarlier(link) {
+  closePanel();
+  const more = link.parentElement;
+  link.setAttribute("aria-busy", "true");
+  try {
+    const page = await loadPage(link.href);
+    const height = document.documentElement.scrollHeight;
+    const earlier = [...page.getElementById("turns").children].filter((each) => !each.matches(".more:last-child"));
+    more.replaceWith(...earlier.map((each) => document.adoptNode(each)));
+    scrollBy({ top: document.documentElement.scrollHeight - height, behavior: "instant" });
+  } catch {
+    location.href = link.href;
+  }
+}

@@ -1,0 +1,111 @@
+// The evidence panel: beside the text where there is room, a sheet over it where there is none.
+import { announce, loadPage } from "./parts.js";
+
+const panel = document.getElementById("panel");
+const isWide = matchMedia("(min-width: 56rem)");
+const kept = new Map(); // parts of pages that do not change, by address
+let opener = null;
+
+export function startPanel() {
+  if (!panel) return;
+  document.addEventListener("click", openOnClick);
+  document.getElementById("panel-close").addEventListener("click", closePanel);
+  panel.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    closePanel();
+  });
+  panel.addEventListener("click", (event) => {
+    if (event.target === panel) closePanel(); // beside the sheet
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && panel.open && !event.defaultPrevented) closePanel();
+  });
+  isWide.addEventListener("change", () => panel.open && closePanel());
+}
+
+function openOnClick(event) {
+  const link = event.target.closest("a[data-n], a[data-panel]");
+  const isPlain = !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0;
+  if (!link || !isPlain) return;
+  event.preventDefault();
+  showInPanel(link);
+}
+
+async function showInPanel(link) {
+  const title = link.dataset.panel || `Source [${link.dataset.n}]`;
+  const body = document.getElementById("panel-body");
+  const isInside = panel.contains(link);
+  mark(isInside ? null : link);
+  head(title, "");
+  document.getElementById("panel-link").href = link.href;
+  if (!panel.open) {
+    body.replaceChildren();
+    open();
+  }
+  try {
+    const part = await partOf(link.href, Boolean(link.dataset.n));
+    body.replaceChildren(part.cloneNode(true));
+    head(wordsOf(body, ".evidence-title") || title, wordsOf(body, ".evidence-place"));
+    showMark(body);
+    announce(`${title} is shown.`);
+  } catch (error) {
+    const note = Object.assign(document.createElement("p"), { textContent: error.message });
+    note.className = "note is-error";
+    body.replaceChildren(note);
+  }
+  document.getElementById("panel-title").focus({ preventScroll: true });
+}
+
+function head(title, place) {
+  document.getElementById("panel-title").textContent = title;
+  document.getElementById("panel-place").textContent = place;
+}
+
+const wordsOf = (body, part) => body.querySelector(part)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+
+function mark(link) {
+  document.querySelectorAll("[aria-expanded][data-n], [aria-expanded][data-panel]").forEach((each) => each.removeAttribute("aria-expanded"));
+  if (!link) return;
+  opener = link;
+  link.setAttribute("aria-expanded", "true");
+}
+
+async function partOf(url, isEvidence) {
+  if (isEvidence && kept.has(url)) return kept.get(url);
+  const part = (await loadPage(url)).getElementById("part");
+  if (!part) throw new Error("This page could not be shown here. Open it as a page.");
+  const adopted = document.adoptNode(part);
+  adopted.removeAttribute("id");
+  kept.set(url, adopted);
+  return adopted;
+}
+
+/** The passage stands in the upper third, with what comes before it in sight. */
+function showMark(body) {
+  const found = body.querySelector(".document-text mark, .document-text tr.is-marked");
+  body.scrollTop = 0;
+  if (!found) return;
+  const distance = found.getBoundingClientRect().top - body.getBoundingClientRect().top;
+  body.scrollTop = Math.max(0, distance - body.clientHeight / 3);
+}
+
+function open() {
+  if (isWide.matches) {
+    panel.show();
+    document.body.classList.add("has-panel");
+  } else {
+    panel.showModal();
+  }
+}
+
+export function closePanel() {
+  if (!panel?.open) return;
+  panel.close();
+  document.body.classList.remove("has-panel");
+  mark(null);
+  const target = opener?.isConnected ? opener : document.getElementById("question");
+  opener = null;
+  target?.focus();
+}
+
+export const forgetEvidence = () => kept.clear();

@@ -1,0 +1,97 @@
+// Small things that several pages use.
+
+export const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
+
+/** Tell screen readers what just happened. */
+export function announce(text) {
+  const status = document.getElementById("status");
+  if (status) status.textContent = text;
+}
+
+/** Another of our pages, as a document. */
+export async function loadPage(url, options = {}) {
+  const response = await fetch(url, { headers: { Accept: "text/html" }, ...options });
+  if (!response.ok) throw new Error(await reasonOf(response));
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  showLocalTimes(page);
+  return page;
+}
+
+/** What a refusal says, in words for people. */
+export async function reasonOf(response) {
+  const fallback = `The server answered ${response.status}. Please try again.`;
+  try {
+    const problem = await response.json();
+    return problem.detail || fallback;
+  } catch {
+    return fallback;
+  }
+}
+
+/** Take over the parts of a page that are marked for it, without losing the place in them. */
+export function takeParts(page, root = document) {
+  for (const fresh of page.querySelectorAll("[data-part]")) {
+    const old = root.getElementById(fresh.id);
+    if (!old || old.contains(document.activeElement) || old.isEqualNode(fresh)) continue;
+    const scrolled = [...old.querySelectorAll(".sessions")].map((each) => each.scrollTop);
+    old.replaceWith(document.adoptNode(fresh));
+    root.getElementById(fresh.id).querySelectorAll(".sessions").forEach((each, at) => {
+      each.scrollTop = scrolled[at] ?? 0;
+    });
+  }
+}
+
+/** Times of the server, in the reader's own zone and language. */
+export function showLocalTimes(page) {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  for (const time of page.querySelectorAll("time[datetime]:not([title])")) {
+    time.title = time.textContent;
+    time.textContent = format.format(new Date(time.dateTime));
+  }
+}
+
+export function copyOnClick() {
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const done = await copy(button.dataset.copy);
+    const label = button.lastChild;
+    label.textContent = done ? " Copied" : " Could not copy";
+    announce(done ? "Copied with its sources." : "The browser refused to copy.");
+    setTimeout(() => (label.textContent = " Copy"), 2000);
+  });
+}
+
+async function copy(text) {
+  if (navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Refused, for instance in a frame: the older way may still work.
+    }
+  }
+  const area = Object.assign(document.createElement("textarea"), { value: text });
+  area.className = "hidden";
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
+/** Menus close when something else is clicked, and on Escape. */
+export function dropMenus() {
+  document.addEventListener("click", (event) => {
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" && event.target.closest?.("details.menu[open]");
+    if (!menu) return;
+    event.stopPropagation();
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+}

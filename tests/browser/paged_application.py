@@ -1,0 +1,100 @@
+"""A fake application over a real library, with a few documents to cite."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from rag.documents.chunk import document_id_for
+from rag.records import (
+    Answer,
+    Chunk,
+    Citation,
+    Document,
+    Hit,
+    MessageStatus,
+    Section,
+    Statement,
+    Support,
+)
+from tests.web.fake_application import FakeApplication
+
+MANUAL = (
+    ("Weight", "Before the weight.\n\nThe Aero 5 weighs 120 g. It is grey.\n\nAfter the weight."),
+    ("Wi-Fi <script>alert(1)</script>", "The key is <script>alert('document')</script> on a card."),
+    ("How do I reset it?", "| Key | Seconds |\n| --- | --- |\n| RESET | 10 |\n| POWER | 3 |"),
+)
+CITED = (
+    "The Aero 5 weighs 120 g.",
+    "The key is <script>alert('document')</script>",
+    "| RESET | 10 |",
+)
+
+
+class PagedApplication(FakeApplication):
+    """`manual.md` is in the library, and three of its chunks are what every question finds."""
+
+    def __init__(self, settings, engine):
+        super().__init__(settings, engine)
+        for document in self.documents.documents():
+            self.documents.delete(document.id)
+        self.retriever.hits = self.add("manual.md", "Aero 5 manual", MANUAL, CITED)
+
+    def add(self, name, title, sections, cited):
+        """Store a document of one chunk per section; returns the hits."""
+        document_id = document_id_for(name)
+        stored = [
+            Section(index, (heading,), f"§ {heading}", text)
+            for index, (heading, text) in enumerate(sections)
+        ]
+        pairs = enumerate(zip(stored, cited, strict=True))
+        chunks = [
+            chunk_of(document_id, name, title, at, section, text) for at, (section, text) in pairs
+        ]
+        digest = sha256(name.encode()).hexdigest()
+        now = datetime.now(UTC)
+        document = Document(
+            document_id, name, title, "text/markdown", digest, 1400, len(chunks), now
+        )
+        self.documents.replace(document, stored, chunks)
+        return [hit_of(chunk, section) for chunk, section in zip(chunks, stored, strict=True)]
+
+
+def chunk_of(document_id, name, title, position, section, text):
+    start = section.text.index(text)
+    return Chunk(
+        id=f"chunk-{name}-{position}"[:40],
+        document_id=document_id,
+        document_name=name,
+        document_title=title,
+        section_index=section.index,
+        position=position,
+        heading_path=section.heading_path,
+        locator=section.locator,
+        text=text,
+        start=start,
+        end=start + len(text),
+    )
+
+
+def hit_of(chunk, section):
+    return Hit(chunk, 1.0, section.text, 0, len(section.text), relevance=0.9)
+
+
+def answer_to(session, question, text, *, flags=(), unsupported=(), **more):
+    """Store a turn; `flags` are (marker, support, attributed)."""
+    turn = session.begin(question)
+    citations = tuple(
+        Citation(int(marker.strip("[]")), text.index(marker), text.index(marker) + len(marker),
+                 support, 0.1, attributed)
+        for marker, support, attributed in flags
+    )  # fmt: skip
+    statements = tuple(
+        Statement(text.index(each), text.index(each) + len(each)) for each in unsupported
+    )
+    declined = more.pop("declined", False)
+    answer = Answer(text, citations, statements, declined=declined)
+    done = replace(turn.answer, content=text, status=MessageStatus.COMPLETE, answer=answer, **more)
+    return session.finish(done)
+
+
+SUPPORTED, UNSUPPORTED = Support.SUPPORTED, Support.UNSUPPORTED

@@ -1,0 +1,214 @@
+"""Answers and passages as HTML: nothing of a text becomes a tag, every marker becomes a link."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from rag.citations.markers import find_markers
+from rag.records import Citation, Source, Statement, Support
+from rag.sentences import Span
+from rag.web.answers_html import MAX_RENDERED_CHARS, Register, answer_html, plain_html
+from rag.web.evidence import text_html
+
+
+def source(number, title="Manual"):
+    return Source(number, f"c{number}", "d", "manual.md", title, "§ A", (), "text", "text", "hash")
+
+
+REGISTER = Register("/sessions/s", {number: source(number) for number in range(1, 10)})
+
+
+def tree(html):
+    return LexborHTMLParser(f"<body>{html}</body>")
+
+
+def shown(html):
+    return tree(html).body.text()
+
+
+def chips(html):
+    return [link.text() for link in tree(html).css("a.cite")]
+
+
+class TestMarkers:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            pytest.param("One [1].", ["[1]"], id="one"),
+            pytest.param("Two [1, 2][3].", ["[1]", "[2]", "[3]"], id="several"),
+            pytest.param("*It*[1] **is**[2]", ["[1]", "[2]"], id="beside emphasis"),
+            pytest.param("| a | b |\n| --- | --- |\n| c [1] | d [2] |", ["[1]", "[2]"], id="table"),
+            pytest.param("- one [1]\n- two [2]", ["[1]", "[2]"], id="list"),
+            pytest.param("`a[1]` and arr[2] and [3](http://x)", [], id="code, index, link"),
+            pytest.param("Not registered [77].", [], id="an unknown number"),
+            pytest.param("Wide 【1】 ［2］", ["[1]", "[2]"], id="full width"),
+        ],
+    )
+    def test_become_links(self, text, expected):
+        assert chips(answer_html(text, REGISTER)) == expected
+
+    def test_emphasis_beside_a_marker_stays_emphasis(self):
+        html = answer_html("*It*[1] is **so**[2].", REGISTER)
+
+        assert (tree(html).css_first("em").text(), tree(html).css_first("strong").text()) == (
+            "It",
+            "so",
+        )
+
+    def test_lead_to_the_evidence_and_say_what_it_is(self):
+        link = tree(answer_html("One [1].", REGISTER)).css_first("a.cite").attributes
+
+        assert link["href"] == "/sessions/s/sources/1"
+        assert link["aria-label"] == "Source 1: Manual, § A"
+
+    def test_of_a_question_become_links_and_its_html_text(self):
+        html = plain_html("<b>See [1]</b> and [77]", REGISTER)
+
+        assert chips(html) == ["[1]"]
+        assert shown(html) == "<b>See [1]</b> and [77]"
+
+    def test_a_title_cannot_break_out_of_its_attribute(self):
+        register = Register("/s", {1: source(1, title='"><script>x</script>')})
+
+        html = answer_html("One [1].", register)
+
+        assert not tree(html).css("script")
+        assert len(chips(html)) == 1
+
+
+class TestMarkdown:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "<script>alert(1)</script>",
+            "<img src=x onerror=alert(1)>",
+            "[a](javascript:alert(1))",
+            "![a](http://elsewhere/x.png)",
+            '<a href="x" onclick="y">z</a>',
+            "```\n</code><script>x</script>\n```",
+            '[a](http://x "><script>")',
+        ],
+    )
+    def test_no_text_becomes_a_dangerous_tag(self, text):
+        found = tree(answer_html(text, REGISTER))
+
+        assert not found.css("script, img, iframe, style, [onclick], [onerror]")
+        assert not [a for a in found.css("a") if "javascript" in (a.attributes.get("href") or "")]
+
+    def test_headings_stay_below_those_of_the_page(self):
+        assert tree(answer_html("# A\n\n### B", REGISTER)).css_first("h3, h4, h5").text() == "A"
+        assert not tree(answer_html("# A", REGISTER)).css("h1, h2")
+
+    @pytest.mark.parametrize("text", ["⸢0⸣ [1]", "⸢⸢1⸣⸣", "⸣⸢ [1]", "`⸢0⸣` [2]"])
+    def test_what_looks_like_a_placeholder_stays_what_it_is(self, text):
+        assert shown(answer_html(text, REGISTER)).strip() == text.replace("`", "")
+
+    def test_a_text_of_a_million_characters_is_cut(self):
+        html = answer_html("<b>x</b> " * 120_000, REGISTER)
+
+        assert len(shown(html)) == MAX_RENDERED_CHARS + 2
+
+
+class TestStatements:
+    @pytest.mark.parametrize(
+        ("text", "stated"),
+        [
+            pytest.param("It is so [1]. It can fly.", "It can fly.", id="a sentence"),
+            pytest.param("- It can fly.\n- It is so [1].", "- It can fly.", id="an entry"),
+            pytest.param("It **can fly** high.", "It **can fly** high.", id="with emphasis"),
+            pytest.param("_It can fly._ So.", "_It can fly._", id="all emphasis"),
+            pytest.param("1. It can fly.", "1. It can fly.", id="a number"),
+        ],
+    )
+    def test_are_underlined_whatever_they_stand_in(self, text, stated):
+        start = text.index(stated)
+        statement = Statement(start, start + len(stated))
+
+        found = tree(answer_html(text, REGISTER, unsupported=[statement]))
+
+        underlined = "".join(each.text() for each in found.css(".unsupported"))
+        assert underlined == stated.lstrip("-1. ").replace("*", "").replace("_", "")
+
+    def test_a_row_of_a_table_stays_a_row(self):
+        text = "| a | b |\n| --- | --- |\n| it | flies |"
+        start = text.index("| it")
+
+        found = tree(answer_html(text, REGISTER, unsupported=[Statement(start, len(text))]))
+
+        assert [cell.text() for cell in found.css("td")] == ["it", "flies"]
+        assert [each.text() for each in found.css(".unsupported")] == ["it", "flies"]
+
+    def test_in_a_fence_are_left_alone(self):
+        text = "```\nit flies\n```"
+
+        html = answer_html(text, REGISTER, unsupported=[Statement(0, len(text))])
+
+        assert tree(html).css_first("pre").text().strip() == "it flies"
+
+    def test_of_which_the_end_is_lost_underline_nothing_else(self):
+        text = "[It](http://x/flies) away. More."
+        statement = Statement(0, text.index("/flies") + 3)
+
+        assert not tree(answer_html(text, REGISTER, unsupported=[statement])).css(".unsupported")
+
+
+WORDS = st.sampled_from(
+    ["It weighs", " 120 g", "[1]", " [2, 3]", "[99]", ".", "\n\n", "- ", "**", "_", "`", "| ",
+     "<b>", "# ", "⸢", "0", "⸣", "&amp;", "```\n", "(x)", "\n", "【4】", "arr[1]"]
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    words=st.lists(WORDS, max_size=25), cuts=st.lists(st.integers(0, 120), min_size=2, max_size=4)
+)
+def test_every_marker_of_a_registered_number_is_a_link_and_nothing_is_left_behind(words, cuts):
+    text = "".join(words)
+    cuts = sorted(min(cut, len(text)) for cut in cuts)
+    statements = [Statement(a, b) for a, b in pairwise(cuts) if a < b]
+    markers = [
+        Citation(number, marker.start, marker.end, Support.UNSUPPORTED)
+        for marker in find_markers(text)
+        for number in marker.numbers
+    ]
+
+    html = answer_html(text, REGISTER, citations=markers, unsupported=statements)
+
+    expected = [f"[{each.number}]" for each in markers if each.number in REGISTER.sources]
+    assert chips(html) == expected
+    assert not tree(html).css("script, b")
+    assert shown(html).count("⸢") <= text.count("⸢")
+
+
+class TestPassages:
+    def test_are_marked_across_lines(self):
+        text = "One two.\nThree four.\n\nFive."
+
+        html = text_html(text, Span(4, 14))
+
+        assert tree(html).css_first("mark").text() == "two.\nThree"
+        assert [p.text() for p in tree(html).css("p")] == ["One two.\nThree four.", "Five."]
+
+    def test_show_lists_and_tables_as_such(self):
+        text = "- one\n- two\n| a | b |\n| --- | --- |\n| c\\|d | <e> |"
+
+        found = tree(text_html(text, Span(2, 5)))
+
+        assert [li.text() for li in found.css("li")] == ["one", "two"]
+        assert found.css_first("li mark").text() == "one"
+        assert [cell.text() for cell in found.css("th, td")] == ["a", "b", "c|d", "<e>"]
+
+    @given(
+        text=st.text(alphabet="ab |-\n<&", max_size=80),
+        start=st.integers(0, 80),
+        length=st.integers(0, 40),
+    )
+    @settings(max_examples=100, deadline=None)
+    def test_lose_no_word(self, text, start, length):
+        html = text_html(text, Span(start, start + length))
+
+        letters = [char for char in shown(html) if char in "ab<&"]
+        assert letters == [char for char in text if char in "ab<&"]
