@@ -13,10 +13,10 @@ from rag.seams import Embedder, ModelDelta, WriteRequest
 MOST_PIECES = 5
 MOST_WORDS = 150
 # A further piece must score at least this share of the best one, after the penalty for likeness.
-_WORTH_ADDING = 0.75
-_LIKENESS_PENALTY = 0.35
+_WORTH_ADDING = 0.6
+_LIKENESS_PENALTY = 0.2
 _NEAR_REPEAT = 0.75  # share of the shorter one's terms that are in the other
-_NEIGHBOUR_BONUS = 0.1
+_NEIGHBOUR_BONUS = 0.2
 _STOP_AT_END = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 
 
@@ -32,7 +32,7 @@ class ExtractiveWriter:
         question = read_question(request.question)
         pieces = [piece for source in request.sources for piece in pieces_of(source)]
         scored = weigh(question, pieces, relevance=request.relevance, embedder=self._embedder)
-        if not answers(question, scored):
+        if not answers(question, scored, request.relevance):
             yield from _decline(scored)
             return
         separator = ""

@@ -40,6 +40,7 @@ class Piece:
     text: str
     kind: Kind
     context: str = ""  # what stands above it: headings, the introduction of a list
+    heading: str = ""  # the innermost of them
     in_chunk: bool = True  # else in its neighbourhood
     leads: bool = False  # the first of its source
 
@@ -48,7 +49,8 @@ def pieces_of(source: Source) -> list[Piece]:
     """The pieces of a source's passage, in reading order."""
     chunk_start = max(0, source.passage.find(source.text))
     chunk_end = chunk_start + len(source.text)
-    heading = " › ".join(dict.fromkeys((source.document_title, *source.heading_path)))
+    headings = tuple(dict.fromkeys((source.document_title, *source.heading_path)))
+    heading = " › ".join(headings)
     found: list[Piece] = []
     for text, kind, context, start in _Reader(source.passage).read():
         above = f"{heading} › {context}" if context else heading
@@ -56,8 +58,18 @@ def pieces_of(source: Source) -> list[Piece]:
         if not any(character.isalnum() for character in quotable):
             continue
         inside = chunk_start <= start < chunk_end
-        piece = Piece(source.number, len(found), quotable, kind, above, inside, not found)
-        found.append(piece)
+        found.append(
+            Piece(
+                number=source.number,
+                position=len(found),
+                text=quotable,
+                kind=kind,
+                context=above,
+                heading=headings[-1],
+                in_chunk=inside,
+                leads=not found,
+            )
+        )
         if len(found) == PIECES_PER_SOURCE:
             break
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from rag.answer.words import terms
+from rag.answer.words import phrases, terms
 from rag.names import find_names
 
 
@@ -96,6 +96,7 @@ class Question:
 
     text: str
     terms: frozenset[str]
+    phrases: frozenset[str]
     wanted: Wanted
 
     def is_served_by(self, text: str) -> bool:
@@ -107,7 +108,8 @@ class Question:
 def read_question(text: str) -> Question:
     """Its terms, and the kind of its answer by its first cue."""
     wanted = next((kind for kind, cue in _COMPILED if cue.search(text)), Wanted.ANYTHING)
-    return Question(text, terms(_MEASURED.sub(" ", text)), wanted)
+    told = _MEASURED.sub(" ", text)
+    return Question(text, terms(told), phrases(told), wanted)
 
 
 class Products:

@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
@@ -32,14 +33,22 @@ _SAME = {"cost": "pric", "expens": "pric", "expensiv": "pric", "weight": "weigh"
 @lru_cache(maxsize=8192)
 def terms(text: str) -> frozenset[str]:
     """The distinct terms of a text; pairs of letters where a script sets no blanks."""
-    found: set[str] = set()
+    return frozenset(_in_order(text))
+
+
+@lru_cache(maxsize=8192)
+def phrases(text: str) -> frozenset[str]:
+    """The distinct pairs of terms that follow each other, stop words left out."""
+    return frozenset(f"{one} {other}" for one, other in pairwise(_in_order(text)))
+
+
+def _in_order(text: str) -> Iterator[str]:
     for word in _WORD.findall(text.lower()):
         unspaced = _UNSPACED.findall(word)
         if unspaced:
-            found.update(pair for run in unspaced for pair in _pairs(run))
+            yield from (pair for run in unspaced for pair in _pairs(run))
         elif word not in _STOP:
-            found.add(_SAME.get(stem(word), stem(word)))
-    return frozenset(found)
+            yield _SAME.get(stem(word), stem(word))
 
 
 def _pairs(run: str) -> Iterable[str]:
@@ -59,7 +68,7 @@ def stem(word: str) -> str:
 
 
 class TermWeights:
-    """How much each term of a question tells, by its rarity among some texts."""
+    """How much each term (or phrase) of a question tells, by its rarity among some texts."""
 
     def __init__(self, texts: Iterable[frozenset[str]]) -> None:
         counts: Counter[str] = Counter()

@@ -218,5 +218,13 @@ class TestDeclining:
         assert writer.declined(write("Who won in Madrid?", REFUNDS))
         assert not writer.declined(write("How long do refunds take?", REFUNDS))
 
+    def test_never_happens_to_a_source_that_was_asked_for_by_its_number(self, embedder):
+        asked = request("Tell me more about [7]", source(7, REFUNDS), relevance={7: 1.0})
+
+        text = "".join(delta.text for delta in ExtractiveWriter(embedder).write(asked))
+
+        assert not text.startswith(DECLINE)
+        assert cited_numbers(text) == [7]
+
     def test_follows_from_a_question_without_words(self, embedder):
         assert write("???", REFUNDS, embedder=embedder).startswith(DECLINE)

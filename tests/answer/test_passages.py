@@ -1,0 +1,110 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.answer.passages import LONGEST_PIECE, PIECES_PER_SOURCE, Kind, pieces_of, row_text
+from rag.citations.markers import find_markers
+from rag.records import Source
+
+
+def read(passage, *, text=None, title="Manual", headings=("Setup",)):
+    source = Source(3, "c", "d", "n", title, "", headings, text or passage, passage, "")
+    return pieces_of(source)
+
+
+class TestPieces:
+    def test_are_sentences_in_reading_order_below_their_headings(self):
+        pieces = read("Press the button. The light turns green.")
+
+        assert [piece.text for piece in pieces] == ["Press the button.", "The light turns green."]
+        assert [piece.position for piece in pieces] == [0, 1]
+        assert {piece.context for piece in pieces} == {"Manual › Setup"}
+        assert {piece.heading for piece in pieces} == {"Setup"}
+        assert [piece.leads for piece in pieces] == [True, False]
+
+    def test_know_whether_they_belong_to_the_chunk(self):
+        pieces = read("Before it. The chunk itself. After it.", text="The chunk itself.")
+
+        assert [piece.in_chunk for piece in pieces] == [False, True, False]
+
+    @pytest.mark.parametrize(
+        "passage",
+        [
+            pytest.param("# Reset\nPress the button.", id="marked"),
+            pytest.param("Reset of the device\n\nPress the button.", id="a short line"),
+        ],
+    )
+    def test_are_not_made_of_titles(self, passage):
+        (piece,) = read(passage)
+
+        assert piece.text == "Press the button."
+        assert "Reset" in piece.context
+
+    def test_of_code_are_left_out(self):
+        pieces = read("Run this now.\n```\npip install x\n```\nThen restart it.")
+
+        assert [piece.text for piece in pieces] == ["Run this now.", "Then restart it."]
+
+    def test_of_text_without_full_stops_are_cut(self):
+        pieces = read("word " * (LONGEST_PIECE * 2 + 5))
+
+        assert len(pieces) == 3
+        assert pieces[0].text.endswith(" …")
+        assert pieces[1].text.startswith("… ")
+
+    def test_of_an_endless_source_are_bounded(self):
+        assert len(read("A sentence is here. " * 5_000)) == PIECES_PER_SOURCE
+
+    @given(st.text(alphabet="ab1 .:|-#*`\n[]()", max_size=200))
+    @settings(max_examples=100, deadline=None)
+    def test_of_any_text_hold_no_marker(self, passage):
+        for piece in read(passage):
+            assert piece.text.strip()
+            assert find_markers(piece.text) == []
+
+
+class TestTables:
+    TABLE = "| Model | Price |\n|---|---|\n| A \\| B | 5 EUR |\n| C | |\n"
+
+    def test_are_read_row_by_row(self):
+        pieces = read(self.TABLE)
+
+        assert [piece.text for piece in pieces] == ["A | B — Price: 5 EUR", "C"]
+        assert {piece.kind for piece in pieces} == {Kind.ROW}
+
+    def test_without_a_header_give_their_cells(self):
+        assert [piece.text for piece in read("| A | 5 EUR |")] == ["A; 5 EUR"]
+
+    @pytest.mark.parametrize(
+        ("header", "row", "text"),
+        [
+            (["Name", "Price"], ["A", "5"], "A — Price: 5"),
+            (["", "Price"], ["", "5"], "Price: 5"),
+            (["Name", "", "Note"], ["A", "5", "Note"], "A — 5; Note"),
+            (["Name"], ["A"], "A"),
+            ([], ["A", "", "5"], "A; 5"),
+        ],
+    )
+    def test_name_each_cell_by_its_column(self, header, row, text):
+        assert row_text(header, row) == text
+
+
+class TestLists:
+    def test_are_a_whole_and_its_entries(self):
+        whole, first, second = read("Colours:\n\n- red\n  like fire\n- blue")
+
+        assert whole.text == "Colours:\n- red like fire\n- blue"
+        assert whole.kind is Kind.LIST
+        assert [first.text, second.text] == ["red like fire", "blue"]
+        assert first.context.endswith("Colours")
+
+    def test_of_steps_are_only_a_whole(self):
+        (steps,) = read("To reset:\n1. Press it.\n2) Wait.")
+
+        assert steps.text == "To reset:\n1. Press it.\n2. Wait."
+        assert steps.kind is Kind.STEPS
+
+    def test_that_are_long_are_only_their_entries(self):
+        pieces = read("\n".join(f"- entry number {n} says a lot more" for n in range(40)))
+
+        assert {piece.kind for piece in pieces} == {Kind.ENTRY}

@@ -1,0 +1,102 @@
+import pytest
+
+from rag.answer.questions import Products, Wanted, read_question
+from rag.answer.words import TermWeights, terms
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("text", "wanted"),
+        [
+            ("How many ports does it have?", Wanted.FIGURE),
+            ("What is the price of the Aero 5?", Wanted.FIGURE),
+            ("Was kostet der Aero 5?", Wanted.FIGURE),
+            ("When was it released?", Wanted.DATE),
+            ("Who wrote the handbook?", Wanted.PERSON),
+            ("Where do I find the serial number?", Wanted.PLACE),
+            ("Why is the light red?", Wanted.REASON),
+            ("How do I reset it?", Wanted.STEPS),
+            ("What is mesh mode?", Wanted.MEANING),
+            ("Does it support Wi-Fi 6?", Wanted.ANYTHING),
+        ],
+    )
+    def test_finds_what_kind_of_answer_is_wanted(self, text, wanted):
+        assert read_question(text).wanted is wanted
+
+    @pytest.mark.parametrize(
+        ("question", "served", "not_served"),
+        [
+            ("How heavy is it?", "It weighs 310 g.", "It is light."),
+            ("When was it released?", "It came in March 2024.", "It came late."),
+            ("Who wrote it?", "It was written by Ada Lovelace.", "It was written well."),
+            ("Why is it red?", "It is red because it is hot.", "It is red."),
+            ("How do I reset it?", "Press the button.", "The reset was a success."),
+        ],
+    )
+    def test_tells_what_serves_it(self, question, served, not_served):
+        assert read_question(question).is_served_by(served)
+        assert not read_question(question).is_served_by(not_served)
+
+    def test_takes_any_text_where_anything_is_wanted(self):
+        assert read_question("Does it float?").is_served_by("Yes.")
+
+    def test_keeps_the_words_that_carry_meaning(self):
+        assert read_question("How long does the battery last?").terms == terms("battery last")
+
+
+class TestProducts:
+    TEXTS = ("Aero 5 costs 129 EUR.", "Aero 5 Pro costs 199 EUR.", "Aero 7 is new.", "Nimbus X2.")
+
+    @pytest.mark.parametrize(
+        ("text", "fit"),
+        [
+            ("The Aero 5 costs 129 EUR.", 1.0),
+            ("The Aero 5 Pro costs 199 EUR.", -1.0),
+            ("The Aero 7 is new.", -1.0),
+            ("The Aero 5 Pro is larger than the Aero 5.", 1.0),
+            ("Nimbus X2 is a router.", 0.0),
+            ("It is blue.", 0.0),
+        ],
+    )
+    def test_asked_for_win_over_their_siblings(self, text, fit):
+        assert Products("What does the aero 5 cost?", self.TEXTS).fit(text, "") == fit
+
+    def test_are_looked_for_above_a_text_that_names_none(self):
+        products = Products("What does the Aero 5 cost?", self.TEXTS)
+
+        assert products.fit("It is blue.", "Aero 5 Pro › Colours") == -1.0
+        assert products.fit("It is blue.", "Aero 5 › Colours") == 1.0
+
+    def test_all_fit_when_none_is_asked_for(self):
+        assert Products("What is new?", self.TEXTS).fit("Aero 5 Pro", "") == 0.0
+
+    def test_that_are_compared_are_told_apart(self):
+        products = Products("Aero 5 or Aero 5 Pro?", self.TEXTS)
+
+        assert products.asked_in("Aero 5 Pro costs 199 EUR.") == {"aero 5 pro"}
+        assert products.fit("Aero 5 Pro costs 199 EUR.", "") == 1.0
+
+
+class TestTerms:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("charging", "charges"),
+            ("batteries", "battery"),
+            ("It weighs", "weight"),
+            ("cost", "Price"),
+            ("user's", "users"),
+        ],
+    )
+    def test_of_kindred_words_meet(self, one, other):
+        assert terms(one) & terms(other)
+
+    def test_of_unspaced_scripts_are_pairs_of_letters(self):
+        assert terms("充電器") == {"充電", "電器"}
+
+    def test_weigh_more_the_rarer_they_are(self):
+        weights = TermWeights([terms("router port"), terms("router"), terms("router lamp")])
+
+        assert weights.of("port") > weights.of("rout")
+        assert weights.coverage(terms("port router"), terms("port")) > 0.5
+        assert weights.coverage(frozenset(), terms("port")) == 0.0
