@@ -25,8 +25,8 @@ _LINE = re.compile(r"[^\n\r\x0b\x0c\x85\u2028\u2029]*")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(?![^\n`]*`)")
 _OWN_LINE = re.compile(r"[ \t>]*(?:\||#{1,6}[ \t])|[ \t]*(?:[-*_=][ \t]*){3,}$")
 _ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
-# The shape of a marker, wherever it stands; the grammar proper lives in rag.citations.markers,
-# which builds on this module's neighbours. A false match costs nothing here.
+# The shape of a marker, wherever it stands. The grammar proper is in rag.citations.grammar, which
+# this module is not to know; what looks like a marker and is none costs nothing here.
 _MARKER = r"(?:\[[0-9][0-9,\-– ]*\]|[【［][0-9０-９][0-9０-９,，、\-– ]*[】］])"
 _UNREADABLE = re.compile("[\ud800-\udfff\x00]")
 _BREAKS = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")

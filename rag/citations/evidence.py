@@ -13,7 +13,7 @@ from rag.sentences import split_sentences
 
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*(?:['’][^\W_]+)?")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_VALUE = re.compile(r"\d[\d.,:]*")
+_AMOUNT = re.compile(r"(\d[\d.,:]*)[^\W\d_]{0,5}$")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|without|cannot|neither|nor|nothing|unable|nicht|kein\w*|ohne|nie|"
@@ -47,8 +47,8 @@ class Reading:
     """What can be compared of a text."""
 
     words: frozenset[str]  # stems of the words that carry meaning, names among them
-    figures: frozenset[str]  # values without their units
-    names: frozenset[str]  # stems of capitalised words inside sentences, and of model codes
+    figures: frozenset[str]  # values without their units, and model codes
+    names: frozenset[str]  # stems of capitalised words inside sentences
     negated: bool
 
 
@@ -61,8 +61,8 @@ def read(text: str) -> Reading:
     for position, found in enumerate(_TOKEN.finditer(text)):
         token = found.group()
         lowered = token.lower()
-        if token[0].isdigit() and _VALUE.match(token):
-            figures.add(_value(token))
+        if any(map(str.isdigit, token)):
+            figures.add(_figure(token))
         if _UNSPACED.search(token):
             words.update(_pairs(token))
         elif lowered in _SPELLED:
@@ -70,17 +70,17 @@ def read(text: str) -> Reading:
         elif lowered not in _COMMON and not token.isdigit():
             word = stem(lowered)
             words.add(word)
-            if (token[0].isupper() and position) or any(map(str.isdigit, token)):
+            if token[0].isupper() and position:
                 names.add(word)
     return Reading(
         frozenset(words), frozenset(figures), frozenset(names), bool(_NEGATION.search(text))
     )
 
 
-def _value(token: str) -> str:
-    """`1,200 g` and `1200g` have one value."""
-    found = _VALUE.match(_GROUPED.sub("", token))
-    return found.group().rstrip(".,:") if found else token
+def _figure(token: str) -> str:
+    """The value of an amount, so that `1,200 g` and `1200g` agree; of a model code, all of it."""
+    found = _AMOUNT.match(_GROUPED.sub("", token))
+    return found.group(1).rstrip(".,:") if found else token.lower()
 
 
 def _pairs(run: str) -> Iterable[str]:

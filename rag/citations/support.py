@@ -57,19 +57,19 @@ _BY_WORDS = _Weights(
     here=0.3,
     anywhere=2.2,
     rival=-7.7,
-    missing_figures=-4.0,
+    missing_figures=-4.5,
     missing_names=-0.7,
     negation=-0.8,
 )
 _WITH_MEANING = _Weights(
-    base=-1.2,
+    base=-1.0,
     here=0.3,
     anywhere=1.5,
     rival=-8.0,
-    missing_figures=-4.0,
+    missing_figures=-4.5,
     missing_names=-0.6,
     negation=-0.8,
-    cosine=2.5,
+    cosine=2.2,
 )
 
 

@@ -30,7 +30,8 @@ PRO = replace(
     number=2,
     chunk_id="c2",
     document_title="Refunds",
-    passage="Customers may return a device within 14 days. Refunds are paid by bank transfer.",
+    passage="Customers may return a device within 14 days. Refunds are paid by bank transfer. "
+    "The cover AC-12X fits.",
 )
 JAPANESE = replace(
     AERO,
@@ -72,6 +73,8 @@ def unsupported(text: str) -> list[str]:
         pytest.param("It weighs 1.2 kg.\n[1]", [(1, SUPPORTED)], id="marker-on-its-own-line"),
         pytest.param("It weighs 1.2 kg [2].", [(2, UNSUPPORTED)], id="other-source"),
         pytest.param("It weighs 1.4 kg [1].", [(1, UNSUPPORTED)], id="other-figure"),
+        pytest.param("The cover AC-12X fits it [2].", [(2, SUPPORTED)], id="model-code"),
+        pytest.param("The cover AC-13X fits it [2].", [(2, UNSUPPORTED)], id="other-model-code"),
         pytest.param("Unicorns sing opera loudly [1].", [(1, UNSUPPORTED)], id="not-in-the-source"),
         pytest.param("It weighs 1.2 kg [7].", [(7, UNSUPPORTED)], id="no-such-source"),
         pytest.param("電源ボタンを三秒間押す[3]。", [(3, SUPPORTED)], id="japanese"),
