@@ -108,7 +108,7 @@ class _Generator:
             # The fact is said across question and answer; its value is what can be looked for.
             facts[0] = Fact(facts[0].product, value, facts[0].number)
             return question, opening[:1].upper() + opening[1:] + rest + self._chatter(), facts
-        return question, getattr(self, f"_{style}")(facts) + self._chatter(), facts
+        return question, getattr(self, f"_{style}")(facts) + self._ending(style), facts
 
     def _prose(self, facts: list[Fact]) -> str:
         return " ".join(self._sentence(fact) for fact in facts)
@@ -138,6 +138,9 @@ class _Generator:
 
     def _mark(self, fact: Fact) -> str:
         return self.chance.choice(("[{}]", "[{}]", "[{}]", "【{}】", "［{}］")).format(fact.number)
+
+    def _ending(self, style: str) -> str:
+        return ("\n\n" if style in {"table", "bullets"} else "") + self._chatter()
 
     def _chatter(self) -> str:
         return self.chance.choice((

@@ -31,6 +31,8 @@ _CONTINUED = re.compile(r"[™®©]? (?=[^\W_])([^\s,;:.!?()\[\]|]+)")
 
 def _plain(text: str) -> str:
     """The text as names are matched in it, the same length."""
+    if text.isascii():
+        return text
     return _SURROGATE.sub("\ufffd", text.translate(_TRANSLATION))
 
 
@@ -132,6 +134,7 @@ def contains_name(text: str, name: str) -> bool:
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-.&+'’/_][^\W_]+)*\+?[™®©]?")
+_NEXT = re.compile(r" ([^\W_]+)")
 _VERSION = re.compile(r"[vV]\d+(?:\.\d+)*[a-z]?")
 _SUFFIXED = re.compile(r"\d+[A-Z]{1,2}")  # 5G, 14S: a measure alone, part of a name after a word
 _SERIAL = re.compile(
@@ -206,9 +209,16 @@ def _named(plain: str, words: list[_Word]) -> Iterator[Name]:
 def _runs(plain: str) -> Iterator[list[_Word]]:
     """Words that could make one name, standing next to each other with single spaces between."""
     run: list[_Word] = []
-    for word, following in _with_next(_words(plain)):
+    for match in _TOKEN.finditer(plain):
+        text = match[0]
+        if text.islower() and text.isalpha():  # most words: they end a run and begin none
+            if run:
+                yield run
+                run = []
+            continue
+        word = _Word(text, match.start(), match.end())
         joined = bool(run) and word.start == run[-1].end + 1 and plain[run[-1].end] == " "
-        if run and not (joined and _continues(word, following)):
+        if run and not (joined and _continues(word, plain)):
             yield run
             run = []
         if run or _begins(word):
@@ -228,31 +238,18 @@ def _parts(run: list[_Word]) -> Iterator[list[_Word]]:
             yield words
 
 
-def _words(plain: str) -> Iterator[_Word]:
-    return (_Word(match[0], match.start(), match.end()) for match in _TOKEN.finditer(plain))
-
-
-def _with_next(words: Iterator[_Word]) -> Iterator[tuple[_Word, str]]:
-    before = next(words, None)
-    for word in words:
-        if before is not None:
-            yield before, word.text if word.start == before.end + 1 else ""
-        before = word
-    if before is not None:
-        yield before, ""
-
-
 def _begins(word: _Word) -> bool:
     if word.bare in UNITS:
         return False
     return _is_capitalised(word.bare) or _is_code(word.bare)
 
 
-def _continues(word: _Word, following: str) -> bool:
+def _continues(word: _Word, plain: str) -> bool:
     if _SUFFIXED.fullmatch(word.bare):
         return True
     if _NUMBER.fullmatch(word.bare):
-        return following not in UNITS
+        following = _NEXT.match(plain, word.end)
+        return following is None or following[1] not in UNITS
     return _begins(word)
 
 

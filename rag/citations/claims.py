@@ -134,20 +134,26 @@ class _Reader:
         plain = [
             _literal(_cut_out(self.text, cell, own)) for cell, own in zip(cells, held, strict=True)
         ]
-        if not self.header:
+        if self._is_header(span.end):
             self.header = plain
             if not groups:
                 return
+        if self.header and not line.rstrip().endswith("|"):
+            plain = plain[: len(self.header)]
         if not groups:
             yield Statement(self._whole_row(plain) + ".", ())
         for column, own in enumerate(held):
             if own:
                 yield self._cell_statement(cells[column], plain, column, own)
 
+    def _is_header(self, end: int) -> bool:
+        """Whether the line after this one is the rule under a header."""
+        return bool(_RULE_BELOW.match(self.text, end))
+
     def _cell_statement(
         self, cell: Span, plain: list[str], column: int, groups: list[_Group]
     ) -> Statement:
-        alone = plain[column] == "" or column == 0
+        alone = column == 0 or column >= len(plain) or plain[column] == ""
         text = (self._whole_row(plain) if alone else self._cell(plain, column))[:LONGEST_CLAUSE]
         numbers = tuple(dict.fromkeys(n for group in groups for n in group.numbers))
         sentence = f"{text} {marks(numbers)}."
@@ -171,6 +177,7 @@ class _Reader:
 _ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|#{1,6})[ \t]+")
 _HEADING = re.compile(r"[ \t>]*#{1,6}[ \t]|(?:```|~~~)|[-*_=]{3,}\s*$")
 _RULE = re.compile(r"[|:\-=+ \t]+")
+_RULE_BELOW = re.compile(r"[ \t]*\r?\n[ \t>]*\|?[ \t]*:?-{2,}[|:\- \t]*(?:\n|$)")
 _CELL = re.compile(r"(?:\\.|[^|\\])*")
 
 

@@ -6,8 +6,9 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag.conversation.facts import Facts, Said, message_facts
-from rag.conversation.ladder import Composed, Line
+from rag.citations.features import wording
+from rag.conversation.facts import Fact, Facts, Said, message_facts, unmarked
+from rag.conversation.lines import Composed, Line
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
@@ -130,12 +131,15 @@ class Pool:
 
     lines: dict[Any, Line] = field(default_factory=dict)
     numbers: dict[int, list[Any]] = field(default_factory=dict)  # with the keys of their lines
+    worded: dict[str, Any] = field(default_factory=dict)  # keys of lines by their bare wording
     names: dict[str, None] = field(default_factory=dict)
     prose: dict[str, None] = field(default_factory=dict)
 
     def copy(self) -> "Pool":
         numbers = {number: list(keys) for number, keys in self.numbers.items()}
-        return Pool(dict(self.lines), numbers, dict(self.names), dict(self.prose))
+        return Pool(
+            dict(self.lines), numbers, dict(self.worded), dict(self.names), dict(self.prose)
+        )
 
     def add(self, facts: Facts, count: TokenCounter) -> None:
         """Take in the facts of one message."""
@@ -148,14 +152,16 @@ class Pool:
 
     def take(self, line: Line) -> None:
         """Take in a sentence of the model; in the same words it stands in for the raw one."""
-        known = self.lines.get(line.fact.key)
-        if known is not None:
-            self.lines[line.fact.key] = Line(known.fact, known.count, is_models=True)
-        else:
+        key = self.worded.get(_plain_wording(line.fact))
+        known = self.lines.get(key) if key is not None else None
+        if known is not None and set(line.numbers) <= set(known.numbers):
+            self.lines[key] = Line(known.fact, known.count, is_models=True)
+        elif line.fact.key not in self.lines:
             self._keep(line)
 
     def _keep(self, line: Line) -> None:
         self.lines[line.fact.key] = line
+        self.worded[_plain_wording(line.fact)] = line.fact.key
         for number in line.numbers:
             keys = self.numbers.setdefault(number, [])
             keys.append(line.fact.key)
@@ -178,6 +184,10 @@ class Pool:
             tuple(self.names),
             bare=tuple(self.numbers),
         )
+
+
+def _plain_wording(fact: Fact) -> str:
+    return wording(unmarked(fact.claims[0].sentence))
 
 
 def said_in(message: MessageDict) -> Said:

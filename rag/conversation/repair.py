@@ -1,5 +1,6 @@
 """Sift a model's summary: keep what the raw turns bear out, take out what they do not."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from rag.citations.markers import keep_markers
 from rag.conversation.facts import Fact, Facts, unmarked
 from rag.conversation.verify import is_known
 
+_SPEAKER = re.compile(r"^[ \t]*(?:[-*] )?(?:assistant|user|system|tool): ", re.MULTILINE)
 SHARED_VOCABULARY = 0.6  # of a sentence's words occur in the turns; error pages have fewer
 
 
@@ -32,7 +34,7 @@ def sift(texts: Iterable[str], facts: Facts, evidence: Evidence) -> Sifted:
     prose: dict[str, str] = {}
     stated = {wording(claim.text) for claim in facts.claims}
     removed = 0
-    for statement in (each for text in texts for each in statements(text)):
+    for statement in (each for text in texts for each in statements(without_speakers(text))):
         if not _is_borne_out(statement, facts):
             removed += len(statement.numbers)
             continue
@@ -45,6 +47,11 @@ def sift(texts: Iterable[str], facts: Facts, evidence: Evidence) -> Sifted:
         elif plain and wording(plain) not in stated:
             prose.setdefault(wording(plain), plain)
     return Sifted(tuple(cited.values()), tuple(prose.values()), removed)
+
+
+def without_speakers(text: str) -> str:
+    """A reply without `assistant:` and the like at the beginning of its lines."""
+    return _SPEAKER.sub("", text)
 
 
 def _with_only(statement: Statement, numbers: set[int], plain: str) -> Fact:

@@ -5,6 +5,7 @@ import re
 from rag.citations.features import holds_essentials
 
 SHORT_WORDS = 24  # a telegram longer than this loses the words farthest from what matters
+LEAST_WORDS = 2
 NEAR_WORDS = 3  # before a figure, a name, a negation or a marker: what it is about
 
 _LEAD_IN = re.compile(
@@ -17,14 +18,22 @@ _LEAD_IN = re.compile(
 _PARENTHESIS = re.compile(r"\s*\([^()\[\]]{1,200}\)")
 _TAIL = re.compile(
     r"(?:,\s+(?:which|so|because|while|making|allowing|giving|ensuring|as|where|although|and)\b"
-    r"|;|\s[–—])[^\[\]]*?(?=[.!?]?$|\s*\[|[,;])"
+    r"|;)[^\[\]]*?(?=[.!?]?$|\s*\[|[,;])"
 )
 _FILLER = re.compile(
-    r"\b(?:the|an?|also|just|very|really|simply|currently|quite|basically|actually|generally|"
-    r"typically|particularly|especially|respectively|easily|fully|conveniently|comfortably|"
-    r"furthermore|additionally|however|overall)\b ?",
+    r"\b(?:also|just|very|really|simply|currently|quite|basically|actually|generally|typically|"
+    r"particularly|especially|respectively|easily|fully|conveniently|comfortably|furthermore|"
+    r"additionally|however|overall)\b,? ?",
     re.IGNORECASE,
 )
+# Before a name, where it says nothing; inside a phrase it stays, or the phrase would be another.
+_ARTICLE = re.compile(
+    r"(?:^(?:The|An?)|\b(?:the|an?)) (?=[^\W\d_a-zß-öø-ÿ]|\w+\d|i[A-Z])|^(?:The|An?) "
+)
+
+
+_LOWER_WORD = re.compile(r"(?<![\w-])[^\W\dA-Z_]{3,}")
+_FIGURE = re.compile(r"(?<![\[\w])\d")
 
 
 def trim_sentence(sentence: str) -> str:
@@ -33,7 +42,22 @@ def trim_sentence(sentence: str) -> str:
     shorter = _PARENTHESIS.sub(_unless_essential, shorter)
     shorter = _TAIL.sub(_unless_essential, shorter)
     shorter = shorter.strip(" ,;")
-    return shorter[:1].upper() + shorter[1:] if shorter != sentence else sentence
+    return _capital(shorter) if shorter != sentence and _says_enough(shorter) else sentence
+
+
+def _says_enough(sentence: str) -> bool:
+    """Whether something is left beside names and markers."""
+    return len(_LOWER_WORD.findall(sentence)) >= LEAST_WORDS or bool(_FIGURE.search(sentence))
+
+
+def _capital(text: str) -> str:
+    """With a capital at the beginning, unless it begins with a name such as `iPhone`."""
+    return text[:1].upper() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+def closed(sentence: str) -> str:
+    """With a full stop, so that it stays a sentence of its own beside others."""
+    return sentence if sentence.rstrip("\"'”’»)").endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 def _unless_essential(match: re.Match[str]) -> str:
@@ -41,11 +65,11 @@ def _unless_essential(match: re.Match[str]) -> str:
 
 
 def telegram(sentence: str) -> str:
-    """The sentence without articles and filler words, and cut down where it is still long."""
-    shorter = _FILLER.sub("", trim_sentence(sentence)).strip()
-    words = shorter.split(" ")
-    if len(words) <= SHORT_WORDS:
-        return shorter
+    """The sentence without filler words and needless articles, cut down where still long."""
+    shorter = _ARTICLE.sub("", _FILLER.sub("", sentence)).strip()
+    words = _capital(shorter).split(" ")
+    if len(words) <= SHORT_WORDS * max(1, shorter.count(" [")):
+        return _capital(shorter)
     return " ".join(_essential_words(words))
 
 

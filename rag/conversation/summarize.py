@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from rag.citations.binding import Evidence
 from rag.citations.claims import marks
 from rag.conversation.facts import Facts, Said
-from rag.conversation.repair import Sifted, sift
+from rag.conversation.repair import Sifted, sift, without_speakers
 from rag.conversation.shorten import trim_sentence
 from rag.conversation.verify import SummaryCheck, check_summary
 from rag.errors import ModelError, UnreadableReply
@@ -99,7 +99,7 @@ class Summariser:
 
 def parse_summary(reply: str) -> str:
     """The summary in a model's reply. Raises UnreadableReply for none at all, or a book."""
-    text = reply.strip().removeprefix("Previous conversation summary:").strip()
+    text = without_speakers(reply.strip().removeprefix("Previous conversation summary:")).strip()
     if not text:
         raise UnreadableReply("Expected a summary, the model answered with nothing.")
     if len(text) > LONGEST_REPLY:

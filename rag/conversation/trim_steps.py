@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from rag.citations.binding import Evidence
 from rag.citations.markers import cited_numbers
 from rag.conversation.facts import union
-from rag.conversation.ladder import Ladder, Limits, Line
+from rag.conversation.ladder import Ladder
+from rag.conversation.lines import Limits, Line
 from rag.conversation.remembered import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,

@@ -1,0 +1,163 @@
+"""The lower rungs of the size ladder, where numbers stand beside names or in groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag.citations.claims import marks
+from rag.citations.markers import neutralise
+from rag.conversation.facts import GROUPED, Facts
+from rag.conversation.lines import EVIDENCE, MARKER_TOKENS, TELEGRAM, Composed, Line, names_line
+from rag.names import Lexicon
+from rag.seams import TokenCounter
+
+LONGEST_RUN = 100  # numbers in one range marker; see rag.citations.grammar
+SHORTEST_RUN = 4
+
+
+@dataclass(slots=True)
+class LowerRungs:
+    """Composes a summary in which not every number has its claim."""
+
+    facts: Facts
+    covering: Sequence[Line]  # lines that together cite every number, oldest first
+    limit: int  # tokens
+    count: TokenCounter
+    documents: Mapping[int, str] = field(default_factory=dict)
+    _name_of: dict[int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._name_of = {n: line.name for line in self.covering for n in line.numbers if line.name}
+
+    def compose(self) -> Composed:
+        """The highest rung that fits."""
+        named = self._by_names(())
+        if named.tokens <= self.limit:
+            return self._with_claims(named)
+        grouped = self._grouped(self.facts.numbers, self.facts.names)
+        if grouped.tokens <= self.limit:
+            return Composed(grouped.text, grouped.tokens, 4)
+        return self._archive()
+
+    # ── Rung 3 ───────────────────────────────────────────────────────────────────────────────
+
+    def _with_claims(self, named: Composed) -> Composed:
+        """Name and number for all, and the claims beside them that fit, the shortest first."""
+        ranked = sorted(self.covering, key=lambda line: line.size(TELEGRAM) / len(line.numbers))
+        room = self.limit - named.tokens
+        fitting = 0
+        for line in ranked:
+            room -= line.size(TELEGRAM) - MARKER_TOKENS * len(line.numbers)
+            if room < 0:
+                break
+            fitting += 1
+        while fitting > 0:
+            tried = self._by_names(ranked[:fitting])
+            if tried.tokens <= self.limit:
+                return tried
+            fitting = int(fitting * 0.95) - 1
+        return named
+
+    def _by_names(self, lines: Sequence[Line]) -> Composed:
+        chosen = set(map(id, lines))
+        body = [f"- {line.form(TELEGRAM)}" for line in self.covering if id(line) in chosen]
+        cited = {number for line in lines for number in line.numbers}
+        rest = [number for number in self.facts.numbers if number not in cited]
+        body += self._name_lines(rest)
+        return self._text(body, [n for n in rest if n not in self._name_of], self.facts.names, 3)
+
+    def _name_lines(self, numbers: Iterable[int]) -> list[str]:
+        groups: dict[str, list[int]] = {}
+        for number in numbers:
+            if number in self._name_of:
+                groups.setdefault(self._name_of[number], []).append(number)
+        return [f"- {neutralise(name)} {marks(own)}." for name, own in groups.items()]
+
+    def _text(
+        self, body: Sequence[str], loose: Sequence[int], names: Sequence[str], rung: int
+    ) -> Composed:
+        kept = Lexicon(names).kept("\n".join(body))
+        missing = [name for name in names if name not in kept]
+        blocks = [
+            "\n".join([EVIDENCE, *body]) if body else "",
+            names_line(missing),
+            self._groups(loose, in_runs=rung > 3),
+        ]
+        text = "\n".join(filter(None, blocks))
+        return Composed(text, self.count(text), rung)
+
+    # ── Rungs 4 and 5 ────────────────────────────────────────────────────────────────────────
+
+    def _grouped(self, numbers: Sequence[int], names: Sequence[str]) -> Composed:
+        return self._text([], numbers, names, 4)
+
+    def _groups(self, numbers: Sequence[int], *, in_runs: bool) -> str:
+        if not numbers:
+            return ""
+        groups: dict[str, list[int]] = {}
+        for number in numbers:
+            groups.setdefault(self.documents.get(number, ""), []).append(number)
+        listed = [
+            f"{neutralise(title)}: {_listed(own, in_runs)}" if title else _listed(own, in_runs)
+            for title, own in groups.items()
+        ]
+        return f"{GROUPED} {'; '.join(listed)}."
+
+    def _archive(self) -> Composed:
+        """The newest numbers and names that fit, and a line about the others."""
+        few, many = 0, max(len(self.facts.numbers), len(self.facts.names))
+        best = self._archived(0)
+        while few < many:
+            middle = (few + many + 1) // 2
+            tried = self._archived(middle)
+            if tried.tokens <= self.limit:
+                few, best = middle, tried
+            else:
+                many = middle - 1
+        return best
+
+    def _archived(self, kept: int) -> Composed:
+        numbers, names = self.facts.numbers, self.facts.names
+        moved = numbers[: max(0, len(numbers) - kept)]
+        moved_names = names[: max(0, len(names) - kept)]
+        stays = self._grouped(numbers[len(moved) :], names[len(moved_names) :])
+        text = "\n".join(filter(None, [stays.text, archive_line(moved, moved_names)]))
+        return Composed(text, self.count(text), 5, moved, moved_names)
+
+
+def archive_line(numbers: Sequence[int], names: Sequence[str]) -> str:
+    """What is no longer in the text, and how to find it; "" for nothing."""
+    said = []
+    if numbers:
+        said.append(f"{len(numbers)} citations between {min(numbers)} and {max(numbers)}")
+    if names:
+        said.append(f"{len(names)} names")
+    if not said:
+        return ""
+    return (
+        f"Moved to the archive, where a search of the conversation finds them: {', '.join(said)}."
+    )
+
+
+def _listed(numbers: Sequence[int], in_runs: bool) -> str:
+    return runs(numbers) if in_runs else marks(numbers)
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Numbers as markers, runs of four and more as one range: `[1-40][42][50]`."""
+    text: list[str] = []
+    for run in _consecutive(sorted(set(numbers))):
+        for at in range(0, len(run), LONGEST_RUN):
+            part = run[at : at + LONGEST_RUN]
+            long = len(part) >= SHORTEST_RUN
+            text.append(f"[{part[0]}-{part[-1]}]" if long else marks(part))
+    return "".join(text)
+
+
+def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
