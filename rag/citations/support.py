@@ -18,7 +18,7 @@ from rag.records import Citation, Source, Statement, Support
 from rag.seams import Embedder
 
 SUPPORTED_FROM = 0.5
-ATTRIBUTED_FROM = 0.85  # to add a citation takes more than to let one stand
+ATTRIBUTED_FROM = 0.8  # to add a citation takes more than to let one stand
 _PART = 0.25  # of a joint statement's words that each of its sources must have
 
 
