@@ -119,7 +119,7 @@ class TestIngest:
         )
 
         assert reports["broken.pdf"].stage is Stage.FAILED
-        assert "damaged" in reports["broken.pdf"].reason
+        assert "cut off" in reports["broken.pdf"].reason
         assert "0 bytes" in reports["empty.md"].reason
         assert reports["good.md"].stage is Stage.FINISHED
 

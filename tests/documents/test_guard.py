@@ -34,7 +34,7 @@ class TestGuardedLoader:
     def test_hands_errors_over_with_name_and_reason(self, loader_with):
         loader = loader_with(max_characters=10)
 
-        with pytest.raises(Unreadable, match="damaged") as caught:
+        with pytest.raises(Unreadable, match="cut off") as caught:
             loader.load("a.pdf", b"%PDF-1.7 x")
         with pytest.raises(TooLarge, match="more than 10 characters"):
             loader.load("a.md", b"word word word word")

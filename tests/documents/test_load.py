@@ -355,8 +355,13 @@ class TestPdf:
     def test_that_was_cut_off_is_named_with_the_reason(self):
         data = office_files.pdf([["Text."] * 40] * 30)
 
-        with pytest.raises(Unreadable, match=r"^a\.pdf: the PDF .*(damaged|no text layer)"):
-            read("a.pdf", data[:300])
+        for share in (0.1, 0.5, 0.9):
+            with pytest.raises(Unreadable, match=r"^a\.pdf: the PDF was cut off"):
+                read("a.pdf", data[: int(len(data) * share)])
+
+    def test_whose_inside_is_broken_is_named_with_the_reason(self):
+        with pytest.raises(Unreadable, match=r"^a\.pdf: the PDF is damaged"):
+            read("a.pdf", b"%PDF-1.7\nnothing of use\n%%EOF")
 
     def test_without_a_text_layer_asks_for_recognition(self):
         with pytest.raises(Unreadable, match="no text layer on its 2 page"):

@@ -25,6 +25,9 @@ REASONS = {
     "security": "the PDF is encrypted in a way that is not supported. Save it without encryption.",
 }
 DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
+# Such a file could often be opened, with pages missing that nobody would notice.
+CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
+END_MARK = b"%%EOF"
 MAX_LINE_CHARS = 5_000
 CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 MIN_FONT_SIZE = 4.0
@@ -52,6 +55,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from the text layer; pictures of text are not read."""
     import pypdfium2
 
+    if data.rfind(END_MARK) < len(data) // 2:  # a linearised file has another one at its beginning
+        raise Unreadable(outline.name, CUT_OFF)
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
