@@ -1,0 +1,121 @@
+"""The whole application behind a server on loopback, and the system's Chromium in front of it."""
+
+import shutil
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from werkzeug.serving import make_server
+
+from rag.answer.extractive import ExtractiveWriter
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from rag.web import create_app
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LIBRARY = Path(__file__).parents[2] / "data" / "library"
+DOCUMENTS = (
+    "networking/aero-5-manual.md",
+    "networking/aero-5-pro-manual.md",
+    "audio/cantoro-speakers.md",
+    "company/faq.html",
+)
+PATIENCE_MS = 15_000
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One browser for all tests."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"there is no {CHROMIUM} on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    """The application with a few documents of the sample library."""
+    data_dir = tmp_path_factory.mktemp("groundnote")
+    application = build(Settings(data_dir=data_dir), embedder=HashEmbedder())
+    files = [IncomingFile.from_path(LIBRARY / name, name=name) for name in DOCUMENTS]
+    ends = [each for each in application.ingestion.ingest(files) if each.is_final]
+    assert {each.stage for each in ends} == {"finished"}
+    application.start()
+    server = make_server("127.0.0.1", 0, create_app(application), threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", application=application)
+    server.shutdown()
+    thread.join()
+    application.stop()
+    shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@pytest.fixture
+def expected_complaints():
+    """Parts of the console's lines that a test provokes: browsers log every refused request."""
+    return []
+
+
+@pytest.fixture
+def open_page(chromium, live, expected_complaints):
+    """Open pages; at the end none may have logged an error or asked another origin."""
+    contexts, complaints = [], []
+
+    def open_page(path="/", **options):
+        context = chromium.new_context(base_url=live.url, **options)
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
+        page.on("console", lambda line: line.type == "error" and complaints.append(line.text))
+        page.on("request", lambda request: complain_of(request, live.url, complaints))
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [c for c in complaints if not any(part in c for part in expected_complaints)] == []
+
+
+def complain_of(request, origin, complaints):
+    if not request.url.startswith((origin, "data:", "blob:")):
+        complaints.append(f"foreign request: {request.url}")
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page(viewport={"width": 1280, "height": 800})
+
+
+@pytest.fixture
+def held_writer(monkeypatch):
+    """A writer that stops after its first words until it is let go."""
+    let_go = threading.Event()
+    write = ExtractiveWriter.write
+
+    def held(self, request):
+        for at, delta in enumerate(write(self, request)):
+            if at == 1:
+                let_go.wait(10)
+            yield delta
+
+    monkeypatch.setattr(ExtractiveWriter, "write", held)
+    yield let_go
+    let_go.set()

@@ -1,0 +1,270 @@
+"""Asking and reading in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.slow
+QUESTION = "How do I reset the Aero 5 Pro to factory settings?"
+NARROW = {"viewport": {"width": 360, "height": 740}}
+
+
+def ask(page, question=QUESTION):
+    page.locator("#question").fill(question)
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer").last).to_have_attribute("data-status", re.compile("."))
+
+
+def chip(page):
+    return page.locator(".answer .prose a.cite").first
+
+
+def is_scrolled_sideways(page):
+    return page.evaluate(
+        "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    )
+
+
+class TestWithScripts:
+    def test_an_answer_comes_with_chips_and_without_a_new_page(self, page):
+        page.evaluate("window.isStillHere = true")
+
+        ask(page)
+
+        expect(page.locator(".question")).to_have_text(QUESTION)
+        expect(chip(page)).to_have_text(re.compile(r"\[\d+\]"))
+        expect(page).to_have_url(re.compile("/sessions/[0-9a-f]+$"))
+        expect(page).to_have_title(re.compile("How do I reset"))
+        expect(page.locator(".sessions a[aria-current]")).to_have_text(QUESTION)
+        expect(page.locator("#side .source").first).to_be_visible()
+        assert page.evaluate("window.isStillHere")
+
+    def test_words_are_shown_while_the_rest_is_written(self, page, held_writer):
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+
+        live = page.locator(".answer.is-live")
+        expect(live.locator(".prose p")).to_have_text(re.compile(r"\w+"))
+        assert live.get_attribute("aria-busy") == "true"
+        expect(page.locator("[data-stop]")).to_be_visible()
+        held_writer.set()
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        expect(page.locator("#status")).to_have_text(re.compile("ready, with"))
+        expect(page.locator("[type=submit].send")).to_be_visible()
+
+    def test_a_chip_opens_the_passage_in_its_surroundings(self, page):
+        ask(page)
+
+        chip(page).click()
+
+        panel = page.locator("#panel")
+        expect(panel.locator("mark")).to_be_visible()
+        expect(panel.locator("#panel-title")).to_have_text(re.compile(r"^\[\d+\] Aero 5"))
+        assert len(panel.locator(".document-text").text_content()) > len(
+            panel.locator("mark").first.text_content()
+        )
+        assert "/sources/" not in page.url
+
+    def test_everything_is_done_with_the_keyboard(self, page):
+        expect(page.locator("#question")).to_be_focused()
+        page.keyboard.type("How do I reset")
+        page.keyboard.press("Shift+Enter")
+        page.keyboard.type("the Aero 5 Pro?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        expect(page.locator(".question p")).to_have_text(
+            "How do I reset\nthe Aero 5 Pro?", use_inner_text=True
+        )
+        expect(page.locator("#question")).to_be_focused()
+
+        for _ in range(40):
+            page.keyboard.press("Shift+Tab")
+            if page.evaluate("document.activeElement.matches('.prose a.cite')"):
+                break
+        number = page.evaluate("document.activeElement.dataset.n")
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#panel mark").first).to_be_visible()
+        expect(page.locator("#panel-title")).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(page.locator("#panel")).not_to_be_visible()
+        assert page.evaluate("document.activeElement.dataset.n") == number
+
+    def test_stop_ends_the_answer_and_offers_another_try(self, page, held_writer):
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+
+        page.locator("[data-stop]").click()
+        held_writer.set()
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
+        page.locator("[data-regenerate] button").click()
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        expect(page.locator(".question")).to_have_count(1)
+        expect(chip(page)).to_be_visible()
+
+    def test_a_refused_question_goes_back_to_its_form(self, page, expected_complaints):
+        expected_complaints.append("status of 413")
+        ask(page)
+        long = "why " * 6000
+
+        page.locator("#question").fill(long)
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#form-error")).to_have_text(re.compile("20,000"))
+        expect(page.locator("#question")).to_have_value(long)
+        expect(page.locator(".question")).to_have_count(1)
+
+    def test_a_follow_up_can_be_edited_as_it_was_searched_for(self, page):
+        ask(page)
+        ask(page, "And the Aero 5?")
+        searched = page.locator(".searched span").text_content()
+
+        page.locator("[data-edit]").click()
+
+        assert searched != "And the Aero 5?"
+        expect(page.locator("#question")).to_have_value(searched)
+        expect(page.locator("#question")).to_be_focused()
+        expect(page.locator("[data-regenerate]")).to_have_count(1)
+
+    def test_an_example_is_asked_with_one_click(self, page):
+        example = page.locator(".starters button").first
+        words = example.text_content().strip()
+
+        example.click()
+
+        expect(page.locator(".question")).to_have_text(words)
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+
+    def test_the_answer_is_copied_with_its_sources(self, open_page):
+        page = open_page(permissions=["clipboard-read", "clipboard-write"])
+        ask(page)
+
+        page.locator("[data-copy]").click()
+
+        expect(page.locator("[data-copy]")).to_have_text(re.compile("Copied"))
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert re.search(r"\n\n\[\d+\] Aero 5 .*\(networking/aero-5", copied)
+
+    def test_earlier_turns_are_put_before_the_newest(self, page, live):
+        handle = live.application.store.create("local", title="Long")
+        for number in range(30):
+            turn = handle.begin(f"Question {number}?")
+            handle.finish(turn.answer)
+        page.goto(f"/sessions/{handle.id}")
+        expect(page.locator(".question")).to_have_count(20)
+
+        page.locator("[data-earlier]").click()
+
+        expect(page.locator(".question")).to_have_count(30)
+        expect(page.locator(".question").first).to_have_text("Question 0?")
+
+    def test_html_in_a_question_is_text(self, page):
+        ask(page, "<img src=x onerror=alert(1)> How heavy is the Aero 5?")
+
+        expect(page.locator(".question")).to_have_text(re.compile("^<img src=x"))
+        expect(page.locator("img")).to_have_count(0)
+
+
+class TestAppearance:
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_narrow_pages_do_not_scroll_sideways(self, open_page, scheme):
+        page = open_page(color_scheme=scheme, **NARROW)
+        ask(page)
+        conversation = page.url
+
+        parts = ("", "/sources", "/sources/1", "/settings", "/summaries", "/delete")
+        paths = [
+            "/",
+            "/documents",
+            "/sessions",
+            "/search?q=Aero",
+            *(conversation + p for p in parts),
+        ]
+        for path in paths:
+            page.goto(path)
+            assert not is_scrolled_sideways(page), path
+
+    def test_a_dark_scheme_is_dark(self, open_page):
+        dark = open_page(color_scheme="dark")
+
+        colour = dark.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+        assert max(map(int, re.findall(r"\d+", colour))) < 60
+
+    def test_a_narrow_page_shows_evidence_as_a_sheet_that_escape_closes(self, open_page):
+        page = open_page(**NARROW)
+        ask(page)
+
+        chip(page).click()
+        expect(page.locator("#panel mark").first).to_be_visible()
+        page.keyboard.press("Escape")
+
+        expect(page.locator("#panel")).not_to_be_visible()
+        expect(chip(page)).to_be_focused()
+
+    def test_the_first_tab_offers_to_skip_to_the_content(self, open_page):
+        page = open_page("/documents")
+
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        page.keyboard.press("Enter")
+
+        expect(page.locator("main")).to_be_focused()
+
+    def test_focus_can_be_seen(self, page):
+        page.locator(".sidebar .button").focus()
+        page.keyboard.press("Tab")
+
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+
+        assert outline == "solid"
+
+    def test_print_leaves_the_controls_out(self, page):
+        ask(page)
+
+        page.emulate_media(media="print")
+
+        expect(page.locator(".dock")).not_to_be_visible()
+        expect(page.locator(".sidebar")).not_to_be_visible()
+        expect(page.locator(".answer .prose")).to_be_visible()
+
+
+class TestWithoutScripts:
+    def test_from_the_question_to_the_evidence_and_back(self, open_page):
+        page = open_page(java_script_enabled=False)
+
+        page.locator("#question").fill(QUESTION)
+        page.locator("[type=submit].send").click()
+        expect(page.locator(".question")).to_have_text(QUESTION)
+        chip(page).click()
+        expect(page.locator(".document-text mark")).to_be_visible()
+        page.locator(".crumb a").click()
+        page.locator("#question").fill("And the Aero 5?")
+        page.locator("[type=submit].send").click()
+
+        expect(page.locator(".answer")).to_have_count(2)
+        expect(page.locator(".hint")).not_to_be_visible()
+
+    def test_a_conversation_is_renamed_found_and_deleted(self, open_page):
+        page = open_page(java_script_enabled=False)
+        page.locator("#question").fill(QUESTION)
+        page.locator("[type=submit].send").click()
+
+        page.locator(".head .menu summary").click()
+        page.get_by_role("link", name="Rename and settings").click()
+        page.get_by_label("Name").fill("Resetting things")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".head h1")).to_have_text("Resetting things")
+        page.locator("#search-all").fill("factory")
+        page.keyboard.press("Enter")
+        expect(page.locator(".found mark").first).to_have_text("factory")
+        page.get_by_role("link", name=re.compile("Resetting things")).first.click()
+        page.locator(".head .menu summary").click()
+        page.locator(".head .menu a.is-danger").click()
+        page.get_by_role("button", name="Delete it").click()
+
+        expect(page.locator(".list")).not_to_contain_text("Resetting things")

@@ -1,0 +1,100 @@
+"""The library's page in a real browser."""
+
+import re
+import threading
+
+import pytest
+from playwright.sync_api import expect
+
+from rag.ingestion import Ingestion
+
+pytestmark = pytest.mark.slow
+
+
+def note(name, text="# {name}\n\nThe {name} hums at 50 hertz.\n"):
+    return {
+        "name": f"{name}.md",
+        "mimeType": "text/markdown",
+        "buffer": text.format(name=name).encode(),
+    }
+
+
+@pytest.fixture
+def library(page):
+    page.goto("/documents")
+    return page
+
+
+class TestUpload:
+    def test_shows_progress_and_then_the_document(self, library, monkeypatch):
+        ingest, let_go = Ingestion.ingest, threading.Event()
+
+        def slowly(self, files):
+            let_go.wait(10)
+            yield from ingest(self, files)
+
+        monkeypatch.setattr(Ingestion, "ingest", slowly)
+
+        library.locator("#files").set_input_files([note("Transformer")])
+
+        expect(library.locator(".jobs progress")).to_be_visible()
+        expect(library.locator(".job-name")).to_have_text("Transformer.md")
+        let_go.set()
+        expect(library.locator(".list")).to_contain_text("Transformer.md")
+        expect(library.locator(".jobs")).to_have_count(0)
+
+    def test_takes_dropped_files(self, library):
+        library.evaluate(
+            """() => {
+                const files = new DataTransfer();
+                files.items.add(new File(["# Dropped\\n\\nIt fell down."], "dropped.md"));
+                const drop = new DragEvent("drop", {dataTransfer: files, cancelable: true});
+                document.querySelector("[data-upload]").dispatchEvent(drop);
+            }"""
+        )
+
+        expect(library.locator(".list")).to_contain_text("dropped.md")
+
+    def test_says_why_a_file_was_not_added(self, library):
+        broken = {
+            "name": "broken.pdf",
+            "mimeType": "application/pdf",
+            "buffer": b"%PDF-1.7 nothing",
+        }
+
+        library.locator("#files").set_input_files([broken])
+
+        expect(library.locator(".problems")).to_contain_text("broken.pdf")
+
+    def test_without_scripts_works_as_a_form(self, open_page):
+        page = open_page("/documents", java_script_enabled=False)
+
+        page.locator("#files").set_input_files([note("Rectifier")])
+        page.get_by_role("button", name="Add", exact=True).click()
+
+        expect(page.locator("#library")).to_contain_text("Rectifier.md")
+        page.wait_for_timeout(1500)
+        page.goto("/documents")
+        expect(page.locator(".list")).to_contain_text("Rectifier.md")
+
+
+class TestDeletion:
+    def test_marks_the_evidence_of_old_answers(self, page):
+        page.goto("/documents")
+        page.locator("#files").set_input_files([note("Zorble")])
+        expect(page.locator(".list")).to_contain_text("Zorble.md")
+        page.goto("/")
+        page.locator("#question").fill("At how many hertz does the Zorble hum?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        conversation = page.url
+
+        page.goto("/documents")
+        page.get_by_role("link", name="Delete Zorble.md").click()
+        page.get_by_role("button", name="Delete it").click()
+        expect(page.locator(".list")).not_to_contain_text("Zorble.md")
+        page.goto(conversation)
+        page.locator(".answer .prose a.cite").first.click()
+
+        expect(page.locator("#panel .badge")).to_have_text("deleted since")
+        expect(page.locator("#panel mark").first).to_have_text(re.compile("50 hertz"))
