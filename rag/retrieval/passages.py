@@ -58,6 +58,8 @@ def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
+    if not piece.strip():
+        return start, end
     return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 

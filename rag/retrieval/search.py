@@ -157,8 +157,15 @@ def _hit(candidate: Candidate, text: str | None) -> Hit:
 
 
 def relevance(cosine: float, coverage: float) -> float:
-    """How likely a chunk is about its query, 0 to 1, comparable between queries."""
-    return 1.0 / (1.0 + math.exp(-(8.0 * cosine + 4.0 * coverage - 6.0)))
+    """How likely a chunk is about its query, 0 to 1, comparable between queries.
+
+    A logistic regression over the best hits of questions that the documents answer (manuals, web
+    documentation, encyclopedia, abstracts), of the same questions with the answering documents
+    taken away, and of questions put to the wrong library. Similarity alone tells these apart
+    poorly (area under the curve 0.78, with coverage 0.87). The wrong library's hits are below
+    0.1, hits beside the point spread from 0.1 to 0.5, most answers are above 0.4.
+    """
+    return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
 def _folded(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -1,0 +1,99 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.records import Chunk, Hit
+from rag.retrieval.passages import MAX_PASSAGE_WORDS, count_words, merged, neighbourhood
+
+SENTENCES = "".join(f"Sentence number {number} says a few words. " for number in range(100))
+ROWS = "".join(f"| AX-{number} | {number} € |\n" for number in range(20))
+TABLE = f"Prices.\n\n| Model | Price |\n| --- | --- |\n{ROWS}"
+
+
+def hit_of(text: str, piece: str, *, words: int = 40, section: int = 0, score: float = 1.0) -> Hit:
+    start = text.index(piece)
+    chunk = Chunk(piece, "d", "d.md", "D", section, 0, (), "§", piece, start, start + len(piece))
+    passage_start, passage_end = neighbourhood(text, start, chunk.end, words=words)
+    return Hit(chunk, score, text[passage_start:passage_end], passage_start, passage_end)
+
+
+def test_a_short_section_is_read_whole() -> None:
+    text = "First. Second. Third."
+
+    assert neighbourhood(text, 7, 14) == (0, len(text))
+
+
+def test_a_long_section_is_read_in_whole_sentences() -> None:
+    start = SENTENCES.index("Sentence number 50")
+
+    left, right = neighbourhood(SENTENCES, start, start + 10, words=50)
+
+    passage = SENTENCES[left:right]
+    assert passage.startswith("Sentence number")
+    assert passage.endswith("words.")
+    assert 35 <= count_words(passage) <= 50
+
+
+def test_a_table_row_is_read_with_the_header() -> None:
+    start = TABLE.index("| AX-15 |")
+
+    left, right = neighbourhood(TABLE, start, start + len("| AX-15 | 15 € |"), words=10)
+
+    assert TABLE[left:right].startswith("| Model | Price |")
+
+
+def test_a_header_too_far_away_is_left_out() -> None:
+    table = "| Model | Price |\n| --- | --- |\n" + "| AX | one two three |\n" * 300
+
+    left, _ = neighbourhood(table, len(table) - 24, len(table), words=50)
+
+    assert left > 0
+
+
+@settings(max_examples=80)
+@given(
+    st.text(alphabet="ab .\n|中。", max_size=400),
+    st.integers(0, 400),
+    st.integers(0, 400),
+    st.integers(0, 60),
+)
+def test_a_passage_encloses_what_it_grew_from(text, first, second, words) -> None:
+    start, end = sorted((min(first, len(text)), min(second, len(text))))
+    piece = text[start:end].strip()
+
+    left, right = neighbourhood(text, start, end, words=words)
+
+    assert 0 <= left <= right <= len(text)
+    assert piece in text[left:right]
+
+
+def test_unspaced_letters_count_half_a_word() -> None:
+    assert count_words("中国人民 abc") == 4
+
+
+def test_overlapping_passages_become_one_under_the_better_chunk() -> None:
+    better = hit_of(SENTENCES, "Sentence number 50 says")
+    other = hit_of(SENTENCES, "Sentence number 53 says", score=0.5)
+
+    (joined,) = merged([better, other], {("d", 0): SENTENCES})
+
+    assert joined.chunk == better.chunk
+    assert joined.passage == SENTENCES[joined.passage_start : joined.passage_end]
+    assert other.chunk.text in joined.passage
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(hit_of(SENTENCES, "Sentence number 90 says"), id="far away"),
+        pytest.param(hit_of(SENTENCES, "Sentence number 51 says", section=1), id="other section"),
+        pytest.param(hit_of(SENTENCES, "Sentence number 80 says", words=370), id="too long"),
+    ],
+)
+def test_passages_that_do_not_belong_together_stay_apart(other) -> None:
+    better = hit_of(SENTENCES, "Sentence number 50 says", words=120)
+
+    hits = merged([better, other], {("d", 0): SENTENCES, ("d", 1): SENTENCES})
+
+    assert hits == [better, other]
+    assert all(count_words(hit.passage) <= MAX_PASSAGE_WORDS for hit in hits)

@@ -1,0 +1,230 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag.errors import IndexMismatch, SetupError
+from rag.retrieval.vectors import LOCK_FILE, ChromaIndex, holder_of
+from rag.seams import ChunkIndex
+from tests.fakes import MemoryIndex
+
+AXES = np.eye(4, dtype=np.float32)
+BETWEEN = np.array([0.8, 0.6, 0.0, 0.0], dtype=np.float32)
+
+Open = Callable[..., ChromaIndex]
+
+
+@pytest.fixture
+def open_index(tmp_path: Path) -> Iterator[Open]:
+    opened: list[ChromaIndex] = []
+
+    def open_index(embedding: str = "model", directory: Path = tmp_path / "chroma") -> ChromaIndex:
+        opened.append(ChromaIndex(embedding, directory=directory))
+        return opened[-1]
+
+    yield open_index
+    for index in opened:
+        index.close()
+
+
+@pytest.fixture(params=["memory", "chroma"])
+def index(request: pytest.FixtureRequest, open_index: Open) -> ChunkIndex:
+    return MemoryIndex() if request.param == "memory" else open_index()
+
+
+# ── Every chunk index ────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_index_finds_nothing(index: ChunkIndex) -> None:
+    assert index.nearest(BETWEEN, limit=5) == []
+    assert index.chunk_ids() == set()
+    assert index.vectors(["a"]) == {}
+    index.remove(["a"])
+    index.clear()
+
+
+def test_the_nearest_come_first_with_their_cosine(index: ChunkIndex) -> None:
+    index.add(["a", "b", "c"], AXES[:3])
+
+    found = index.nearest(BETWEEN, limit=2)
+
+    assert [chunk_id for chunk_id, _ in found] == ["a", "b"]
+    assert [similarity for _, similarity in found] == pytest.approx([0.8, 0.6], abs=1e-5)
+
+
+def test_fewer_chunks_than_asked_for_are_all_found(index: ChunkIndex) -> None:
+    index.add(["a", "b"], AXES[:2])
+
+    assert {chunk_id for chunk_id, _ in index.nearest(BETWEEN, limit=50)} == {"a", "b"}
+
+
+def test_adding_again_overwrites(index: ChunkIndex) -> None:
+    index.add(["a", "b"], AXES[:2])
+    index.add(["a"], AXES[2:3])
+
+    assert index.chunk_ids() == {"a", "b"}
+    assert index.nearest(AXES[2], limit=1)[0][0] == "a"
+
+
+def test_removed_chunks_are_not_found(index: ChunkIndex) -> None:
+    index.add(["a", "b"], AXES[:2])
+    index.remove(["a", "never there"])
+
+    assert index.chunk_ids() == {"b"}
+    assert [chunk_id for chunk_id, _ in index.nearest(AXES[0], limit=5)] == ["b"]
+
+
+def test_vectors_come_back_for_the_chunks_that_exist(index: ChunkIndex) -> None:
+    index.add(["a", "b"], AXES[:2])
+
+    vectors = index.vectors(["b", "nowhere"])
+
+    assert set(vectors) == {"b"}
+    np.testing.assert_allclose(vectors["b"], AXES[1], atol=1e-6)
+
+
+def test_a_cleared_index_is_empty_and_can_be_filled_again(index: ChunkIndex) -> None:
+    index.add(["a"], AXES[:1])
+    index.clear()
+    index.add(["b"], AXES[1:2])
+
+    assert index.chunk_ids() == {"b"}
+
+
+def test_adding_nothing_does_nothing(index: ChunkIndex) -> None:
+    index.add([], AXES[:0])
+
+    assert index.chunk_ids() == set()
+
+
+# ── Chroma ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Open) -> None:
+    ids = [f"chunk {number}" for number in range(6_000)]
+    vectors = np.random.default_rng(7).normal(size=(6_000, 8)).astype(np.float32)
+    index = open_index()
+    index.add(ids, vectors)
+    index.close()
+
+    again = open_index()
+
+    assert again.chunk_ids() == set(ids)
+    assert again.nearest(vectors[4711], limit=1)[0][0] == "chunk 4711"
+    again.remove(ids[1:])
+    assert again.chunk_ids() == {"chunk 0"}
+
+
+def test_another_embedding_model_is_told_what_to_do(open_index: Open) -> None:
+    open_index("first model").add(["a"], AXES[:1])
+    other = open_index("other model")
+
+    for use in (other.check, lambda: other.nearest(BETWEEN, limit=1)):
+        with pytest.raises(IndexMismatch, match=r"first model.*other model.*groundnote reindex"):
+            use()
+
+
+def test_other_dimensions_are_a_mismatch_too(open_index: Open) -> None:
+    index = open_index()
+    index.add(["a"], AXES[:1])
+
+    with pytest.raises(IndexMismatch, match="4 dimensions"):
+        index.add(["b"], np.ones((1, 3), dtype=np.float32))
+    with pytest.raises(IndexMismatch):
+        index.nearest(np.ones(3, dtype=np.float32), limit=1)
+
+
+def test_a_cleared_index_takes_another_model(open_index: Open) -> None:
+    first, other = open_index("first model"), open_index("other model")
+    first.add(["a"], AXES[:1])
+
+    other.clear()
+    other.add(["b"], np.ones((1, 3), dtype=np.float32))
+
+    assert other.chunk_ids() == {"b"}
+
+
+def test_an_index_cleared_elsewhere_is_opened_again(open_index: Open) -> None:
+    one, two = open_index(), open_index()
+    one.add(["a"], AXES[:1])
+    two.clear()
+
+    assert one.nearest(BETWEEN, limit=3) == []
+    one.add(["b"], AXES[1:2])
+    assert two.chunk_ids() == {"b"}
+
+
+def test_a_broken_directory_says_how_to_rebuild_it(tmp_path: Path) -> None:
+    (tmp_path / "chroma.sqlite3").write_text("not a database, whatever its name says" * 50)
+    index = ChromaIndex("model", directory=tmp_path)
+
+    with pytest.raises(SetupError, match="groundnote reindex"):
+        index.chunk_ids()
+
+    assert holder_of(tmp_path) is None
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    index = ChromaIndex("model", url="http://127.0.0.1:9")
+
+    with pytest.raises(SetupError, match=r"127\.0\.0\.1:9"):
+        index.chunk_ids()
+
+
+def test_an_index_is_a_directory_or_a_url(tmp_path: Path) -> None:
+    for places in ({}, {"directory": tmp_path, "url": "http://127.0.0.1:9"}):
+        with pytest.raises(SetupError, match="expected one of them"):
+            ChromaIndex("model", **places)
+
+
+# ── One process at a time ────────────────────────────────────────────────────────────────────
+
+HOLD = """
+import sys
+from pathlib import Path
+from rag.retrieval.vectors import _acquire
+_acquire(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_index_in_use_by_another_process_names_it(tmp_path: Path, open_index: Open) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline().strip() == b"held"
+
+        with pytest.raises(SetupError, match=rf'"pid": {other.pid}\b'):
+            open_index(directory=tmp_path).chunk_ids()
+        assert holder_of(tmp_path) == other.pid
+        other.kill()
+
+    assert open_index(directory=tmp_path).chunk_ids() == set()  # died without giving it back
+    assert holder_of(tmp_path) == os.getpid()
+
+
+def test_the_note_of_a_process_that_died_is_no_obstacle(tmp_path: Path, open_index: Open) -> None:
+    (tmp_path / LOCK_FILE).write_text(json.dumps({"pid": 1, "started": "long ago"}))
+
+    index = open_index(directory=tmp_path)
+
+    assert holder_of(tmp_path) is None
+    index.add(["a"], AXES[:1])
+    assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
+
+
+def test_two_indexes_in_one_process_share_the_directory(tmp_path: Path, open_index: Open) -> None:
+    one, two = open_index(directory=tmp_path), open_index(directory=tmp_path)
+    one.add(["a"], AXES[:1])
+    assert two.chunk_ids() == {"a"}
+
+    one.close()
+    assert holder_of(tmp_path) == os.getpid()
+    two.close()
+    assert holder_of(tmp_path) is None
