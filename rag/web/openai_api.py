@@ -23,7 +23,7 @@ from rag.web.problems import openai_problem, problem_response
 from rag.web.request_models import Words
 from rag.web.response_models import CitationModel, SourceModel, as_json
 from rag.web.sse import Frames, data_line, event_stream, failure, to_the_end
-from rag.web.transcripts import SessionFinder, TranscriptTable, chain, link
+from rag.web.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
 
 api = APIBlueprint(
     "openai",
@@ -150,24 +150,35 @@ def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
     asked = understood(body.messages)
     named = body.metadata.session_id if body.metadata else None
-    session = open_session(named) if named else _session_for(asked)
-    completion = Completion(session, () if named else tuple(asked.past), asked.question)
-    events = application().assistant.ask(session, asked.question)
+    found = FoundSession(open_session(named), is_new=False) if named else _found(asked)
+    completion = Completion(found.session, asked.past, asked.question)
+    table = None if named else transcripts()
+    events = _begun(found, asked.question)
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        table = None if named else transcripts()
-        return event_stream(chunks_of(events, completion, table=table, include_usage=include_usage))
+        frames = chunks_of(events, completion, table=table, include_usage=include_usage)
+        return event_stream(frames)
     end = last_of(events)
     if isinstance(end, Failed):
         return problem_response(failure(end))
-    if not named:
-        remember(transcripts(), completion, end, streamed=end.message.content)
+    if table is not None:
+        remember(table, completion, end, streamed=end.message.content)
     return Response(json.dumps(completion.whole(end)), mimetype="application/json")
 
 
-def _session_for(asked: Asked) -> SessionHandle:
+def _found(asked: Asked) -> FoundSession:
     finder = SessionFinder(application().store, transcripts())
     return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
+
+
+def _begun(found: FoundSession, question: str) -> Iterator[Event]:
+    """The turn's events; a refused question leaves no session behind that was made for it."""
+    try:
+        return application().assistant.ask(found.session, question)
+    except UserError:
+        if found.is_new:
+            found.session.delete()
+        raise
 
 
 def transcripts() -> TranscriptTable:

@@ -42,6 +42,14 @@ def link(previous: str, role: str, content: str) -> str:
     return sha256(f"{previous}\0{role}\0{text}".encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    """The session that goes on from a transcript."""
+
+    session: SessionHandle
+    is_new: bool
+
+
 class TranscriptTable:
     """The states of conversations that were sent out, by owner."""
 
@@ -89,7 +97,7 @@ class SessionFinder:
 
     def session_for(
         self, owner: str, past: Sequence[ImportedMessage], *, instructions: Sequence[str] = ()
-    ) -> SessionHandle:
+    ) -> FoundSession:
         """The session whose transcript is exactly `past`; else a new one that begins with it.
 
         What a new one has in common with a known session keeps its numbers and their sources.
@@ -100,11 +108,11 @@ class SessionFinder:
             for state in states if length == len(past) else ():
                 session = self._store.open(state.session_id, owner=owner)
                 if session.read().message_count == state.index:
-                    return session
+                    return FoundSession(session, is_new=False)
             if states:
-                return self._fork(owner, states[-1], past[length:])
+                return FoundSession(self._fork(owner, states[-1], past[length:]), is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
-        return self._begin(owner, [*system, *past])
+        return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
 
     def _fork(
         self, owner: str, state: KnownState, rest: Sequence[ImportedMessage]

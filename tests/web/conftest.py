@@ -24,7 +24,7 @@ def token_settings(tmp_path):
 
 @pytest.fixture
 def application(settings, engine):
-    return FakeApplication(settings, engine)
+    return FakeApplication(settings, engine).with_library()
 
 
 @pytest.fixture

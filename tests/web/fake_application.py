@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from rag.conversation.store import SqlConversationStore
+from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.metrics import Metrics
 from rag.records import (
@@ -24,6 +25,7 @@ from rag.records import (
     Resolution,
     Resolved,
     Role,
+    Section,
     Sources,
     Summary,
     SummaryReport,
@@ -153,29 +155,6 @@ class FakeAssistant:
         return summary
 
 
-class FakeDocuments:
-    def __init__(self):
-        digest = sha256(b"").hexdigest()
-        self.kept = {
-            name: Document(
-                f"document-{number}", name, name.title(), "text/markdown", digest, 10, 1, NOW
-            )
-            for number, name in enumerate(("manual.md", "prices.csv"), start=1)
-        }
-
-    def documents(self):
-        return sorted(self.kept.values(), key=lambda document: document.name)
-
-    def document(self, document_id):
-        for document in self.kept.values():
-            if document.id == document_id:
-                return document
-        raise NotFound(f"There is no document {document_id!r}.")
-
-    def delete(self, document_id):
-        self.kept.pop(self.document(document_id).name)
-
-
 class FakeJobs:
     def __init__(self):
         self.submitted = {}
@@ -205,13 +184,26 @@ class FakeApplication:
         self.settings = settings
         self.engine = engine
         self.store = SqlConversationStore(engine)
-        self.documents = FakeDocuments()
+        self.documents = SqlDocumentStore(engine)
         self.ingestion = self.documents
         self.retriever = FakeRetriever()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
         self.metrics = Metrics()
         self.checks = {"database": True, "embedding": True}
+
+    def with_library(self):
+        """Two documents, the first with the chunks that the fake retriever finds."""
+        chunks = [found.chunk for found in self.retriever.hits]
+        section = Section(0, ("Setup",), "§ Setup", "\n".join(chunk.text for chunk in chunks))
+        digest = sha256(b"").hexdigest()
+        for number, name in enumerate(("manual.md", "prices.csv"), start=1):
+            own = chunks if number == 1 else []
+            document = Document(
+                f"document-{number}", name, name.title(), "text/plain", digest, 10, len(own), NOW
+            )
+            self.documents.replace(document, [section], own)
+        return self
 
     def ready(self):
         return self.checks

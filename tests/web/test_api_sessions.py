@@ -88,7 +88,15 @@ class TestSources:
 
         assert [source["n"] for source in sources] == [1, 2]
         assert sources[0]["document"] == "manual.md"
-        assert sources[0]["state"] == "deleted"  # the fake library never held it
+        assert sources[0]["state"] == "current"
+
+    def test_say_when_their_document_is_gone(self, client, session_id, asked):
+        client.delete("/api/v1/documents/document-1")
+
+        source = client.get(f"/api/v1/sessions/{session_id}/sources/1").get_json()
+
+        assert source["state"] == "deleted"
+        assert source["text"] == "The Aero 5 weighs 120 g."
 
     def test_open_one_by_one(self, client, session_id, asked):
         source = client.get(f"/api/v1/sessions/{session_id}/sources/1").get_json()

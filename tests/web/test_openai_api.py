@@ -88,6 +88,11 @@ class TestCompletion:
         assert (error["type"], error["param"]) == ("invalid_request_error", param)
         assert error["message"]
 
+    def test_leaves_no_session_behind_when_it_refuses(self, client):
+        chat(client, " ")
+
+        assert client.get("/api/v1/sessions").get_json()["sessions"] == []
+
     @pytest.mark.parametrize(
         ("method", "path", "status"),
         [("GET", CHAT, 405), ("GET", "/v1/nothing", 404), ("GET", "/v1/models/gpt-4", 404)],

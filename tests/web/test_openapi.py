@@ -45,7 +45,7 @@ def described(tmp_path_factory):
     folder = tmp_path_factory.mktemp("openapi")
     engine = open_engine(f"sqlite:///{folder}/groundnote.db")
     migrate(engine)
-    application = FakeApplication(Settings(data_dir=folder), engine)
+    application = FakeApplication(Settings(data_dir=folder), engine).with_library()
     app = create_app(application)
     session_id = app.test_client().post("/api/v1/sessions", json={}).get_json()["id"]
     known = {"session_id": session_id, "document_id": "document-1", "index": 1, "n": 1}

@@ -48,7 +48,7 @@ class TestFinder:
     @pytest.fixture
     def find(self, store, table):
         finder = SessionFinder(store, table)
-        return lambda past, **options: finder.session_for("anna", past, **options)
+        return lambda past, **options: finder.session_for("anna", past, **options).session
 
     def grown(self, session, table, past, *texts):
         """The session after more messages, and its transcript."""

@@ -1,0 +1,41 @@
+import subprocess
+import sys
+
+import pytest
+
+import app as wsgi
+from rag.web import json_requests
+
+
+def test_importing_the_wsgi_module_loads_nothing_heavy():
+    code = "import app, sys; print([m for m in ('torch', 'chromadb', 'flask') if m in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_wsgi_module_makes_a_whole_app(tmp_path, monkeypatch):
+    monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path))
+
+    made = wsgi.app
+    try:
+        assert made.test_client().get("/healthz").status_code == 200
+        assert wsgi.app is made
+    finally:
+        made.extensions["groundnote"].stop()
+        del wsgi.app
+
+
+def test_the_wsgi_module_has_nothing_else():
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = wsgi.nothing
+
+
+def test_a_json_body_over_its_own_limit_is_refused(client, monkeypatch):
+    monkeypatch.setattr(json_requests, "MAX_JSON_BYTES", 100)
+
+    response = client.post("/api/v1/search", json={"query": "a" * 200})
+
+    assert response.status_code == 413
+    assert "at most 100" in response.get_json()["detail"]

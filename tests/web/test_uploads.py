@@ -1,0 +1,54 @@
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.datastructures import FileStorage
+
+from rag.errors import TooLarge, Unreadable
+from rag.web.uploads import library_name, sort_upload
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("given_name", "name"),
+        [
+            ("a.md", "a.md"),
+            ("./a/b.md", "a/b.md"),
+            ("a\\b.md", "a/b.md"),
+            ("a//b.md", "a/b.md"),
+            ("価格.csv", "価格.csv"),
+            ("..a.md", "..a.md"),
+        ],
+    )
+    def test_are_relative_with_forward_slashes(self, given_name, name):
+        assert library_name(given_name) == name
+
+    @pytest.mark.parametrize(
+        "given_name",
+        ["", ".", "/", "..", "../a", "a/../b", "..\\a", "/a", "\\a", "C:\\a", "a\x00\n", "a" * 256],
+    )
+    def test_never_lead_out_of_the_library(self, given_name):
+        with pytest.raises(Unreadable):
+            library_name(given_name)
+
+    @given(st.text(st.sampled_from("./\\:ab\x00\n"), max_size=12))
+    def test_have_only_plain_parts(self, given_name):
+        try:
+            parts = library_name(given_name).split("/")
+        except Unreadable:
+            return
+        assert all(part not in ("", ".", "..") for part in parts)
+
+
+def test_each_file_is_taken_or_refused():
+    uploads = [
+        FileStorage(BytesIO(data), name)
+        for name, data in (("a.md", b"a"), ("a.md", b"b"), ("big.md", b"x" * 2000), ("", b"c"))
+    ]
+
+    upload = sort_upload(uploads, max_file_mb=0.001)
+
+    assert [file.name for file in upload.taken] == ["a.md"]
+    assert upload.taken[0].upload.read() == b"a"
+    assert [type(file.error) for file in upload.refused] == [Unreadable, TooLarge, Unreadable]
