@@ -63,6 +63,7 @@ class Facts:
     names: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()  # sentences that cite nothing; not kept in the store
     bare: tuple[int, ...] = ()  # numbers that no sentence states anything for
+    asked: tuple[str, ...] = ()  # questions, shortened: told where there is room; not stored
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
@@ -96,6 +97,7 @@ def union(several: Iterable[Facts]) -> Facts:
         tuple(dict.fromkeys(name for part in parts for name in part.names)),
         tuple(sentence for part in parts for sentence in part.plain),
         tuple(dict.fromkeys(number for part in parts for number in part.bare)),
+        tuple(question for part in parts for question in part.asked),
     )
 
 
@@ -129,9 +131,19 @@ def message_facts(said: Said, lexicon: Lexicon | None = None, *, question: str =
         topic.hear(statement.text)
     stated_numbers = {number for fact in facts for number in fact.numbers}
     names = distinct_names([said.text], lexicon)
+    asked = _asked(said.text) if said.role == Role.USER else ""
     return Facts(
-        tuple(facts), tuple(names), tuple(plain), tuple(n for n in bare if n not in stated_numbers)
+        tuple(facts),
+        tuple(names),
+        tuple(plain),
+        tuple(number for number in bare if number not in stated_numbers),
+        (asked,) if asked else (),
     )
+
+
+def _asked(text: str) -> str:
+    first_line = unmarked(text.strip().partition("\n")[0][:LONGEST_TOPIC]).strip()
+    return f"The user said: {first_line}" if first_line else ""
 
 
 def _by_sentence(stated: Sequence[Claim]) -> list[tuple[Claim, ...]]:
@@ -177,8 +189,8 @@ def unmarked(text: str) -> str:
 # ── In the store ─────────────────────────────────────────────────────────────────────────────
 
 
-def to_json(facts: Facts, prose: Sequence[str] = ()) -> dict[str, Any]:
-    """What a later fold needs: the claims of the raw turns, the names, and verified sentences."""
+def to_json(facts: Facts) -> dict[str, Any]:
+    """Everything but the plain sentences."""
     return {
         "claims": [
             [[c.text, list(c.numbers), c.sentence, c.topic] for c in fact.claims]
@@ -187,7 +199,6 @@ def to_json(facts: Facts, prose: Sequence[str] = ()) -> dict[str, Any]:
         "asked": [fact.is_asked for fact in facts.facts],
         "names": list(facts.names),
         "bare": list(facts.bare),
-        "prose": list(prose),
     }
 
 
@@ -202,8 +213,3 @@ def from_json(stored: Mapping[str, Any]) -> Facts:
         for index, group in enumerate(stored["claims"])
     )
     return Facts(facts, tuple(stored["names"]), (), tuple(stored["bare"]))
-
-
-def prose_from_json(stored: Mapping[str, Any]) -> list[str]:
-    """The sentences of the model that passed the check."""
-    return list(stored["prose"])

@@ -32,6 +32,8 @@ from rag.conversation.shorten import closed
 from rag.names import Lexicon
 from rag.seams import TokenCounter
 
+NOTHING = "Nothing was cited and no product named."
+
 Chosen = dict[int, int]  # indices of lines, with the form in which each is quoted
 
 
@@ -135,13 +137,15 @@ class Ladder:
         return Composed(text, tokens, form)
 
     def _prose(self, room: int) -> str:
+        """The newest uncited sentences that fit, in their order."""
         kept: list[str] = []
-        for sentence in self.prose:
-            size = self.count(sentence) + 2
-            if size <= room - 2:
-                room -= size
-                kept.append(closed(sentence))
-        return "\n".join(kept)
+        for sentence in reversed(self.prose):
+            size = len(sentence) // 3 + 2  # a little more than it will be
+            if size > room:
+                break
+            room -= size
+            kept.append(closed(sentence))
+        return "\n".join(reversed(kept))
 
     def text(self, chosen: Chosen) -> str:
         """Evidence on top, then names and numbers without a statement, then the model's words."""
@@ -158,4 +162,4 @@ class Ladder:
             f"{GROUPED} {marks(bare)}." if bare else "",
             "\n" + "\n".join(written) if written else "",
         ]
-        return "\n".join(filter(None, blocks)).strip()
+        return "\n".join(filter(None, blocks)).strip() or NOTHING

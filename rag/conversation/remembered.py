@@ -6,9 +6,9 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag.citations.features import wording
-from rag.conversation.facts import Fact, Facts, Said, message_facts, unmarked
-from rag.conversation.lines import Composed, Line
+from rag.conversation.facts import Facts, Said, message_facts
+from rag.conversation.lines import Composed
+from rag.conversation.pool import Pool
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
@@ -17,7 +17,6 @@ MESSAGE_TOKENS = 4  # role and separators, as the OpenAI protocol wraps each mes
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 IMAGE_TOKENS = 800
 SUMMARY_OPENING = "Previous conversation summary:"
-LINES_PER_NUMBER = 6  # statements remembered for a number: the first ones and the newest
 
 MessageDict = Mapping[str, Any]
 _SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -40,7 +39,7 @@ class Remembered:
 
     covered: int = 0  # messages before this index are in the summary
     unread: int = 0  # messages from this index on were never shown to the model
-    pool: "Pool" = field(default_factory=lambda: Pool())  # defined below
+    pool: Pool = field(default_factory=Pool)
     composed: Composed | None = None
     report: SummaryReport | None = None
     calls: int = 0
@@ -123,71 +122,6 @@ class Remembered:
         last = self.messages[-1]
         answered = last.get("role") == Role.ASSISTANT and not last.get("tool_calls")
         return len(self.messages) if answered else self.turns[-1]
-
-
-@dataclass(slots=True)
-class Pool:
-    """The cited statements, numbers and names of all that is summarised, each once."""
-
-    lines: dict[Any, Line] = field(default_factory=dict)
-    numbers: dict[int, list[Any]] = field(default_factory=dict)  # with the keys of their lines
-    worded: dict[str, Any] = field(default_factory=dict)  # keys of lines by their bare wording
-    names: dict[str, None] = field(default_factory=dict)
-    prose: dict[str, None] = field(default_factory=dict)
-
-    def copy(self) -> "Pool":
-        numbers = {number: list(keys) for number, keys in self.numbers.items()}
-        return Pool(
-            dict(self.lines), numbers, dict(self.worded), dict(self.names), dict(self.prose)
-        )
-
-    def add(self, facts: Facts, count: TokenCounter) -> None:
-        """Take in the facts of one message."""
-        for fact in facts.facts:
-            if fact.key not in self.lines:
-                self._keep(Line(fact, count))
-        for number in facts.bare:
-            self.numbers.setdefault(number, [])
-        self.names.update(dict.fromkeys(facts.names))
-
-    def take(self, line: Line) -> None:
-        """Take in a sentence of the model; in the same words it stands in for the raw one."""
-        key = self.worded.get(_plain_wording(line.fact))
-        known = self.lines.get(key) if key is not None else None
-        if known is not None and set(line.numbers) <= set(known.numbers):
-            self.lines[key] = Line(known.fact, known.count, is_models=True)
-        elif line.fact.key not in self.lines:
-            self._keep(line)
-
-    def _keep(self, line: Line) -> None:
-        self.lines[line.fact.key] = line
-        self.worded[_plain_wording(line.fact)] = line.fact.key
-        for number in line.numbers:
-            keys = self.numbers.setdefault(number, [])
-            keys.append(line.fact.key)
-            if len(keys) > LINES_PER_NUMBER:
-                self._drop(keys[LINES_PER_NUMBER // 2])
-
-    def _drop(self, key: Any) -> None:
-        """Forget a statement that every one of its numbers can spare."""
-        line = self.lines.get(key)
-        if line is None or any(len(self.numbers[n]) <= LINES_PER_NUMBER for n in line.numbers):
-            return
-        del self.lines[key]
-        for number in line.numbers:
-            self.numbers[number].remove(key)
-
-    def facts(self) -> Facts:
-        """What a summary of all this has to keep."""
-        return Facts(
-            tuple(line.fact for line in self.lines.values() if not line.is_models),
-            tuple(self.names),
-            bare=tuple(self.numbers),
-        )
-
-
-def _plain_wording(fact: Fact) -> str:
-    return wording(unmarked(fact.claims[0].sentence))
 
 
 def said_in(message: MessageDict) -> Said:

@@ -8,7 +8,7 @@ from rag.citations.binding import Evidence
 from rag.citations.markers import cited_numbers
 from rag.conversation.facts import union
 from rag.conversation.ladder import Ladder
-from rag.conversation.lines import Limits, Line
+from rag.conversation.lines import Limits
 from rag.conversation.remembered import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,
@@ -33,7 +33,6 @@ CALLS_PER_TRIM = 4  # of a long transcript seen at once; the rest is summarised 
 PROMPT_SHARE = 1.25  # tokens of all prompts, to tokens of the turns summarised
 FIRST_RETRY_TOKENS = 500
 READ_SHARE = 0.75  # of `max_tokens` for one prompt
-LONGEST_PROSE = 200  # sentences remembered besides the cited ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +224,7 @@ def _summarise(
     asked = summariser.summarise(seen.said(start, stop), facts, evidence, room=room)
     for each in seen.facts[seen.covered : stop]:
         seen.pool.add(each, seen.count)
-    for fact in asked.sifted.facts:
-        seen.pool.take(Line(fact, seen.count, is_models=True))
-    prose = dict.fromkeys([*seen.pool.prose, *asked.sifted.prose])
-    seen.pool.prose = dict.fromkeys(list(prose)[-LONGEST_PROSE:])
+    seen.pool.take_all(asked.sifted, seen.count)
     seen.unread = stop
     seen.calls += asked.attempts
     seen.prompt_tokens += asked.prompt_tokens
@@ -254,7 +250,7 @@ def _report(
     assert seen.composed is not None, "only called after composing"
     present = set(cited_numbers(seen.composed.text))
     numbers, names = list(seen.pool.numbers), list(seen.pool.names)
-    models = {n for line in seen.pool.lines.values() if line.is_models for n in line.numbers}
+    models = seen.pool.models_numbers
     kept = [number for number in numbers if number in present]
     return SummaryReport(
         citations_required=len(numbers),
