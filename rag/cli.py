@@ -154,6 +154,24 @@ def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@main.command("eval")
+@click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("documents", type=click.Path(exists=True, path_type=Path))
+@as_json_option
+@click.pass_obj
+def evaluate(settings: Settings, questions: Path, documents: Path, as_json: bool) -> None:
+    """Ask questions whose answers are known, and measure what comes back."""
+    from rag.eval_command import evaluate as ask_all
+    from rag.evaluation import report
+    from rag.evaluation.measures import summary_of
+
+    graded = list(ask_all(settings, questions, documents))
+    if as_json:
+        click.echo(json.dumps(summary_of(graded), ensure_ascii=False))
+    else:
+        report.show_measures(graded, Console())
+
+
 @main.command()
 @click.pass_obj
 def reindex(settings: Settings) -> None:

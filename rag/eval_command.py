@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rag.documents.files import collect
 from rag.errors import SetupError
+from rag.evaluation.measures import Graded, grade, read_questions
 from rag.evaluation.replay import Replay, replay
 from rag.evaluation.script import documents_of, read_script
 from rag.ingestion import Stage
@@ -32,6 +33,15 @@ def regress(settings: Settings, paths: Sequence[Path]) -> Iterator[Replay]:
             application = libraries[folder]
             session = application.store.create(OWNER, title=script.title)
             yield replay(script, application.assistant, session)
+
+
+def evaluate(settings: Settings, questions: Path, documents: Path) -> Iterator[Graded]:
+    """Ask each question of a file in a fresh session over a library of these documents."""
+    known = read_questions(questions)
+    with library(settings, documents) as application:
+        for question in known:
+            session = application.store.create(OWNER, title=question.id)
+            yield grade(question, application.assistant, session)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from rag.evaluation.measures import Graded, summary_of
 from rag.evaluation.replay import Replay
 
 
@@ -36,3 +37,21 @@ def show(replay: Replay, console: Console) -> None:
             f"        turn {check.turn}: {escape(check.expectation)}; got: {escape(got)}",
             soft_wrap=True,
         )
+
+
+def show_measures(graded: Sequence[Graded], console: Console) -> None:
+    """A line for each question that went wrong, then the means."""
+    for each in graded:
+        wrong = each.is_answerable and (each.declined or not each.cites_first)
+        if wrong or (not each.is_answerable and not each.declined):
+            cited = ", ".join(each.documents) or "nothing"
+            did = "declined" if each.declined else f"cited {cited}"
+            question = each.question
+            console.print(
+                f"{escape(question.id)}: {escape(question.question)} [dim]{escape(did)}; expected "
+                f"{escape(question.document or 'to decline')}[/dim]",
+                soft_wrap=True,
+            )
+    for name, value in summary_of(graded).items():
+        shown = "-" if value is None else f"{value:g}"
+        console.print(f"{name.replace('_', ' '):<22} {shown:>8}", highlight=False)
