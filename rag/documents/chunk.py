@@ -26,7 +26,7 @@ HEADING_SHARE = 0.5  # of the embedder's tokens
 
 BLOCK = re.compile(r"[^\n](?:[^\n]|\n(?!\n))*")
 LIST_ENTRY = re.compile(r"^[ \t]*(?:[-*•] |\(?\d{1,3}[.)] )", re.MULTILINE)
-CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 Span = tuple[int, int]
 
 
@@ -103,7 +103,7 @@ def _belongs(text: str, chunk: Span, unit: Span, target: int) -> bool:
 def _size(text: str, span: Span) -> float:
     """Words; long words and characters of languages without blanks count by their length."""
     piece = text[span[0] : span[1]]
-    ideographs = len(CJK.findall(piece))
+    ideographs = 0 if piece.isascii() else sum(map(len, CJK.findall(piece)))
     return max(len(piece.split()), (len(piece) + 4 * ideographs) / CHARS_PER_WORD)
 
 

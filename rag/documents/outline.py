@@ -36,7 +36,7 @@ class _Draft:
 
 
 class Outline:
-    """Readers call `heading`, `paragraph`, `item`, `table`, `place` as they go, then `finish`."""
+    """Readers call `heading`, `paragraph`, `entry`, `table`, `place` as they go, then `finish`."""
 
     def __init__(self, name: str, *, media_type: str, max_characters: int) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Outline:
         self._named: list[str] = []
         self._locator: str | None = None
         self._page: int | None = None
-        self._last_was_item = False
+        self._last_was_entry = False
 
     def heading(self, level: int, text: str) -> None:
         """Begin a section below the last heading of a smaller level (1 is outermost)."""
@@ -76,14 +76,14 @@ class Outline:
 
     def paragraph(self, text: str) -> None:
         self._add(tidy(text), tight=False)
-        self._last_was_item = False
+        self._last_was_entry = False
 
-    def item(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
+    def entry(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
         """A list entry; `depth` counts from 0."""
         text = one_line(text)
         if text:
-            self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_item)
-            self._last_was_item = True
+            self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_entry)
+            self._last_was_entry = True
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """The first row is the header."""
@@ -91,12 +91,12 @@ class Outline:
         self._named.extend(names.in_table(cleaned))
         for part in table_parts(cleaned):
             self._add(part, tight=False)
-        self._last_was_item = False
+        self._last_was_entry = False
 
     def code(self, text: str) -> None:
         """Preformatted text: line breaks and indentation stay."""
         self._add(text.strip("\n"), tight=False)
-        self._last_was_item = False
+        self._last_was_entry = False
 
     def finish(self) -> ParsedDocument:
         """Raises Unreadable if no text was found."""
@@ -130,7 +130,7 @@ class Outline:
 
     def _begin(self, *, opens: bool) -> None:
         path = tuple(title for _level, title in self._levels)
-        self._last_was_item = False
+        self._last_was_entry = False
         self._drafts.append(_Draft(path, self._locator, self._page, [], opens=opens))
 
     def _choose_title(self) -> str:

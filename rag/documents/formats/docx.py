@@ -72,7 +72,7 @@ class _Walk:
         elif level and len(text) < 250:
             self.outline.heading(level, text)
         elif _is_list_entry(element, style):
-            self.outline.item(text, depth=_list_depth(element))
+            self.outline.entry(text, depth=_list_depth(element))
         else:
             self.outline.paragraph(text)
 

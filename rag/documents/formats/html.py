@@ -127,14 +127,14 @@ class _Entry:
         self._depth = depth
 
     def paragraph(self, text: str) -> None:
-        self._outline.item(text, depth=self._depth, mark=self._mark)
+        self._outline.entry(text, depth=self._depth, mark=self._mark)
         self._mark = " "
 
     def heading(self, _level: int, text: str) -> None:
         self.paragraph(text)
 
-    def item(self, text: str, *, depth: int, mark: str) -> None:
-        self._outline.item(text, depth=depth, mark=mark)
+    def entry(self, text: str, *, depth: int, mark: str) -> None:
+        self._outline.entry(text, depth=depth, mark=mark)
 
     def table(self, rows: list[list[str]]) -> None:
         self._outline.table(rows)

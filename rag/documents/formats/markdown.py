@@ -20,7 +20,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     outline.title = front.title
     outline.products.extend(front.products)
     for fact in front.facts:
-        outline.item(fact)
+        outline.entry(fact)
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(
         ["table", "strikethrough"]
     )
@@ -33,7 +33,7 @@ class _Walk:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
-        self.is_first_of_item = False
+        self.is_first_of_entry = False
         self.heading_level = 0
         self.rows: list[list[str]] | None = None
 
@@ -61,10 +61,10 @@ class _Walk:
     _ordered_list_close = _bullet_list_close
 
     def _list_item_open(self, _token: Any) -> None:
-        self.is_first_of_item = True
+        self.is_first_of_entry = True
 
     def _list_item_close(self, _token: Any) -> None:
-        self.is_first_of_item = False
+        self.is_first_of_entry = False
 
     def _table_open(self, _token: Any) -> None:
         self.rows = []
@@ -91,11 +91,11 @@ class _Walk:
     def _list_text(self, text: str) -> None:
         depth = len(self.lists) - 1
         number = self.lists[-1]
-        if not self.is_first_of_item:
-            self.outline.item(text, depth=depth, mark=" ")
+        if not self.is_first_of_entry:
+            self.outline.entry(text, depth=depth, mark=" ")
             return
-        self.is_first_of_item = False
-        self.outline.item(text, depth=depth, mark="-" if number is None else f"- {number}.")
+        self.is_first_of_entry = False
+        self.outline.entry(text, depth=depth, mark="-" if number is None else f"- {number}.")
         if number is not None:
             self.lists[-1] = number + 1
 

@@ -178,7 +178,7 @@ def _write_text(lines: Sequence[Line], outline: Outline) -> None:
         text = join_lines([line.text for line in block]).translate(LIGATURES)
         bullet = BULLET.match(text)
         if bullet or NUMBERED.match(text):
-            outline.item(text[bullet.end() if bullet else 0 :])
+            outline.entry(text[bullet.end() if bullet else 0 :])
         else:
             outline.paragraph(text)
 

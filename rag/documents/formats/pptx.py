@@ -78,7 +78,7 @@ def _write_text(shape: Any, outline: Outline) -> None:
     filled = [each for each in shape.text_frame.paragraphs if each.text.strip()]
     for paragraph in filled:
         if len(filled) > 1 or paragraph.level:
-            outline.item(paragraph.text, depth=paragraph.level)
+            outline.entry(paragraph.text, depth=paragraph.level)
         else:
             outline.paragraph(paragraph.text)
 
