@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, time
 from typing import Any
 
+from rag.documents.cleaning import one_line
 from rag.documents.formats.grid import write_rows
 from rag.documents.formats.packages import check_package, damaged
 from rag.documents.limits import LoadLimits
@@ -55,7 +56,7 @@ def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
-        write_rows(rows, outline, place=f"sheet {sheet.title}, rows")
+        write_rows(rows, outline, place=f"sheet {one_line(sheet.title)}, rows")
     return cells > 0
 
 
