@@ -7,10 +7,14 @@ from typing import Protocol
 from sqlalchemy import Connection, Engine, TextClause, bindparam, text
 
 from rag.database import reading
+from rag.retrieval.lexical_schema import ACCENTED, UNACCENTED
 from rag.retrieval.query import Term, terms_of
 
 HEADING_WEIGHT = 2.0
 DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
+
+
+_WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as PostgreSQL's column is made
 
 
 def _with_list(statement: str) -> TextClause:
@@ -154,7 +158,7 @@ class _TsvectorWords:
 def _tsquery(term: Term) -> str:
     """Tokens hold letters, numbers and marks only: nothing in them is an operator."""
     tokens = term.tokens[0] if term.is_letters else term.tokens
-    return f"({' <-> '.join(tokens)})"
+    return f"({' <-> '.join(tokens)})".translate(_WITHOUT_ACCENTS)
 
 
 def _size(connection: Connection) -> int:

@@ -1,0 +1,192 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, inspect, make_url, text
+
+from rag.database import migrate, open_engine, writing
+from rag.retrieval.lexical_schema import POSTGRES_DDL
+from tests.retrieval.conftest import Library
+
+
+@pytest.fixture
+def postgres() -> Iterator[Engine]:
+    """A schema of its own in the database that the environment names."""
+    url = os.environ.get("GROUNDNOTE_TEST_POSTGRES_URL")
+    if not url:
+        pytest.skip("GROUNDNOTE_TEST_POSTGRES_URL is not set")
+    schema = f"test_{uuid4().hex[:12]}"
+    with open_engine(url).begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {schema}"))
+    own = make_url(url).update_query_dict({"options": f"-csearch_path={schema}"})
+    engine = open_engine(own.render_as_string(hide_password=False))
+    migrate(engine)
+    if "words" not in {column["name"] for column in inspect(engine).get_columns("chunks")}:
+        with writing(engine) as connection:
+            for statement in POSTGRES_DDL:
+                connection.exec_driver_sql(statement)
+    yield engine
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
+    name = "engine" if request.param == "sqlite" else "postgres"
+    return Library(request.getfixturevalue(name))
+
+
+def titles(library: Library, query: str, *, limit: int = 10) -> list[str]:
+    found = library.lexical.search(query, limit=limit)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found])
+    return [chunks[chunk_id].document_title for chunk_id, _ in found]
+
+
+def test_nothing_is_found_in_nothing(library: Library) -> None:
+    assert library.lexical.search("reset", limit=5) == []
+    assert library.lexical.coverage("reset", ["nowhere"]) == {"nowhere": 0.0}
+
+
+def test_any_word_finds_and_more_words_rank_higher(library: Library) -> None:
+    library.add("One", "The light of the lamp.")
+    library.add("Two", "The lamp is dimmed with the slider.")
+    library.add("Three", "Nothing of the kind.")
+
+    assert titles(library, "how do I dim the lamp slider?") == ["Two", "One"]
+
+
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
+    for number in range(20):
+        library.add(f"Router {number}", "Settings of the router are here.")
+    library.add("Lamp", "The firmware is here.")
+
+    assert titles(library, "router settings firmware")[0] == "Lamp"
+
+
+def test_a_word_in_the_heading_weighs_more(library: Library) -> None:
+    library.add("Other", "Wi-Fi, cables and pairing are told of here.")
+    library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
+
+    assert titles(library, "pairing")[0] == "Guide"
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        pytest.param("AX-5400 price", "AX-5400", id="a code"),
+        pytest.param("AX5400 price", "AX-5400", id="without the hyphen"),
+        pytest.param("ax 5400 price", "AX-5400", id="with a blank"),
+        pytest.param("WH-1000XM4 battery", "WH-1000XM4", id="a long code"),
+        pytest.param("Aero 5 Pro battery", "Aero 5 Pro", id="the longer name"),
+        pytest.param("Aero 5 battery", "Aero 5", id="the shorter name"),
+        pytest.param("résumé", "Resume", id="accents"),
+        pytest.param("dimming lamps", "Lamp", id="other endings"),
+    ],
+)
+def test_product_names_and_word_forms_are_found(library: Library, query, title) -> None:
+    for name in ("AX-5400", "AX-5500", "WH-1000XM4", "WH-1000XM5", "Aero 5", "Aero 5 Pro"):
+        library.add(name, f"The {name} has a battery and a price.")
+    library.add("Resume", "Send your resume to us.")
+    library.add("Lamp", "Dim the lamp.")
+
+    assert titles(library, query)[0] == title
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        pytest.param("路由器怎么重置", "Chinese", id="Chinese"),
+        pytest.param("器", "Chinese", id="one letter"),
+        pytest.param("リセットボタン", "Japanese", id="Japanese"),
+        pytest.param("การรีเซ็ต", "Thai", id="Thai"),
+        pytest.param("공유기", "Korean", id="Korean without the particle"),
+        pytest.param("WH-1000XM4", "Mixed", id="a code between letters"),
+        pytest.param("नमस्ते", "Hindi", id="Hindi"),
+    ],
+)
+def test_scripts_without_spaces_are_searched(library: Library, query, title) -> None:
+    library.add("Chinese", "按住路由器背面的按钮十秒钟即可重置。")
+    library.add("Japanese", "背面のリセットボタンを10秒間押します。")
+    library.add("Thai", "กดปุ่มเพื่อทำการรีเซ็ตเราเตอร์")
+    library.add("Korean", "공유기를 초기화하려면 버튼을 누르세요.")
+    library.add("Mixed", "使用WH-1000XM4耳机。")
+    library.add("Hindi", "नमस्ते दुनिया")
+
+    assert titles(library, query)[0] == title
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param('"', id="quote"),
+        pytest.param('reset" OR "x', id="quotes"),
+        pytest.param("reset AND NOT (lamp OR", id="operators"),
+        pytest.param("heading:reset NEAR(a b, 3) ^x -y* {z}", id="more operators"),
+        pytest.param("a & b | !c <-> d:* \\ '", id="operators of PostgreSQL"),
+        pytest.param("reset\0lamp", id="NUL"),
+        pytest.param("reset \ud800", id="lone surrogate"),
+        pytest.param("reset " * 20_000, id="a hundred thousand characters"),
+        pytest.param("%s :name {x}", id="placeholders"),
+    ],
+)
+def test_any_text_is_a_safe_query(library: Library, query) -> None:
+    library.add("Router", "Reset the router.")
+
+    found = titles(library, query)
+
+    assert found == (["Router"] if "reset" in query else [])
+    assert all(share >= 0 for share in library.lexical.coverage(query, ["nowhere"]).values())
+
+
+def test_the_index_follows_the_database(library: Library) -> None:
+    (old,) = library.add("Router", "Reset the router. 路由器")
+    library.add("Router", "Pair the router.")
+    assert titles(library, "reset 路由") == []
+    assert titles(library, "pair") == ["Router"]
+
+    library.store.delete(old.document_id)
+    assert titles(library, "pair router") == []
+
+
+def test_at_most_the_limit_is_found(library: Library) -> None:
+    for number in range(6):
+        library.add(f"Router {number}", "Reset the router.")
+
+    assert len(library.lexical.search("reset", limit=4)) == 4
+    assert library.lexical.search("reset", limit=0) == []
+
+
+def test_coverage_is_the_weighted_share_of_the_words(library: Library) -> None:
+    for number in range(10):
+        library.add(f"Filler {number}", "The router stands here.")
+    (whole,) = library.add("Whole", "The firmware of the router.")
+    (common,) = library.add("Common", "A router.")
+    (none,) = library.add("None", "Something else.")
+
+    covered = library.lexical.coverage("router firmware", [whole.id, common.id, none.id])
+
+    assert covered[whole.id] == pytest.approx(1.0)
+    assert 0.0 < covered[common.id] < 0.3
+    assert covered[none.id] == 0.0
+
+
+def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library) -> None:
+    (chunk,) = library.add("Router", "Reset the router.")
+
+    known = library.lexical.coverage("reset", [chunk.id])[chunk.id]
+    unknown = library.lexical.coverage("reset zeppelin", [chunk.id])[chunk.id]
+
+    assert unknown < known == pytest.approx(1.0)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=80))
+def test_no_text_breaks_a_search(engine: Engine, query: str) -> None:
+    library = Library(engine)
+
+    assert library.lexical.search(query, limit=3) == []
