@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from rag.conversation import followup_context as context
+from rag.conversation.followup_names import Names
 from rag.conversation.followup_rules import CUE_WORDS, recall_turns, rewrite
 from rag.errors import ModelError
 from rag.records import ChatMessage, Resolution, Role
@@ -50,20 +51,28 @@ class FollowUps:
     ) -> None:
         self._trial = ModelTrial(model, timeout_seconds) if model else None
         self._lexicon = lexicon
+        self._names = Names()
+        self._names_of: tuple[str, ...] = ()
         self._cue_words = tuple(cue_words)
         self._max_turns = max_turns
 
     def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution:
         """The question standing alone; `history` is (question, answer) of turns that succeeded."""
         turns = list(history)[-self._max_turns :] if self._max_turns else []
-        names = context.names_in_play(question, turns, self._lexicon())
-        by_rules = _by_rules(question, turns, names, self._cue_words)
+        by_rules = _by_rules(question, turns, self._known_names(), self._cue_words)
         if self._trial is None or not turns or not question.strip():
             return by_rules
         rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
         if not rewritten:
             return by_rules
-        return context.resolution(question, rewritten, turns, by_rules, method="model")
+        return context.model_resolution(question, rewritten, by_rules)
+
+    def _known_names(self) -> Names:
+        """The lexicon, indexed anew only when it changed."""
+        lexicon = tuple(self._lexicon())
+        if lexicon != self._names_of:
+            self._names, self._names_of = Names(lexicon), lexicon
+        return self._names
 
 
 def resolve(
@@ -80,7 +89,7 @@ def resolve(
 def _by_rules(
     question: str,
     turns: Sequence[tuple[str, str]],
-    names: Sequence[str],
+    names: Names,
     cue_words: Sequence[str],
 ) -> Resolution:
     past = recall_turns(turns, names, cue_words)

@@ -15,6 +15,7 @@ NAMED_SOURCE = re.compile(
 )
 # What worked on conversations about several kinds of documents; anything near does as well.
 PREVIOUS_WEIGHT, FIRST_WEIGHT = 0.3, 0.25
+MAX_CONTEXT = 600  # characters of an earlier question
 MAX_SALIENT = 1  # more of them drown the question's own words
 FEW_WORDS = 2  # a question with no more words of its own may lean on those before
 
@@ -28,17 +29,6 @@ def source_numbers(question: str) -> tuple[int, ...]:
 def without_markers(text: str) -> str:
     """The text as it should be searched for."""
     return " ".join(keep_markers(text, lambda _number: False).text.split())
-
-
-def names_in_play(
-    question: str, turns: Sequence[tuple[str, str]], lexicon: Sequence[str]
-) -> tuple[str, ...]:
-    """Names of the lexicon that share a word with the conversation: the others cannot matter."""
-    if not lexicon:
-        return ()
-    said = " ".join([question, *(f"{asked} {answer}" for asked, answer in turns)]).lower()
-    words = {token.lower for token in tokens(said)}
-    return tuple(name for name in lexicon if words & set(name.lower().split()))
 
 
 def rules_resolution(question: str, whole: Rewritten, past: Sequence[Past]) -> Resolution:
@@ -56,21 +46,14 @@ def rules_resolution(question: str, whole: Rewritten, past: Sequence[Past]) -> R
     )
 
 
-def resolution(
-    question: str,
-    rewritten: str,
-    turns: Sequence[tuple[str, str]],
-    by_rules: Resolution,
-    *,
-    method: str,
-) -> Resolution:
+def model_resolution(question: str, rewritten: str, by_rules: Resolution) -> Resolution:
     """What a model made of a question; retrieval gets the context that the rules found."""
     changed = rewritten != question
     query = without_markers(rewritten) or rewritten
     return Resolution(
         query=rewritten,
         is_followup=changed or bool(by_rules.source_numbers),
-        method=method if changed else "unchanged",
+        method="model" if changed else "unchanged",
         dense_query=query,
         lexical_query=query,
         source_numbers=by_rules.source_numbers,
@@ -83,11 +66,12 @@ def _dense_context(past: Sequence[Past]) -> tuple[tuple[str, float], ...]:
     if not past:
         return ()
     if len(past) == 1:
-        return ((without_markers(past[-1].question), PREVIOUS_WEIGHT),)
-    return (
-        (without_markers(past[-1].question), PREVIOUS_WEIGHT),
-        (without_markers(past[0].question), FIRST_WEIGHT),
-    )
+        return ((_searched(past[-1]), PREVIOUS_WEIGHT),)
+    return ((_searched(past[-1]), PREVIOUS_WEIGHT), (_searched(past[0]), FIRST_WEIGHT))
+
+
+def _searched(turn: Past) -> str:
+    return without_markers(turn.question[:MAX_CONTEXT])
 
 
 def _salient(query: str, whole: Rewritten, past: Sequence[Past]) -> list[str]:
@@ -97,7 +81,7 @@ def _salient(query: str, whole: Rewritten, past: Sequence[Past]) -> list[str]:
     """
     if not past or whole.is_whole:
         return []
-    if not whole.leans and len(content_words(query)) > FEW_WORDS:
+    if not whole.leans and len(content_words(query[:MAX_CONTEXT])) > FEW_WORDS:
         return []
     present = {token.lower.removesuffix("'s") for token in tokens(query)}
     words = _recurring(past) or content_words(past[-1].question)[:MAX_SALIENT]

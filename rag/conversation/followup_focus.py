@@ -1,9 +1,10 @@
 """What the conversation is about now: the referents of pronouns and the topic of fragments."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from rag.conversation.followup_names import Names
 from rag.conversation.followup_words import (
     LIGHT_NOUNS,
     STOPWORDS,
@@ -14,9 +15,10 @@ from rag.conversation.followup_words import (
 )
 
 SHORT_ANSWER_WORDS = 8
+QUESTION_HEAD = 600  # characters of a question that are read for what it is about
 ANSWER_HEAD = 400  # characters of an answer that are read for names
 # How strongly a name suggests itself as the person meant.
-ASKED, TOLD, SINGLE_WORD, FADING, SAME_AS_BEFORE = 3.0, 1.0, 0.6, 0.85, 4.0
+ASKED, TOLD, SINGLE_WORD, FADING, SAME_AS_BEFORE, AGAIN = 3.0, 1.0, 0.6, 0.95, 4.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Bindings:
 
 
 def remember(
-    question: str, answer: str, past: Sequence[Past], bindings: Bindings, lexicon: Sequence[str]
+    question: str, answer: str, past: Sequence[Past], bindings: Bindings, lexicon: Names
 ) -> Past:
     """The turn as later questions will look back on it."""
     before = past[-1] if past else None
@@ -48,7 +50,7 @@ def remember(
     return Past(
         question,
         answer,
-        asked=tuple(mentions(question, lexicon)),
+        asked=tuple(mentions(question[:QUESTION_HEAD], lexicon)),
         told=tuple(told),
         men=bindings.men | (before.men if before else frozenset()),
         women=bindings.women | (before.women if before else frozenset()),
@@ -65,18 +67,33 @@ def person(past: Sequence[Past], *, is_female: bool) -> str:
     last = past[-1]
     others = last.men if is_female else last.women
     own = last.women if is_female else last.men
+    scores = _salience(past, lambda mention: mention.is_person)
+    for name in scores:
+        scores[name] += SAME_AS_BEFORE * (name.lower() in own)
+    fitting = [name for name in scores if name.lower() not in others]
+    return max(fitting, key=lambda name: scores[name], default="")
+
+
+def _salience(past: Sequence[Past], fits: Callable[[Mention], bool]) -> dict[str, float]:
+    """How strongly each name suggests itself: asked about, told of, lately, again and again."""
     scores: dict[str, float] = {}
     for age, turn in enumerate(reversed(past)):
         for mention in (*turn.asked, *turn.told):
-            if not mention.is_person or mention.is_located or mention.text.lower() in others:
+            if not mention.is_name or mention.is_located or not fits(mention):
                 continue
             name = full_name(mention.text, past)
             weight = ASKED if mention in turn.asked else TOLD
             weight *= 1.0 if " " in name else SINGLE_WORD
             scores[name] = scores.get(name, 0.0) + weight * FADING**age
     for name in scores:
-        scores[name] += SAME_AS_BEFORE * (name.lower() in own)
-    return max(scores, key=lambda name: scores[name], default="")
+        scores[name] += AGAIN * _turns_with(name.split()[-1], past)
+    return scores
+
+
+def _turns_with(word: str, past: Sequence[Past]) -> int:
+    """In how many answers a name comes up, a surname alone being enough."""
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    return sum(bool(pattern.search(turn.answer[:ANSWER_HEAD])) for turn in past)
 
 
 def full_name(name: str, past: Sequence[Past]) -> str:
@@ -91,7 +108,7 @@ def _extends(longer: str, name: str) -> bool:
     return len(words) > 1 and len(words) <= 3 and name.lower() in (words[0], words[-1])
 
 
-def thing(past: Sequence[Past], lexicon: Sequence[str], *, is_plural: bool) -> str:
+def thing(past: Sequence[Past], lexicon: Names, *, is_plural: bool) -> str:
     """What "it" or "they" is; "" when nothing fits."""
     answered = _named_by_answer(past[-1], lexicon, is_plural=is_plural)
     if answered:
@@ -102,16 +119,21 @@ def thing(past: Sequence[Past], lexicon: Sequence[str], *, is_plural: bool) -> s
         if found:
             best = min(found, key=_rank)
             return f"the {best.text}" if best.has_article else best.text
-    return ""
+    return _group(past) if is_plural else ""
 
 
-def _named_by_answer(turn: Past, lexicon: Sequence[str], *, is_plural: bool) -> str:
+def _group(past: Sequence[Past]) -> str:
+    """The name that "they" may mean where nothing plural was said: a band, a company, a product."""
+    scores = _salience(past, lambda mention: not mention.is_person or " " not in mention.text)
+    return max(scores, key=lambda name: scores[name], default="")
+
+
+def _named_by_answer(turn: Past, lexicon: Names, *, is_plural: bool) -> str:
     """ "What was his first film?" "The Birds." makes "it" The Birds."""
     if not re.match(r"\W*(?:and |so |but )?(what|which|who)\b", turn.question, re.IGNORECASE):
         return ""
-    known = {name.lower() for name in lexicon}
-    products = {m.text: m for m in turn.told if m.text.lower() in known}
-    if not any(mention.text.lower() in known for mention in turn.asked) and len(products) == 1:
+    products = {mention.text: mention for mention in turn.told if mention.text in lexicon}
+    if not any(mention.text in lexicon for mention in turn.asked) and len(products) == 1:
         return "" if is_plural else next(iter(products))
     names = [mention for mention in turn.told if mention.is_name]
     if not is_short(turn.answer) or len(names) != 1:
@@ -154,11 +176,6 @@ def topic(past: Sequence[Past]) -> str:
                 counts[name] = counts.get(name, 0.0) + 1.0
     best = max(counts, key=lambda name: counts[name], default="")
     return best if best and (counts[best] >= 2 or len(past) == 1) else ""
-
-
-def names_anything(question: str, lexicon: Sequence[str]) -> bool:
-    """Whether a question says on its own what it is about."""
-    return any(mention.is_name for mention in mentions(question, lexicon))
 
 
 def content_words(text: str) -> list[str]:

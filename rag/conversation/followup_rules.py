@@ -8,6 +8,7 @@ from rag.conversation import followup_focus as focus
 from rag.conversation import followup_rules_lists as lists
 from rag.conversation import followup_rules_slots as slots
 from rag.conversation.followup_focus import Bindings, Past
+from rag.conversation.followup_names import NO_NAMES, Names
 from rag.conversation.followup_rules_pronouns import replace_pronouns
 from rag.conversation.followup_words import (
     AUXILIARIES,
@@ -76,6 +77,7 @@ MODIFIER = re.compile(
 DEFINITE = re.compile(r"\b(the|these|those|this|that)\s+([a-z]{3,})(?=\s*[?.!,]|\s+[a-z]|\s*$)")
 POINTING = PRONOUNS - {"i", "me", "my", "you", "your", "we", "our", "us", "there"}
 FILL_ALONE = word_set("in for by per during with on as compared versus vs than without")
+MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_FRAGMENT_WORDS = 7
 MAX_PROPERTY_WORDS = 3
 MAX_OPEN_WORDS = 9
@@ -98,11 +100,11 @@ class Rewritten:
 def rewrite(
     question: str,
     past: Sequence[Past],
-    lexicon: Sequence[str] = (),
+    lexicon: Names = NO_NAMES,
     cue_words: Sequence[str] = CUE_WORDS,
 ) -> Rewritten:
     """The question made whole from the turns before; as it came when it stands alone."""
-    if not past or not question.strip():
+    if not past or not question.strip() or len(question) > MAX_QUESTION:
         return Rewritten(question)
     if COURTESY.fullmatch(_plain(question)):
         return Rewritten(question)
@@ -122,7 +124,7 @@ def rewrite(
 
 def recall_turns(
     history: Sequence[tuple[str, str]],
-    lexicon: Sequence[str] = (),
+    lexicon: Names = NO_NAMES,
     cue_words: Sequence[str] = CUE_WORDS,
 ) -> list[Past]:
     """The turns so far, each question resolved by those before it."""
@@ -143,31 +145,31 @@ def _bare(question: str, past: Sequence[Past]) -> str:
     kind = BARE_WORDS.get(words) or BARE_WORDS.get(_plain(FILLERS.sub("", words)))
     if kind is None:
         return ""
-    last = past[-1]
+    last = past[-1].question[:MAX_QUESTION]
     if kind == "yes":
-        return _offered(last.answer) or last.question
+        return _offered(past[-1].answer) or last
     if kind == "more":
-        return f"{_plain(question)}: {last.question}"
-    return f"{_plain(FILLERS.sub('', question))} – {last.question}"
+        return f"{_plain(question)}: {last}"
+    return f"{_plain(FILLERS.sub('', question))} – {last}"
 
 
 def _offered(answer: str) -> str:
-    found = OFFER.search(answer.strip())
+    found = OFFER.search(answer.strip()[-MAX_QUESTION:])
     if not found:
         return ""
     wish = re.sub(r"^(?:know|hear|learn)\s+", "Tell me ", found[1].strip(), flags=re.IGNORECASE)
     return wish[0].upper() + wish[1:]
 
 
-def _carried(
-    question: str, past: Sequence[Past], lexicon: Sequence[str], cue_words: Sequence[str]
-) -> str:
+def _carried(question: str, past: Sequence[Past], lexicon: Names, cue_words: Sequence[str]) -> str:
     """A fragment put into the last question that it could belong to."""
     last = past[-1].question
+    if len(last) > MAX_QUESTION:
+        return ""
     text = _plain(FILLERS.sub("", question.strip()))
     modifier = MODIFIER.match(text)
     if modifier:
-        return slots.fill(last, modifier[1], ()) or slots.append(last, modifier[1])
+        return slots.fill(last, modifier[1], NO_NAMES) or slots.append(last, modifier[1])
     cue = _cue(text, cue_words)
     fragment = text[len(cue) :].strip(" ,:")
     if not _is_fragment(fragment):
@@ -198,13 +200,12 @@ def _is_fragment(text: str) -> bool:
     )
 
 
-def _fills_alone(fragment: str, lexicon: Sequence[str]) -> bool:
+def _fills_alone(fragment: str, lexicon: Names) -> bool:
     """Fragments that need no "what about": a time, a product, a prepositional phrase."""
-    known = {name.lower() for name in lexicon}
     return (
         slots.is_period(fragment)
         or fragment.split()[0].lower() in FILL_ALONE
-        or slots.DETERMINER.sub("", fragment).lower() in known
+        or slots.DETERMINER.sub("", fragment) in lexicon
     )
 
 
@@ -217,7 +218,7 @@ def _is_property(fragment: str) -> bool:
     )
 
 
-def _spelled_out(question: str, past: Sequence[Past], lexicon: Sequence[str]) -> str:
+def _spelled_out(question: str, past: Sequence[Past], lexicon: Names) -> str:
     """ "the album" after "a live album" is "the live album"."""
     if any(mention.is_name for mention in mentions(question, lexicon)):
         return question
@@ -228,7 +229,7 @@ def _spelled_out(question: str, past: Sequence[Past], lexicon: Sequence[str]) ->
     return question
 
 
-def _with_topic(question: str, past: Sequence[Past], lexicon: Sequence[str]) -> str:
+def _with_topic(question: str, past: Sequence[Past], lexicon: Names) -> str:
     """A question that does not say what it is about gets the topic behind it."""
     if not _is_open(question, lexicon):
         return question
@@ -240,7 +241,7 @@ def _with_topic(question: str, past: Sequence[Past], lexicon: Sequence[str]) -> 
     return f"{body.rstrip('?!. ')} ({topic}){mark}"
 
 
-def _is_open(question: str, lexicon: Sequence[str]) -> bool:
+def _is_open(question: str, lexicon: Names) -> bool:
     found = [token for token in tokens(question) if token.is_word]
     if not 1 < len(found) <= MAX_OPEN_WORDS or any(token.text[0].isdigit() for token in found):
         return False

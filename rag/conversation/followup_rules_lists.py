@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from rag.citations.markers import cited_numbers, keep_markers
+from rag.conversation.followup_names import Names
 from rag.conversation.followup_words import Mention, mentions
 
 ORDINALS = {
@@ -39,9 +40,11 @@ SOURCE_NOUNS = {"source", "document", "citation", "reference", "link", "page", "
 ENTRY = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|[-*•–])[ \t]+(.+)$", re.MULTILINE)
 ENTRY_END = re.compile(r"\s*(?:[:;|]|\s[-–—]\s|\(|\[|,|\.(?:\s|$)|\bis\b|\bwith\b|\bat\b)")
 MAX_ENTRY_WORDS = 8
+MAX_PART_WORDS = 4
+MAX_ANSWER = 4000  # characters that are read for a list
 
 
-def count_out(question: str, answer: str, lexicon: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+def count_out(question: str, answer: str, lexicon: Names) -> tuple[str, tuple[int, ...]]:
     """The question with the entry of the list named, and the source it counts out, if it does."""
     found = COUNTED.search(question)
     if not found or not answer:
@@ -51,7 +54,7 @@ def count_out(question: str, answer: str, lexicon: Sequence[str]) -> tuple[str, 
         numbers = list(dict.fromkeys(cited_numbers(answer)))
         number = _at([str(number) for number in numbers], place)
         return question, (int(number),) if number else ()
-    entry = _at(listed(answer, lexicon), place)
+    entry = _at(listed(answer[:MAX_ANSWER], lexicon), place)
     if not entry:
         return question, ()
     return question[: found.start()] + entry + question[found.end() :], ()
@@ -70,14 +73,13 @@ def _at(entries: Sequence[str], place: int) -> str:
     return entries[place]
 
 
-def listed(answer: str, lexicon: Sequence[str]) -> list[str]:
+def listed(answer: str, lexicon: Names) -> list[str]:
     """What an answer lists: the entries of a list, else its products, else its enumeration."""
     entries = [_entry_name(line, lexicon) for line in ENTRY.findall(answer)]
     if len(entries) >= 2:
         return [entry for entry in entries if entry]
-    known = {name.lower() for name in lexicon}
     named = [m for m in mentions(_unmarked(answer), lexicon) if m.is_name]
-    products = _distinct([m for m in named if m.text.lower() in known])
+    products = _distinct([mention for mention in named if mention.text in lexicon])
     return products if len(products) >= 2 else _enumerated(answer) or _distinct(named)
 
 
@@ -89,28 +91,23 @@ def _distinct(found: Sequence[Mention]) -> list[str]:
     return list(dict.fromkeys(mention.text for mention in found))
 
 
-def _entry_name(line: str, lexicon: Sequence[str]) -> str:
+def _entry_name(line: str, lexicon: Names) -> str:
     """What an entry of a list is called: its bold words, else what stands before the first mark."""
     bold = re.match(r"\s*(?:\*\*|__)(.+?)(?:\*\*|__)", line)
     text = (bold[1] if bold else _unmarked(line)).strip(" *_`")
-    known = {name.lower() for name in lexicon}
     for mention in mentions(text, lexicon):
-        if mention.text.lower() in known:
+        if mention.text in lexicon:
             return mention.text
     name = ENTRY_END.split(text, maxsplit=1)[0].strip()
     return " ".join(name.split()[:MAX_ENTRY_WORDS])
 
 
 def _enumerated(answer: str) -> list[str]:
-    """ "red, green and blue" in a sentence."""
-    found = re.search(
-        r"((?:[\w’'/+-]+(?: [\w’'/+-]+){0,3}, )+(?:[\w’'/+-]+(?: [\w’'/+-]+){0,3}),? (?:and|or) "
-        r"[\w’'/+-]+(?: [\w’'/+-]+){0,2})",
-        _unmarked(answer),
-    )
-    if not found:
-        return []
-    parts = [part.strip() for part in re.split(r",? (?:and|or) |, ", found[1]) if part.strip()]
-    # The first part drags the sentence's beginning along: as many words as the second has are kept.
-    parts[0] = " ".join(parts[0].split()[-len(parts[1].split()) :])
-    return parts
+    """ "red, dark green and blue" in a sentence."""
+    for sentence in re.split(r"[.!?:;\n]", _unmarked(answer)):
+        parts = [part.strip() for part in re.split(r",\s*(?:and|or)\s|,|\s(?:and|or)\s", sentence)]
+        if len(parts) < 3 or not all(0 < len(part.split()) <= MAX_PART_WORDS for part in parts[1:]):
+            continue
+        # The first part drags the sentence's beginning along: as long as the second is kept.
+        return [" ".join(parts[0].split()[-len(parts[1].split()) :]), *parts[1:]]
+    return []

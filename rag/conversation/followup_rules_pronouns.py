@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rag.conversation import followup_focus as focus
 from rag.conversation.followup_focus import Bindings, Past
+from rag.conversation.followup_names import Names
 from rag.conversation.followup_words import mentions, tokens, word_set
 
 # "Is it possible to …": this "it" stands for nothing.
@@ -34,9 +35,7 @@ AFTER_OBJECT = word_set(
 )
 
 
-def replace_pronouns(
-    question: str, past: Sequence[Past], lexicon: Sequence[str]
-) -> tuple[str, Bindings]:
+def replace_pronouns(question: str, past: Sequence[Past], lexicon: Names) -> tuple[str, Bindings]:
     """Names and noun phrases for the pronouns of a question's last sentence."""
     head, tail = _last_sentence(question)
     bound: dict[str, str] = {}
@@ -71,7 +70,7 @@ def _kind(word: str) -> str:
     return "it" if word in {"it", "its"} else "they"
 
 
-def _says_itself(before: str, kind: str, lexicon: Sequence[str]) -> bool:
+def _says_itself(before: str, kind: str, lexicon: Names) -> bool:
     """Whether the sentence itself says, before the pronoun, what the pronoun means."""
     inside = [mention for mention in mentions(before, lexicon) if not mention.is_located]
     if kind in {"he", "she"}:
@@ -82,7 +81,7 @@ def _says_itself(before: str, kind: str, lexicon: Sequence[str]) -> bool:
     return bool(CLAUSE.search(before)) and any(m.is_plural == plural for m in inside)
 
 
-def _referent(kind: str, past: Sequence[Past], lexicon: Sequence[str]) -> str:
+def _referent(kind: str, past: Sequence[Past], lexicon: Names) -> str:
     if kind in {"he", "she"}:
         return focus.person(past, is_female=kind == "she")
     return focus.thing(past, lexicon, is_plural=kind == "they")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from rag.conversation.followup_names import Names
 from rag.conversation.followup_words import (
     PREPOSITIONS,
     Mention,
@@ -35,7 +36,7 @@ PHRASE_END = r"(?=\s+(?:{})\b|\s*[?.!,;]|\s*$)".format("|".join(sorted(PREPOSITI
 DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
-def fill(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
+def fill(earlier: str, fragment: str, lexicon: Names) -> str:
     """The earlier question with the fragment in its place; "" when no slot fits."""
     return (
         _period(earlier, fragment)
@@ -86,28 +87,27 @@ def append(text: str, words: str) -> str:
     return f"{body.rstrip('?!. ')} {words.strip()}{mark}"
 
 
-def _product(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
+def _product(earlier: str, fragment: str, lexicon: Names) -> str:
     name = full_product(earlier, fragment, lexicon)
     old = _product_in(earlier, name, lexicon)
     return earlier.replace(old.text, name, 1) if name and old else ""
 
 
-def _product_in(text: str, name: str, lexicon: Sequence[str]) -> Mention | None:
+def _product_in(text: str, name: str, lexicon: Names) -> Mention | None:
     """The name that the new one replaces: the one it shares most words with."""
     names = [m for m in mentions(text, lexicon) if m.is_name]
     wanted = set(name.lower().split())
     return max(names, key=lambda m: len(wanted & set(m.text.lower().split())), default=None)
 
 
-def full_product(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
+def full_product(earlier: str, fragment: str, lexicon: Names) -> str:
     """ "the Pro" after "Aero 5" is "Aero 5 Pro"; "" when the fragment names no product."""
     short = DETERMINER.sub("", fragment.strip())
     wanted = short.lower().split()
-    known = {name.lower(): name for name in lexicon}
-    if not wanted or short.lower() in known:
-        return known.get(short.lower(), "")
+    if not wanted or short in lexicon:
+        return lexicon.spelled(short)
     in_focus = [m.text for m in mentions(earlier, lexicon) if m.is_name]
-    siblings = [name for name in lexicon if _is_sibling(name, wanted, in_focus)]
+    siblings = [n for n in lexicon.with_words(wanted) if _is_sibling(n, wanted, in_focus)]
     if siblings:
         return max(siblings, key=lambda name: (_closeness(name, in_focus), -len(name)))
     is_variant = len(wanted) == 1 and wanted[0] in VARIANTS and short != fragment.strip()
@@ -117,11 +117,8 @@ def full_product(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
 
 
 def _is_sibling(name: str, wanted: Sequence[str], in_focus: Sequence[str]) -> bool:
-    words = name.lower().split()
-    own = set(words) - set(wanted)
-    return all(word in words for word in wanted) and any(
-        own & set(other.lower().split()) for other in in_focus
-    )
+    own = set(name.lower().split()) - set(wanted)
+    return any(own & set(other.lower().split()) for other in in_focus)
 
 
 def _closeness(name: str, in_focus: Sequence[str]) -> int:
@@ -149,7 +146,7 @@ def _prepositional(earlier: str, fragment: str) -> str:
     return append(earlier, fragment)
 
 
-def _named(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
+def _named(earlier: str, fragment: str, lexicon: Names) -> str:
     """A name takes the place of the name most like it; a noun phrase of one with its last word."""
     # Behind "about" a capital is no mere beginning of a sentence.
     new = mentions(f"about {fragment}", lexicon)
@@ -181,7 +178,7 @@ def _most_alike(new: Mention, names: Sequence[Mention]) -> Mention | None:
     return max(names, key=likeness, default=None)
 
 
-def attribute(earlier: str, fragment: str, lexicon: Sequence[str]) -> str:
+def attribute(earlier: str, fragment: str, lexicon: Names) -> str:
     """ "and the price?" after a question about one product asks for the price of that product."""
     names = [mention for mention in mentions(earlier, lexicon) if mention.is_name]
     if not names or any(mention.is_name for mention in mentions(f"about {fragment}", lexicon)):

@@ -1,8 +1,11 @@
 """Closed word classes and mentions: what a sentence talks about, without a language model."""
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from rag.conversation.followup_names import NO_NAMES, Names
 
 WORD = re.compile(r"[^\W_]+(?:['’.&+/-][^\W_]+)*['’]?(?<!')|[^\w\s]", re.UNICODE)
 
@@ -114,6 +117,9 @@ LOCATIVES = word_set("in at on from near around within during since under into t
 PLURALS = word_set("people children men women police mice feet teeth geese media data cattle fish")
 
 
+LOOK_BACK = 8  # words
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """Something a text talks about."""
@@ -189,7 +195,7 @@ def is_content(word: str) -> bool:
     return word not in STOPWORDS and word not in VERBS and (len(word) > 1 or word.isdigit())
 
 
-def mentions(text: str, lexicon: Iterable[str] = ()) -> list[Mention]:
+def mentions(text: str, lexicon: Names = NO_NAMES) -> list[Mention]:
     """What the text talks about, in the order of reading, names before plain noun phrases."""
     spans = [*_quoted(text), *_listed(text, lexicon)]
     spans += [span for span in _capitalised(text) if not _overlaps(span, spans)]
@@ -216,25 +222,24 @@ def _quoted(text: str) -> list[Span]:
     ]
 
 
-def _listed(text: str, lexicon: Iterable[str]) -> list[Span]:
-    lowered = text.lower()
-    spans: list[Span] = []
-    for name in sorted(set(lexicon), key=len, reverse=True):
-        if len(name) < 2 or name.lower() not in lowered:
-            continue
-        pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
-        for found in re.finditer(pattern, text, re.IGNORECASE):
-            before = tokens(text[: found.start()])
-            mention = Mention(
-                found.group(),
-                is_name=True,
-                is_located=_located(before),
-                has_article=_after_article(before),
-            )
-            span = (found.start(), found.end(), mention)
-            if not _overlaps(span, spans):
-                spans.append(span)
-    return spans
+def _listed(text: str, lexicon: Names) -> list[Span]:
+    found = tokens(text)
+    return [
+        (name.start, name.end, _name(name.text, _before(found, name.start)))
+        for name in lexicon.find(text)
+    ]
+
+
+def _name(text: str, before: Sequence[Token]) -> Mention:
+    return Mention(
+        text, is_name=True, is_located=_located(before), has_article=_after_article(before)
+    )
+
+
+def _before(found: Sequence[Token], start: int) -> Sequence[Token]:
+    """The last words before a place: all that one looks at."""
+    end = bisect_right(found, start, key=lambda token: token.end)
+    return found[max(0, end - LOOK_BACK) : end]
 
 
 def _starts_sentence(text: str, token: Token) -> bool:
@@ -281,12 +286,7 @@ def _run_span(text: str, found: Sequence[Token], run: list[Token]) -> list[Span]
         return []
     start, end = run[0].start, run[-1].end
     words = re.sub(r"['’]s?$", "", text[start:end])
-    before = [token for token in found if token.end <= start]
-    # "The Birds" at the start of an answer is a title; "the Birds" keeps its article out.
-    mention = Mention(
-        words, is_name=True, is_located=_located(before), has_article=_after_article(before)
-    )
-    return [(start, end, mention)]
+    return [(start, end, _name(words, _before(found, start)))]
 
 
 def _after_article(before: Sequence[Token]) -> bool:
@@ -318,7 +318,8 @@ def _phrases(text: str) -> list[Span]:
     run: list[Token] = []
     found = tokens(text)
     for position, token in enumerate(found):
-        if _is_phrase_word(token, found[: position - len(run)]):
+        start = position - len(run)
+        if _is_phrase_word(token, found[max(0, start - LOOK_BACK) : start]):
             run.append(token)
             continue
         spans += _phrase_span(text, found, run)
@@ -346,7 +347,7 @@ def _phrase_span(text: str, found: Sequence[Token], run: list[Token]) -> list[Sp
     if not run:
         return []
     start, end = run[0].start, run[-1].end
-    before = [token for token in found if token.end <= start]
+    before = _before(found, start)
     words = re.sub(r"['’]s?$", "", text[start:end])
     is_located = _located([token for token in before if token.lower not in LIGHT_NOUNS])
     is_solid = len(run) <= 4 and _is_solid(before, run)

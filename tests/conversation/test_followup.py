@@ -227,3 +227,39 @@ def test_cue_words_can_be_configured():
 
     assert plain.query == "wie steht es mit Q4 2024?"
     assert told.query == "Umsatz in Q4 2024"
+
+
+def test_product_names_are_known_in_any_spelling():
+    resolution = resolve("and the aero 7?", [("is the aero 5 heavy?", "Yes.")], lexicon=LEXICON)
+
+    assert resolution.query == "is the Aero 7 heavy?"
+
+
+def test_letters_that_grow_in_lower_case_do_not_shift_names():
+    resolution = resolve("its weight", [("İİ: buy the AERO 7 now?", "Yes.")], lexicon=LEXICON)
+
+    assert resolution.query == "the AERO 7's weight"
+
+
+def test_a_lexicon_that_grows_is_read_again():
+    names = ["Nimbus One"]
+    followups = FollowUps(lexicon=lambda: names)
+    history = [("Is the Nimbus One new?", "Yes.")]
+    before = followups.resolve("and the Twin?", history)
+
+    names.append("Nimbus Twin")
+    after = followups.resolve("and the Twin?", history)
+
+    assert before.query != after.query == "Is the Nimbus Twin new?"
+
+
+@pytest.mark.parametrize(
+    ("question", "history"),
+    [
+        pytest.param("What about " + "in " * 200, [("in " * 3000, "a, " * 5000)], id="preposition"),
+        pytest.param("the second one?", [("x?", "a b c, " * 20_000)], id="enumeration"),
+        pytest.param("it " * 5000, HEAVY, id="long-question"),
+    ],
+)
+def test_long_texts_are_resolved_all_the_same(question, history):
+    assert resolve(question, history).query
