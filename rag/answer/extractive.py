@@ -9,6 +9,7 @@ from rag.answer.prompts import DECLINE, says_declined
 from rag.answer.questions import read_question
 from rag.answer.words import terms
 from rag.seams import Embedder, ModelDelta, WriteRequest
+from rag.sentences import split_sentences
 
 MOST_PIECES = 5
 MOST_WORDS = 150
@@ -17,6 +18,7 @@ _WORTH_ADDING = 0.6
 _LIKENESS_PENALTY = 0.2
 _NEAR_REPEAT = 0.75  # share of the shorter one's terms that are in the other
 _NEIGHBOUR_BONUS = 0.2
+_NUMBERED = re.compile(r"(?:- )?\(?\d{1,3}[.)]\s+|- ")
 _STOP_AT_END = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 
 
@@ -36,7 +38,7 @@ class ExtractiveWriter:
             yield from _decline(scored)
             return
         separator = ""
-        for found in choose(scored):
+        for found in _steps_in_order(choose(scored)):
             yield ModelDelta(text=separator + cited(found.piece))
             separator = "\n" if "\n" in found.piece.text else " "
 
@@ -68,6 +70,19 @@ def choose(scored: Sequence[Scored]) -> list[Scored]:
     return chosen
 
 
+def _steps_in_order(chosen: Sequence[Scored]) -> list[Scored]:
+    """The same pieces, numbered steps among them in the order in which they are done."""
+    places = [at for at, found in enumerate(chosen) if _NUMBERED.match(found.piece.text)]
+    steps = sorted(
+        (chosen[at] for at in places),
+        key=lambda found: (found.piece.number != chosen[0].piece.number, found.piece.position),
+    )
+    ordered = list(chosen)
+    for at, step in zip(places, steps, strict=True):
+        ordered[at] = step
+    return ordered
+
+
 def _worth(found: Scored, chosen: Sequence[Scored]) -> float:
     likeness = max(float(found.vector @ other.vector) for other in chosen)
     is_next = any(_adjoins(found.piece, other.piece) for other in chosen)
@@ -93,16 +108,24 @@ def _repeats(one: Scored, other: Scored) -> bool:
 
 
 def cited(piece: Piece) -> str:
-    """The piece with its marker before the full stop; a list has it on every line."""
+    """The piece with its marker in every sentence, before the full stop."""
     marker = f"[{piece.number}]"
-    if piece.kind in (Kind.LIST, Kind.STEPS):
-        return "\n".join(_marked(line, marker) for line in piece.text.split("\n"))
-    text = _marked(piece.text, marker)
-    return f"{text}." if text.endswith(marker) else text
+    lines = [_marked(line, marker) for line in piece.text.split("\n")]
+    if piece.kind in (Kind.LIST, Kind.STEPS) or not lines[0].endswith(marker):
+        return "\n".join(lines)
+    return f"{lines[0]}."
 
 
 def _marked(line: str, marker: str) -> str:
-    end = _STOP_AT_END.search(line)
+    mark = _NUMBERED.match(line)
+    start = mark.end() if mark else 0
+    spans = split_sentences(line[start:])
+    told = [line[start + span.start : start + span.end] for span in spans]
+    return line[:start] + " ".join(_marked_sentence(sentence, marker) for sentence in told)
+
+
+def _marked_sentence(sentence: str, marker: str) -> str:
+    end = _STOP_AT_END.search(sentence)
     if end is None:
-        return f"{line} {marker}"
-    return f"{line[: end.start()]} {marker}{end[0]}"
+        return f"{sentence} {marker}"
+    return f"{sentence[: end.start()]} {marker}{end[0]}"

@@ -14,7 +14,9 @@ LONGEST_PIECE = 70  # words; longer sentences are mostly text without punctuatio
 LONGEST_GROUP = 130  # words of a list that is quoted whole
 PIECES_PER_SOURCE = 80
 _TABLE_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$")
-_ENTRY = re.compile(r"\s*(?:(?P<bullet>[-*+•◦‣–])|(?P<number>\(?\d{1,3}[.)]))\s+(?=\S)")
+_ENTRY = re.compile(
+    r"\s*(?:[-*+•◦‣–]\s+(?:(?P<number>\(?\d{1,3}[.)])\s+)?|(?P<plain>\(?\d{1,3}[.)])\s+)(?=\S)"
+)
 _FENCE = re.compile(r"\s*(```|~~~)")
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
@@ -203,8 +205,12 @@ def _joined_entries(block: Sequence[_Line]) -> list[_Line]:
             entries[-1] = replace(entries[-1], text=joined)
             continue
         text = " ".join(line.text[mark.end() if mark else 0 :].split())
-        entries.append(_Line(text, line.start, line.shape, bool(mark and mark["number"])))
+        entries.append(_Line(text, line.start, line.shape, _is_numbered(mark)))
     return entries
+
+
+def _is_numbered(mark: re.Match[str] | None) -> bool:
+    return mark is not None and bool(mark["number"] or mark["plain"])
 
 
 def _cells(line: str) -> list[str]:

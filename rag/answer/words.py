@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_CODE = r"(?=\S*\d)[^\W_]+(?:[-./][^\W_]+)+"  # `E-23`, `3.4.2`, `802.11ax`: one term
+_WORD = re.compile(rf"{_CODE}|\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
 _STOP_WORDS = """
     a about above after all also am an and any are as at be because been before being below between
@@ -47,6 +49,9 @@ def _in_order(text: str) -> Iterator[str]:
         unspaced = _UNSPACED.findall(word)
         if unspaced:
             yield from (pair for run in unspaced for pair in _pairs(run))
+        elif re.search(r"[-./]", word):
+            yield word
+            yield from map(stem, _LETTERS.findall(word))  # `24-port` is a port, too
         elif word not in _STOP:
             yield _SAME.get(stem(word), stem(word))
 

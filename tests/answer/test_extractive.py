@@ -169,6 +169,22 @@ class TestLists:
 
         assert "these colours: [1]\n- Midnight blue [1]\n- Coral red [1]" in text
 
+    def test_with_several_sentences_an_entry_cite_in_each(self):
+        text = write("Which colours are sold out?", "- Red is sold out. Ask in May.\n- Blue")
+
+        assert "Red is sold out [1]. Ask in May [1]." in text
+
+    def test_of_steps_in_running_text_are_quoted_in_their_order(self, embedder):
+        steps = (
+            "1. Press the reset button. \n\n2. Wait for the reset light. \n\n3. Reset the clock."
+        )
+        pieces = [f"{step}\n\nNote well." for step in steps.split("\n\n")]
+
+        text = write("How do I reset it?", "\n".join(pieces), embedder=embedder)
+
+        numbers = [int(number) for number in re.findall(r"(\d)\. ", text)]
+        assert numbers == sorted(numbers)
+
 
 class TestProducts:
     def test_that_were_not_asked_for_lose(self, embedder):

@@ -104,6 +104,11 @@ class TestLists:
         assert steps.text == "To reset:\n1. Press it.\n2. Wait."
         assert steps.kind is Kind.STEPS
 
+    def test_of_steps_may_have_a_bullet_before_the_number(self):
+        (steps,) = read("- 1. Press it.\n- 2. Wait.")
+
+        assert steps.text == "1. Press it.\n2. Wait."
+
     def test_that_are_long_are_only_their_entries(self):
         pieces = read("\n".join(f"- entry number {n} says a lot more" for n in range(40)))
 

@@ -91,6 +91,10 @@ class TestTerms:
     def test_of_kindred_words_meet(self, one, other):
         assert terms(one) & terms(other)
 
+    def test_of_codes_are_whole(self):
+        assert terms("error E-23 in 3.4.2") == terms("Error") | {"e-23", "3.4.2"}
+        assert terms("a 24-port switch") >= terms("port")
+
     def test_of_unspaced_scripts_are_pairs_of_letters(self):
         assert terms("充電器") == {"充電", "電器"}
 
