@@ -9,7 +9,7 @@ from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
-from rag.web.current import application, open_session
+from rag.web.current import application, default_config, open_session
 from rag.web.export import as_markdown, file_name
 from rag.web.owner import current_owner
 from rag.web.problems import REFUSALS
@@ -48,13 +48,7 @@ api = APIBlueprint(
 @api.post("/sessions", responses={"201": SessionModel})
 def create_session(body: SessionBody) -> tuple[dict[str, Any], int]:
     """Begin a conversation."""
-    settings = application().settings
-    default = ContextConfig(
-        enabled=settings.summarization_settings.enabled,
-        compression_strategy=settings.context.compression_strategy,
-        recent_message_count=settings.context.recent_message_count,
-    )
-    config = changed_config(default, body.context_config)
+    config = changed_config(default_config(), body.context_config)
     session = application().store.create(current_owner(), title=body.title or "", config=config)
     return as_json(SessionModel.of(session.read())), 201
 

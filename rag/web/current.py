@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from flask import current_app
 
 from rag.errors import NotFound
+from rag.records import ContextConfig
 from rag.seams import SessionHandle
 from rag.web.owner import current_owner
 
@@ -18,6 +19,16 @@ EXTENSION = "groundnote"
 def application() -> "Application":
     """What `create_app` was given."""
     return cast("Application", current_app.extensions[EXTENSION])
+
+
+def default_config() -> ContextConfig:
+    """How a new session keeps its context small, unless its maker says otherwise."""
+    settings = application().settings
+    return ContextConfig(
+        enabled=settings.summarization_settings.enabled,
+        compression_strategy=settings.context.compression_strategy,
+        recent_message_count=settings.context.recent_message_count,
+    )
 
 
 def checked_id(text: str, kind: str) -> str:

@@ -17,7 +17,7 @@ from rag.errors import NotFound, UserError
 from rag.records import Event, Failed, Finished, ImportedMessage, Role, Text
 from rag.seams import SessionHandle
 from rag.web.api_messages import last_of
-from rag.web.current import application, open_session
+from rag.web.current import application, default_config, open_session
 from rag.web.owner import current_owner
 from rag.web.problems import openai_problem, problem_response
 from rag.web.request_models import Words
@@ -167,7 +167,7 @@ def complete_chat(body: ChatBody) -> Response:
 
 
 def _found(asked: Asked) -> FoundSession:
-    finder = SessionFinder(application().store, transcripts())
+    finder = SessionFinder(application().store, transcripts(), config=default_config())
     return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
 
 

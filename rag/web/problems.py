@@ -60,6 +60,8 @@ def problem(
 def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     """What a caller may know of an error: our own messages, and nothing of any other."""
     if isinstance(error, RagError) and not isinstance(error, SetupError):
+        if error.http_status >= 500:
+            log.warning("model failed", error=type(error).__name__)
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
     log.error("request failed", error=type(error).__name__, exc_info=error)
     return problem(500, HIDDEN_DETAIL, kind="internal", index=index)

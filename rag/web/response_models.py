@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from rag.citations.markers import find_markers
 from rag.records import (
     Citation,
     Document,
@@ -14,6 +15,7 @@ from rag.records import (
     Hit,
     Job,
     Message,
+    Role,
     Session,
     Source,
     Summary,
@@ -259,7 +261,7 @@ def message_fields(message: Message) -> dict[str, Any]:
     fields: dict[str, Any] = to_jsonable_python(message)
     fields |= {"citations": [], "unsupported": [], "declined": False, "model": None, "usage": None}
     if answer is None:
-        return fields
+        return fields | {"citations": _unchecked(message)}
     return fields | {
         "citations": [CitationModel.of(citation) for citation in answer.citations],
         "unsupported": to_jsonable_python(answer.unsupported),
@@ -267,6 +269,17 @@ def message_fields(message: Message) -> dict[str, Any]:
         "model": answer.model,
         "usage": to_jsonable_python(answer.usage),
     }
+
+
+def _unchecked(message: Message) -> list[CitationModel]:
+    """The citations of an answer that was imported: nobody has checked them."""
+    if message.role != Role.ASSISTANT:
+        return []
+    return [
+        CitationModel.of(Citation(number, marker.start, marker.end))
+        for marker in find_markers(message.content)
+        for number in marker.numbers
+    ]
 
 
 class MessagesModel(BaseModel):

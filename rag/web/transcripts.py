@@ -12,7 +12,7 @@ from hashlib import sha256
 from sqlalchemy import Engine, delete, insert, select
 
 from rag.database import reading, storable, transcript_hashes, writing
-from rag.records import ImportedMessage, Role
+from rag.records import ContextConfig, ImportedMessage, Role
 from rag.seams import ConversationStore, SessionHandle
 
 CONVERSATION_ROLES = (Role.USER, Role.ASSISTANT)
@@ -91,9 +91,12 @@ class TranscriptTable:
 class SessionFinder:
     """The session that goes on from a transcript: the one we know, or a new one made from it."""
 
-    def __init__(self, store: ConversationStore, table: TranscriptTable) -> None:
+    def __init__(
+        self, store: ConversationStore, table: TranscriptTable, *, config: ContextConfig
+    ) -> None:
         self._store = store
         self._table = table
+        self._config = config
 
     def session_for(
         self, owner: str, past: Sequence[ImportedMessage], *, instructions: Sequence[str] = ()
@@ -127,7 +130,7 @@ class SessionFinder:
         return session
 
     def _begin(self, owner: str, messages: Sequence[ImportedMessage]) -> SessionHandle:
-        session = self._store.create(owner)
+        session = self._store.create(owner, config=self._config)
         if messages:
             session.append(messages, [])
         return session

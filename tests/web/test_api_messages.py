@@ -199,6 +199,8 @@ class TestImport:
         assert response.get_json() == {"start": 0, "end": 4}
         kept = client.get(f"/api/v1/sessions/{session_id}/sources").get_json()["sources"]
         assert [(source["n"], source["document"]) for source in kept][1] == (2, "old.md")
+        answer = client.get(f"/api/v1/sessions/{session_id}/messages/2").get_json()
+        assert [(c["n"], c["support"]) for c in answer["citations"]] == [(2, "unchecked")]
 
     @pytest.mark.parametrize(
         "body",

@@ -3,13 +3,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.conversation.store import SqlConversationStore
-from rag.records import ImportedMessage
+from rag.records import ContextConfig, ImportedMessage
 from rag.web.transcripts import SessionFinder, TranscriptTable, chain, link
 
 MESSAGES = st.lists(
     st.builds(ImportedMessage, st.sampled_from(["user", "assistant"]), st.text(max_size=20)),
     max_size=6,
 )
+
+
+CONFIG = ContextConfig(recent_message_count=4)
 
 
 def said(*texts):
@@ -47,7 +50,7 @@ class TestFinder:
 
     @pytest.fixture
     def find(self, store, table):
-        finder = SessionFinder(store, table)
+        finder = SessionFinder(store, table, config=CONFIG)
         return lambda past, **options: finder.session_for("anna", past, **options).session
 
     def grown(self, session, table, past, *texts):
@@ -59,6 +62,7 @@ class TestFinder:
 
     def test_begins_a_session_without_a_past(self, find):
         assert find([]).read().message_count == 0
+        assert find([]).read().config == CONFIG
         assert find([]).id != find([]).id
 
     def test_goes_on_with_the_session_whose_end_it_is(self, find, table):
