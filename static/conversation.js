@@ -73,6 +73,7 @@ async function ask(question) {
   if (running) return;
   if (!question.trim()) return showError("The question is empty. Type what you want to know.");
   showError("");
+  if (turns.querySelector("[data-newest]")) return askOnPage(question);
   const isNew = !sessionId;
   const asked = addQuestion(question);
   const live = new LiveAnswer();
@@ -89,6 +90,12 @@ async function ask(question) {
     live.remove();
     fillBox(question);
   });
+}
+
+/** An older stretch is shown: the question goes off as a form, and the newest turns come back. */
+function askOnPage(question) {
+  box.value = question;
+  form.submit();
 }
 
 async function writeAgain(index) {
@@ -118,9 +125,10 @@ async function run(live, begin, takeBack) {
     for await (const { name, values } of await begin(running.signal)) live.take(name, values);
     if (!live.isEnded) live.breakOff("The connection broke off.");
   } catch (error) {
-    if (error.isRefusal) {
+    const isLost = !live.hasBegun && error.name !== "AbortError";
+    if (error.isRefusal || isLost) {
       takeBack();
-      showError(error.message);
+      showError(error.isRefusal ? error.message : "The server cannot be reached. Your question is kept here: try again.");
       return;
     }
     live.breakOff(error.name === "AbortError" ? "Stopped." : "The connection broke off.");
@@ -132,6 +140,7 @@ async function run(live, begin, takeBack) {
 }
 
 function showRunning(isRunning) {
+  turns.setAttribute("aria-busy", String(isRunning)); // read out when it is whole
   const hadFocus = form.contains(document.activeElement);
   form.querySelector("[type=submit]").hidden = isRunning;
   form.querySelector("[data-stop]").hidden = !isRunning;
@@ -151,7 +160,6 @@ function showError(text) {
 
 function addQuestion(text) {
   document.getElementById("welcome")?.remove();
-  turns.querySelector(".more:last-child")?.remove();
   const article = Object.assign(document.createElement("article"), { className: "question" });
   const paragraph = document.createElement("p");
   paragraph.textContent = text;
@@ -177,12 +185,11 @@ class LiveAnswer {
     this.old = old;
     this.text = "";
     this.known = new Set();
+    this.hasBegun = false;
     this.isEnded = false;
     this.index = null;
     this.article = Object.assign(document.createElement("article"), { className: "answer is-live" });
     this.article.setAttribute("aria-label", "Answer");
-    this.article.setAttribute("aria-busy", "true");
-    this.article.setAttribute("aria-live", "polite");
     this.waiting = Object.assign(document.createElement("p"), { className: "waiting", textContent: "Searching the documents" });
     this.prose = Object.assign(document.createElement("div"), { className: "prose" });
     this.article.append(this.waiting, this.prose);
@@ -195,6 +202,7 @@ class LiveAnswer {
   }
 
   take(name, values) {
+    this.hasBegun = true;
     if (name === "resolved" && values.is_followup) this.searchedFor(values.query);
     if (name === "sources") {
       values.sources.forEach((source) => this.known.add(source.n));
@@ -273,7 +281,7 @@ async function settle(live) {
     forgetEvidence();
     sessionId = document.getElementById("session-head").dataset.session;
   } catch {
-    live.article.removeAttribute("aria-busy");
+    // What was written stays in sight; the page itself can be loaded again later.
   }
 }
 
@@ -319,13 +327,14 @@ async function waitForPending() {
 async function showEarlier(link) {
   closePanel();
   const more = link.parentElement;
-  link.setAttribute("aria-busy", "true");
+  turns.setAttribute("aria-live", "off");
   try {
     const page = await loadPage(link.href);
     const height = document.documentElement.scrollHeight;
-    const earlier = [...page.getElementById("turns").children].filter((each) => !each.matches(".more:last-child"));
+    const earlier = [...page.getElementById("turns").children].filter((each) => !each.querySelector("[data-newest]"));
     more.replaceWith(...earlier.map((each) => document.adoptNode(each)));
     scrollBy({ top: document.documentElement.scrollHeight - height, behavior: "instant" });
+    turns.removeAttribute("aria-live");
   } catch {
     location.href = link.href;
   }

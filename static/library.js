@@ -15,7 +15,7 @@ export function startLibrary() {
   field.addEventListener("change", () => send([...field.files]));
   for (const name of ["dragenter", "dragover"]) form.addEventListener(name, (event) => over(event, true));
   for (const name of ["dragleave", "drop"]) form.addEventListener(name, (event) => over(event, false));
-  form.addEventListener("drop", (event) => send([...event.dataTransfer.files]));
+  form.addEventListener("drop", async (event) => send(await dropped(event.dataTransfer)));
   poll();
 }
 
@@ -24,10 +24,33 @@ function over(event, isOver) {
   form.classList.toggle("is-over", isOver);
 }
 
+/** Files as they were dropped; those of folders keep their path as their name. */
+async function dropped(transfer) {
+  const plain = [...transfer.files];
+  const entries = [...transfer.items].map((each) => each.webkitGetAsEntry?.());
+  if (!entries.some((each) => each?.isDirectory)) return plain;
+  const found = await Promise.all(entries.map((each) => filesIn(each)));
+  return found.flat();
+}
+
+async function filesIn(entry) {
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    return [Object.assign(file, { path: entry.fullPath.replace(/^\//, "") })];
+  }
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) { // a folder is handed out in portions, until an empty one
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return found;
+    for (const each of some) if (!each.name.startsWith(".")) found.push(...(await filesIn(each)));
+  }
+}
+
 function send(files) {
   if (!files.length) return;
   const body = new FormData();
-  files.forEach((file) => body.append("file", file));
+  files.forEach((file) => body.append("file", file, file.path ?? file.name));
   const request = new XMLHttpRequest(); // fetch cannot tell how much was sent
   request.upload.addEventListener("progress", (event) => showSending(event.loaded / event.total));
   request.addEventListener("load", () => sent(request, files.length));
@@ -80,13 +103,9 @@ function showRefused(files) {
 async function refresh() {
   const page = await loadPage(location.href).catch(() => null);
   if (!page) return;
-  const old = document.getElementById("library");
-  const fresh = page.getElementById("library");
-  if (!old.contains(document.activeElement)) {
-    takeParts(page);
-    return;
-  }
-  old.dataset.running = fresh.dataset.running;
+  const { running } = page.getElementById("library").dataset;
+  takeParts(page); // not the list while somebody is at work in it
+  document.getElementById("library").dataset.running = running;
 }
 
 async function poll() {

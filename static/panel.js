@@ -2,7 +2,7 @@
 import { announce, loadPage } from "./parts.js";
 
 const panel = document.getElementById("panel");
-const isWide = matchMedia("(min-width: 56rem)");
+const isWide = matchMedia("(min-width: 64rem)");
 const kept = new Map(); // parts of pages that do not change, by address
 let opener = null;
 
@@ -18,7 +18,8 @@ export function startPanel() {
     if (event.target === panel) closePanel(); // beside the sheet
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && panel.open && !event.defaultPrevented) closePanel();
+    const isElsewhere = event.target.closest?.("details[open]");
+    if (event.key === "Escape" && panel.open && !isElsewhere) closePanel();
   });
   isWide.addEventListener("change", () => panel.open && closePanel());
 }
@@ -100,10 +101,12 @@ function open() {
 
 export function closePanel() {
   if (!panel?.open) return;
+  // The link itself, or the one that took its place when the answer was finished.
+  const marked = document.querySelector('a[aria-expanded="true"]');
+  const target = opener?.isConnected ? opener : marked ?? document.getElementById("question");
   panel.close();
   document.body.classList.remove("has-panel");
   mark(null);
-  const target = opener?.isConnected ? opener : document.getElementById("question");
   opener = null;
   target?.focus();
 }

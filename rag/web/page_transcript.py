@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
-from rag.records import Message, MessageStatus, Role, Session, Source, Summary, Support
+from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary, Support
 from rag.seams import SessionHandle
 from rag.web.answers_html import Register, answer_html, plain_html
 
@@ -25,6 +25,7 @@ class ShownMessage:
     copied: str  # what the copy button gives: the text and its footnotes
     searched_for: str  # the question that stands alone, where that is another than was asked
     doubtful: tuple[int, ...]  # numbers that may not support their sentences
+    has_attributed: bool
     has_unsupported: bool
     is_last: bool
 
@@ -122,6 +123,7 @@ def shown_messages(
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
     is_answer = message.role == Role.ASSISTANT
+    citations = message.answer.citations if message.answer else ()
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != asked.strip()
@@ -131,7 +133,8 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         sources=sources,
         copied=with_footnotes(message.content, sources),
         searched_for=resolved if is_other else "",
-        doubtful=_doubtful(message),
+        doubtful=_doubtful(citations),
+        has_attributed=any(citation.attributed for citation in citations),
         has_unsupported=bool(message.answer and message.answer.unsupported),
         is_last=is_last,
     )
@@ -150,8 +153,7 @@ def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
     return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
 
 
-def _doubtful(message: Message) -> tuple[int, ...]:
-    citations = message.answer.citations if message.answer else ()
+def _doubtful(citations: Sequence[Citation]) -> tuple[int, ...]:
     return tuple(sorted({c.number for c in citations if c.support is Support.UNSUPPORTED}))
 
 

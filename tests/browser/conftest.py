@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from werkzeug.serving import make_server
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.documents.files import IncomingFile
+from rag.seams import ModelDelta
 from rag.settings import Settings
 from rag.web import create_app
 from rag.wiring import build
@@ -32,6 +34,7 @@ DOCUMENTS = (
     "company/faq.html",
 )
 PATIENCE_MS = 15_000
+WORD_SECONDS = 0.03
 
 
 @pytest.fixture(scope="session")
@@ -106,15 +109,20 @@ def page(open_page):
 
 @pytest.fixture
 def held_writer(monkeypatch):
-    """A writer that stops after its first words until it is let go."""
+    """A writer that stops after its first words until it is let go, and then takes its time.
+
+    A server notices that a browser has left when it writes to it; so there must be words left.
+    """
     let_go = threading.Event()
     write = ExtractiveWriter.write
 
     def held(self, request):
-        for at, delta in enumerate(write(self, request)):
-            if at == 1:
+        words = [word for delta in write(self, request) for word in delta.text.split(" ")]
+        for at, word in enumerate(words):
+            if at == 3:
                 let_go.wait(10)
-            yield delta
+            time.sleep(WORD_SECONDS)
+            yield ModelDelta(text=word + " " * (at + 1 < len(words)))
 
     monkeypatch.setattr(ExtractiveWriter, "write", held)
     yield let_go

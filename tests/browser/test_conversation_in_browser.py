@@ -46,12 +46,13 @@ class TestWithScripts:
 
         live = page.locator(".answer.is-live")
         expect(live.locator(".prose p")).to_have_text(re.compile(r"\w+"))
-        assert live.get_attribute("aria-busy") == "true"
+        expect(page.get_by_role("log")).to_have_attribute("aria-busy", "true")
         expect(page.locator("[data-stop]")).to_be_visible()
         held_writer.set()
 
         expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
         expect(page.locator("#status")).to_have_text(re.compile("ready, with"))
+        expect(page.get_by_role("log")).to_have_attribute("aria-busy", "false")
         expect(page.locator("[type=submit].send")).to_be_visible()
 
     def test_a_chip_opens_the_passage_in_its_surroundings(self, page):
@@ -118,6 +119,20 @@ class TestWithScripts:
         expect(page.locator("#question")).to_have_value(long)
         expect(page.locator(".question")).to_have_count(1)
 
+    def test_a_question_is_kept_while_the_server_cannot_be_reached(self, page, expected_complaints):
+        expected_complaints.append("ERR_INTERNET_DISCONNECTED")
+        page.context.set_offline(True)
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        expect(page.locator("#form-error")).to_have_text(re.compile("cannot be reached"))
+        expect(page.locator("#question")).to_have_value(QUESTION)
+
+        page.context.set_offline(False)
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        expect(page.locator("#form-error")).to_have_count(0)
+
     def test_a_follow_up_can_be_edited_as_it_was_searched_for(self, page):
         ask(page)
         ask(page, "And the Aero 5?")
@@ -161,6 +176,19 @@ class TestWithScripts:
 
         expect(page.locator(".question")).to_have_count(30)
         expect(page.locator(".question").first).to_have_text("Question 0?")
+
+    def test_a_question_asked_below_older_turns_leads_to_the_newest(self, page, live):
+        handle = live.application.store.create("local", title="Long")
+        for number in range(30):
+            handle.finish(handle.begin(f"Question {number}?").answer)
+        page.goto(f"/sessions/{handle.id}?before=20")
+
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".question").last).to_have_text(QUESTION)
+        expect(page).to_have_url(re.compile(f"/sessions/{handle.id}#m60"))
+        expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
 
     def test_html_in_a_question_is_text(self, page):
         ask(page, "<img src=x onerror=alert(1)> How heavy is the Aero 5?")

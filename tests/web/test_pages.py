@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from rag.errors import ModelUnavailable
 from rag.records import JobState, MessageStatus, Summary
 from rag.web import create_app
+from rag.web.page_documents import size
 from tests.browser.paged_application import (
     MANUAL,
     SUPPORTED,
@@ -187,6 +188,7 @@ class TestAnswers:
         assert page.text(".cite.is-unsupported") == "[1]"
         assert "may not support" in page.text(".flag.is-unsupported")
         assert page.text(".cite.is-attributed") == "[2]"
+        assert "Dotted numbers" in page.text(".answer")
         assert page.text(".prose .unsupported") == "It can fly."
 
     def test_a_refusal_looks_like_one(self, session, get):
@@ -309,6 +311,22 @@ class TestSources:
 
         assert page.text("tr.is-marked") == "RESET 10" or page.text("tr.is-marked") == "RESET10"
         assert [cell.text() for cell in page.all(".document-text th")] == ["Key", "Seconds"]
+
+    def test_a_long_section_is_cut_between_words_around_the_passage(
+        self, application, session, get
+    ):
+        text = f"{'before ' * 900}The needle is sharp. {'after ' * 900}"
+        session.register(
+            application.add("hay.md", "Hay", [("Stack", text)], ["The needle is sharp."])
+        )
+
+        page = get(f"/sessions/{session.id}/sources/4")
+
+        shown = page.text(".document-text p")
+        assert page.text(".document-text mark") == "The needle is sharp."
+        assert shown.startswith("… before before")
+        assert shown.endswith("after after …")
+        assert len(shown) < 4000
 
     def test_a_deleted_document_leaves_its_passage(self, application, asked, get):
         application.documents.delete(application.retriever.hits[0].chunk.document_id)
@@ -504,6 +522,19 @@ class TestLibrary:
         assert "weighs 120 g" in page.text("#s0")
         assert "<script>" in page.text("#s1")
         assert get(f"/documents/{document.id}?at=99").status == 404
+
+    def test_a_document_without_text_says_so(self, application, get):
+        application.add("empty.md", "Empty", [], [])
+        empty = next(each for each in application.documents.documents() if each.title == "Empty")
+
+        assert "No text could be read" in get(f"/documents/{empty.id}").text()
+
+    @pytest.mark.parametrize(
+        ("count", "said"),
+        [(999, "999 bytes"), (1400, "1.4 kB"), (53_000_000, "53 MB"), (2_500_000_000, "2.5 GB")],
+    )
+    def test_sizes_are_said_as_people_read_them(self, count, said):
+        assert size(count) == said
 
     def test_filters_by_name(self, application, get):
         for number in range(12):
