@@ -60,11 +60,11 @@ class LossyClient:
         return SimpleNamespace(completions=SimpleNamespace(create=self.create))
 
     def create(self, *, messages: list[dict[str, str]], **_: Any) -> Any:
-        began = time.perf_counter()
+        began = time.process_time()
         self.calls += 1
         self.tokens += sum(count_tokens(message["content"]) + 4 for message in messages)
         text = self._reply(messages[-1]["content"])
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.process_time() - began
         choice = SimpleNamespace(message=SimpleNamespace(content=text))
         return SimpleNamespace(choices=[choice])
 
@@ -139,9 +139,9 @@ def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -
     for turn in range(turns):
         messages = [head, *made.messages[: 2 * turn + 1]]
         before = [dict(message) for message in messages] if turn % 50 == 0 else None
-        spent, began = client.seconds, time.perf_counter()
+        spent, began = client.seconds, time.process_time()
         trimmed = trimmer.trim(messages)
-        own = time.perf_counter() - began - (client.seconds - spent)
+        own = time.process_time() - began - (client.seconds - spent)
         result.milliseconds.append(own * 1000)
         result.intact &= before is None or before == messages
         size = context_size(trimmed.messages)

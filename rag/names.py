@@ -4,12 +4,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
 from rag.name_words import CALENDAR, GENERIC, ORDINARY, UNITS
 
 LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
+SHORT_TEXT = 400  # characters
 LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 
 # ── Characters ───────────────────────────────────────────────────────────────────────────────
@@ -171,7 +173,10 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     """
     plain = _plain(text)
     known = lexicon.find(text) if lexicon is not None else []
-    shaped = [name for name in _shapes(plain) if not _inside(name, known)]
+    shapes = _short_shapes(plain) if len(plain) < SHORT_TEXT else tuple(_shapes(plain))
+    if not known and plain is text:
+        return list(shapes)
+    shaped = [name for name in shapes if not _inside(name, known)]
     spelled = [Name(text[name.start : name.end], name.start, name.end) for name in shaped]
     return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
 
@@ -186,6 +191,12 @@ def _inside(name: Name, known: Sequence[Name]) -> bool:
     """Whether a known name (they are in order and do not overlap) covers this one."""
     at = bisect_right(known, name.start, key=lambda other: other.start) - 1
     return at >= 0 and known[at].end >= name.end
+
+
+@lru_cache(maxsize=4096)
+def _short_shapes(plain: str) -> tuple[Name, ...]:
+    """Sentences are looked at several times: as part of an answer, as a claim, in a summary."""
+    return tuple(_shapes(plain))
 
 
 def _shapes(plain: str) -> Iterator[Name]:

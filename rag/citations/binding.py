@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.citations.claims import Claim, Statement, statements
+from rag.citations.claims import Claim, Statement, statements, without_markers
 from rag.citations.features import Features, features, figures_within, wording
-from rag.citations.markers import keep_markers
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -116,11 +115,7 @@ def _before_marker(claim: Claim) -> str:
     sentence = claim.sentence
     at = sentence.find(claim.text)
     before = sentence[: at + len(claim.text)] if at >= 0 else claim.text
-    return f"{claim.topic}: {_unmarked(before)}"
-
-
-def _unmarked(text: str) -> str:
-    return keep_markers(text, lambda number: False).text
+    return f"{claim.topic}: {without_markers(before)}"
 
 
 def _share_of_part(seen: Features, known: _Known) -> float:

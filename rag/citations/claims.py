@@ -119,7 +119,7 @@ class _Reader:
         if not groups or self.before is None:
             return None
         numbers = tuple(dict.fromkeys(n for group in groups for n in group.numbers))
-        text = _without_markers(self.before.text)
+        text = without_markers(self.before.text)
         sentence = f"{text.rstrip('.')} {marks(numbers)}."
         start, end = groups[0].start, groups[-1].end
         claim = Claim(text, numbers, start, end, sentence, self.lead_in)
@@ -208,11 +208,11 @@ def _groups_by_cell(cells: list[Span], groups: list[_Group]) -> list[list[_Group
 
 
 def _ends_with_colon(sentence: str) -> bool:
-    return _without_markers(sentence).endswith(":")
+    return without_markers(sentence).endswith(":")
 
 
 def _topic(statement: Statement) -> str:
-    return _without_markers(statement.text).rstrip(" :")[:LONGEST_TOPIC]
+    return without_markers(statement.text).rstrip(" :")[:LONGEST_TOPIC]
 
 
 # ── Clauses ──────────────────────────────────────────────────────────────────────────────────
@@ -306,7 +306,7 @@ def _rendered(text: str, span: Span, groups: list[_Group]) -> str:
     return _STOP_BEFORE_MARKS.sub(r" \2\1", _SPACE_BEFORE.sub("", joined))
 
 
-def _without_markers(rendered: str) -> str:
+def without_markers(rendered: str) -> str:
     """A quoted sentence without its markers."""
     return _SPACE_BEFORE.sub("", _MARKER.sub("", rendered)).strip()
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag.citations.binding import Embed, Evidence
-from rag.citations.markers import cited_numbers
 from rag.conversation.context import MESSAGE_TOKENS, Pair, pairs_of
 from rag.conversation.facts import Facts, Said, facts_of
 from rag.conversation.ladder import Ladder
-from rag.conversation.lines import Composed, Limits
+from rag.conversation.lines import Composed, Limits, Line
 from rag.conversation.plan import Room, hard_tokens, plan_compaction
 from rag.conversation.pool import Pool, from_stored, to_stored
 from rag.conversation.summarize import LONGEST_REPLY, NOT_ASKED, Attempted, Summariser
@@ -149,7 +148,7 @@ class Compactor:
         facts = facts_of(said, Lexicon(self._names()))
         asked = NOT_ASKED if model is None or not said else self._ask(model, said, facts)
         pool = Pool()
-        pool.add(facts, self._count)
+        pool.add(facts, [Line(fact, self._count) for fact in facts.facts])
         pool.take_all(asked.sifted, self._count)
         tokens = sum(self._count(each.text) + MESSAGE_TOKENS for each in said)
         name = model.name if model is not None and asked.sifted.facts else "extractive"
@@ -230,14 +229,13 @@ class _Draft:
 
     def report(self, composed: Composed) -> SummaryReport:
         """What was required, and how the exact text that is stored keeps it."""
-        present = set(cited_numbers(composed.text))
         models = self.pool.models_numbers
-        kept = [number for number in self.pool.numbers if number in present]
+        kept = [number for number in self.pool.numbers if number in composed.cited]
         return SummaryReport(
             citations_required=len(self.pool.numbers),
             citations_kept=len(kept),
             names_required=len(self.pool.names),
-            names_kept=len(Lexicon(self.pool.names).kept(composed.text)),
+            names_kept=len(composed.named),
             kept_by_model=sum(number in models for number in kept),
             repaired=sum(number not in models for number in kept),
             removed=self.asked.sifted.removed,

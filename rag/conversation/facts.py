@@ -12,6 +12,7 @@ from rag.citations.claims import (
     needs_topic,
     statements,
     with_topic,
+    without_markers,
 )
 from rag.citations.features import Features, features, wording
 from rag.citations.markers import keep_markers, neutralise
@@ -78,7 +79,7 @@ class Facts:
     @cached_property
     def seen(self) -> Features:
         """The figures, names and words of all sentences together: what may occur in a summary."""
-        texts = [*self.plain, *(unmarked(fact.text) for fact in self.facts)]
+        texts = [*self.plain, *(without_markers(fact.text) for fact in self.facts)]
         every = [features(text) for text in texts]
         return Features(
             frozenset().union(*(each.figures for each in every)),

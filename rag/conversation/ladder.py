@@ -10,9 +10,10 @@ Rungs, each taken only when the one before does not fit:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag.citations.claims import marks
+from rag.citations.markers import cited_numbers
 from rag.conversation.facts import GROUPED, Facts
 from rag.conversation.lines import (
     EVIDENCE,
@@ -48,39 +49,63 @@ class Ladder:
     prose: Sequence[str] = ()
     documents: Mapping[int, str] = field(default_factory=dict)  # titles by number, where known
     _name_tokens: dict[str, int] = field(init=False)
+    _covering: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._covering = self._cover()
         self._name_tokens = {name: name_size(name) for name in self.facts.names}
 
     def compose(self) -> Composed:
         """The fullest text that fits; what is required may take the hard limit."""
         composed = self._claims_for_all()
-        if composed is None or composed.tokens > self.limits.hard:
-            composed = self._lower_rungs().compose()
-        return composed
+        if composed is not None and composed.tokens <= self.limits.hard:
+            checked = self._checked(composed)
+            if checked is not None:
+                return checked
+        covering = [self.lines[at] for at in self._covering]
+        lower = LowerRungs(self.facts, covering, self.limits.hard, self.count, self.documents)
+        return self._checked(lower.compose()) or self._admitted(lower.bare())
 
-    def _lower_rungs(self) -> LowerRungs:
-        covering = [self.lines[at] for at in self.covering()]
-        return LowerRungs(self.facts, covering, self.limits.hard, self.count, self.documents)
+    def _checked(self, composed: Composed) -> Composed | None:
+        """The summary, once its exact text was read back; None if it lost or invented anything."""
+        read = self._read_back(composed)
+        required = set(self.facts.numbers).difference(composed.archived_numbers)
+        names = set(self.facts.names).difference(composed.archived_names)
+        kept = required <= read.cited <= set(self.facts.numbers) and names <= read.named
+        return read if kept else None
+
+    def _read_back(self, composed: Composed) -> Composed:
+        cited = frozenset(cited_numbers(composed.text))
+        named = frozenset(Lexicon(self.facts.names).kept(composed.text))
+        return replace(composed, cited=cited, named=named)
+
+    def _admitted(self, composed: Composed) -> Composed:
+        """What even the plain lists do not keep, such as a name of odd characters, is reported."""
+        read = self._read_back(composed)
+        return replace(
+            read,
+            archived_numbers=tuple(n for n in self.facts.numbers if n not in read.cited),
+            archived_names=tuple(name for name in self.facts.names if name not in read.named),
+        )
 
     # ── Rungs 0 to 2: a claim for every number ───────────────────────────────────────────────
 
     def _claims_for_all(self) -> Composed | None:
         answers = [at for at, line in enumerate(self.lines) if not line.fact.is_asked]
-        covering = self.covering()
+        covering = self._covering
         everything = sorted({*answers, *covering})
         for form in (FULL, TRIMMED, TELEGRAM):
             chosen = dict.fromkeys(everything, form)
-            if self._size(chosen) <= self.limits.soft:
+            if self._fits(chosen, self.limits.soft):
                 return self._composed(chosen, form)
         for form in (FULL, TRIMMED, TELEGRAM):
             chosen = dict.fromkeys(covering, form)
-            if self._size(chosen) <= self.limits.soft:
+            if self._fits(chosen, self.limits.soft):
                 return self._composed(self._with_extras(chosen, answers), form)
         chosen = dict.fromkeys(covering, TELEGRAM)
-        return self._composed(chosen, 2) if self._size(chosen) <= self.limits.hard else None
+        return self._composed(chosen, 2) if self._fits(chosen, self.limits.hard) else None
 
-    def covering(self) -> list[int]:
+    def _cover(self) -> list[int]:
         """Few lines that together cite every number: the newest of equals, answers first."""
         ranked = sorted(
             range(len(self.lines)),
@@ -98,6 +123,10 @@ class Ladder:
                 cited.update(self.lines[at].numbers)
                 chosen.append(at)
         return sorted(chosen)
+
+    def _fits(self, chosen: Chosen, limit: int) -> bool:
+        lines = sum(self.lines[at].size(form) for at, form in chosen.items())
+        return lines <= limit and self._size(chosen) <= limit
 
     def _size(self, chosen: Chosen) -> int:
         """An estimate of the text's tokens, a little too high."""

@@ -79,6 +79,15 @@ class Composed:
     rung: int
     archived_numbers: tuple[int, ...] = ()
     archived_names: tuple[str, ...] = ()
+    cited: frozenset[int] = frozenset()  # read back from the text, as it is stored
+    named: frozenset[str] = frozenset()
+
+
+def measured(fact: Fact, count: TokenCounter) -> Line:
+    """A line whose sizes are known already: the work is done when a message comes in."""
+    line = Line(fact, count)
+    line.size(TELEGRAM)
+    return line
 
 
 def names_line(names: Iterable[str]) -> str:

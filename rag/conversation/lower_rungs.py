@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from rag.citations.claims import marks
 from rag.citations.markers import neutralise
 from rag.conversation.facts import GROUPED, Facts
-from rag.conversation.lines import EVIDENCE, MARKER_TOKENS, TELEGRAM, Composed, Line, names_line
+from rag.conversation.lines import (
+    EVIDENCE,
+    FRAME_TOKENS,
+    MARKER_TOKENS,
+    TELEGRAM,
+    Composed,
+    Line,
+    names_line,
+)
 from rag.names import Lexicon
 from rag.seams import TokenCounter
 
@@ -30,32 +38,39 @@ class LowerRungs:
 
     def compose(self) -> Composed:
         """The highest rung that fits."""
-        named = self._by_names(())
-        if named.tokens <= self.limit:
-            return self._with_claims(named)
+        composed = self._with_claims()
+        if composed.tokens > self.limit:
+            composed = self.bare()
+        return composed
+
+    def bare(self) -> Composed:
+        """Numbers and names alone, or as many of them as fit."""
         grouped = self._grouped(self.facts.numbers, self.facts.names)
-        if grouped.tokens <= self.limit:
-            return Composed(grouped.text, grouped.tokens, 4)
-        return self._archive()
+        return grouped if grouped.tokens <= self.limit else self._archive()
 
     # ── Rung 3 ───────────────────────────────────────────────────────────────────────────────
 
-    def _with_claims(self, named: Composed) -> Composed:
+    def _with_claims(self) -> Composed:
         """Name and number for all, and the claims beside them that fit, the shortest first."""
         ranked = sorted(self.covering, key=lambda line: line.size(TELEGRAM) / len(line.numbers))
-        room = self.limit - named.tokens
-        fitting = 0
-        for line in ranked:
-            room -= line.size(TELEGRAM) - MARKER_TOKENS * len(line.numbers)
-            if room < 0:
-                break
-            fitting += 1
+        fitting = self._fitting(ranked)
         while fitting > 0:
             tried = self._by_names(ranked[:fitting])
             if tried.tokens <= self.limit:
                 return tried
-            fitting = int(fitting * 0.95) - 1
-        return named
+            fitting = int(fitting * 0.9) - 1
+        return self._by_names(())
+
+    def _fitting(self, ranked: Sequence[Line]) -> int:
+        """How many claims probably fit beside all the names and numbers."""
+        names = set(self._name_of.values()) | set(self.facts.names)
+        room = self.limit - MARKER_TOKENS * len(self.facts.numbers) - FRAME_TOKENS
+        room -= sum(len(name) // 4 + 3 for name in names)
+        for fitting, line in enumerate(ranked):
+            room -= line.size(TELEGRAM) - MARKER_TOKENS * len(line.numbers)
+            if room < 0:
+                return fitting
+        return len(ranked)
 
     def _by_names(self, lines: Sequence[Line]) -> Composed:
         chosen = set(map(id, lines))

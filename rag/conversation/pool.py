@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag.citations.claims import without_markers
 from rag.citations.features import wording
-from rag.conversation.facts import Fact, Facts, from_json, to_json, unmarked
+from rag.conversation.facts import Fact, Facts, from_json, to_json
 from rag.conversation.lines import Line
 from rag.conversation.repair import Sifted
 from rag.seams import TokenCounter
@@ -30,11 +31,11 @@ class Pool:
             dict(self.lines), numbers, dict(self.worded), dict(self.names), dict(self.prose)
         )
 
-    def add(self, facts: Facts, count: TokenCounter) -> None:
-        """Take in the facts of one message."""
-        for fact in facts.facts:
-            if fact.key not in self.lines:
-                self.keep(Line(fact, count))
+    def add(self, facts: Facts, lines: Iterable[Line]) -> None:
+        """Take in the facts of some messages."""
+        for line in lines:
+            if line.fact.key not in self.lines:
+                self.keep(line)
         for number in facts.bare:
             self.numbers.setdefault(number, [])
         self.names.update(dict.fromkeys(facts.names))
@@ -107,7 +108,7 @@ def from_stored(several: Sequence[Mapping[str, Any]], count: TokenCounter) -> Po
     pool = Pool()
     for stored in several:
         facts = from_json(stored)
-        pool.add(Facts((), facts.names, bare=facts.bare), count)
+        pool.add(Facts((), facts.names, bare=facts.bare), ())
         for fact, by_model in zip(facts.facts, stored["by_model"], strict=True):
             if fact.key not in pool.lines:
                 pool.keep(Line(fact, count, is_models=by_model))
@@ -116,4 +117,4 @@ def from_stored(several: Sequence[Mapping[str, Any]], count: TokenCounter) -> Po
 
 
 def _plain_wording(fact: Fact) -> str:
-    return wording(unmarked(fact.claims[0].sentence))
+    return wording(without_markers(fact.claims[0].sentence))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag.conversation.facts import Facts, Said, message_facts
-from rag.conversation.lines import Composed
+from rag.conversation.lines import Composed, Line, measured
 from rag.conversation.pool import Pool
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
@@ -20,6 +20,7 @@ SUMMARY_OPENING = "Previous conversation summary:"
 
 MessageDict = Mapping[str, Any]
 _SYSTEM_ROLES = frozenset({"system", "developer"})
+_ANSWERING = _SYSTEM_ROLES | {"assistant", "tool", "function"}  # all others begin a turn
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Remembered:
     contents: list[Any] = field(default_factory=list)  # snapshots, against changes in place
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
     facts: list[Facts] = field(default_factory=list)
+    lines: list[list[Line]] = field(default_factory=list)  # the facts, measured
     turns: list[int] = field(default_factory=list)  # index of each turn's first message
     pinned: int = 0  # system messages at the beginning, never summarised
     systems: list[int] = field(default_factory=list)  # later ones, which stay as well
@@ -51,7 +53,8 @@ class Remembered:
     def common(self, messages: Sequence[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen."""
         seen = len(self.messages)
-        if self.messages == messages[:seen] and self.contents == _contents(messages[:seen]):
+        begun = messages[:seen]
+        if self.messages == begun and self.contents == _contents(begun):
             return seen
         for index, (content, message) in enumerate(zip(self.contents, messages, strict=False)):
             if self.messages[index] != message or content != message.get("content"):
@@ -66,7 +69,7 @@ class Remembered:
         """The same memory of the part in common, for a transcript that goes on differently."""
         fork = copy(self)
         fork.pool = self.pool.copy()
-        for name in ("messages", "contents", "facts"):
+        for name in ("messages", "contents", "facts", "lines"):
             setattr(fork, name, getattr(self, name)[:common])
         fork.totals = self.totals[: common + 1]
         fork.turns = [start for start in self.turns if start < common]
@@ -93,9 +96,10 @@ class Remembered:
         else:
             if is_pinned(said):
                 self.systems.append(index)
-            if not self.turns or said.role == Role.USER:
+            if not self.turns or said.role not in _ANSWERING:
                 self.turns.append(index)
             self.facts.append(self._facts(said))
+        self.lines.append([measured(fact, self.count) for fact in self.facts[-1].facts])
         self.totals.append(self.totals[-1] + message_tokens(message, said.text, self.count))
 
     def _facts(self, said: Said) -> Facts:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rag.citations.binding import Evidence
-from rag.citations.claims import Claim, Statement, statements
+from rag.citations.claims import Claim, Statement, statements, without_markers
 from rag.citations.features import features, figures_within, wording
 from rag.citations.markers import keep_markers
-from rag.conversation.facts import Fact, Facts, unmarked
+from rag.conversation.facts import Fact, Facts
 from rag.conversation.verify import is_known
 
 _SPEAKER = re.compile(r"^[ \t]*(?:[-*] )?(?:assistant|user|system|tool): ", re.MULTILINE)
@@ -40,7 +40,7 @@ def sift(texts: Iterable[str], facts: Facts, evidence: Evidence) -> Sifted:
             continue
         own = evidence.bound(statement)
         removed += sum(number not in own for number in statement.numbers)
-        plain = unmarked(statement.text).strip()
+        plain = without_markers(statement.text).strip()
         if own:
             fact = _with_only(statement, own, plain)
             cited.setdefault(wording(plain), fact)
@@ -65,7 +65,7 @@ def _with_only(statement: Statement, numbers: set[int], plain: str) -> Fact:
 
 def _is_borne_out(statement: Statement, facts: Facts) -> bool:
     """Whether every figure and name, and most of the words, occur in the turns."""
-    seen = features(unmarked(statement.text))
+    seen = features(without_markers(statement.text))
     known = facts.seen
     if not figures_within(seen.figures, known.figures):
         return False

@@ -16,7 +16,7 @@ from rag.seams import TokenCounter
 Ask = Callable[[str, str], str]
 
 LONGEST_REPLY = 60_000  # characters; what is longer is no summary
-LISTED_SHARE = 0.1  # of the stretch's tokens may be spent on listing numbers and names
+LISTED_SHARE = 0.08  # of the stretch's tokens may be spent on listing numbers and names
 
 INSTRUCTIONS = """\
 Summarise this part of a conversation for your own later use. Write short statements, one fact \

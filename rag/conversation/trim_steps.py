@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag.citations.binding import Evidence
-from rag.citations.markers import cited_numbers
 from rag.conversation.facts import union
 from rag.conversation.ladder import Ladder
 from rag.conversation.lines import Limits
@@ -19,7 +18,6 @@ from rag.conversation.remembered import (
 from rag.conversation.summarize import INSTRUCTIONS, Summariser
 from rag.conversation.trim_client import ClientModel
 from rag.errors import TooLarge
-from rag.names import Lexicon
 from rag.records import SummaryReport
 
 SUMMARY_SHARE = 0.5  # of the room at most for what a summary must keep
@@ -30,7 +28,7 @@ LEAST_SUMMARY = 60  # tokens: an archive line
 OPENING_TOKENS = 6
 TURNS_PER_CALL = 8
 CALLS_PER_TRIM = 4  # of a long transcript seen at once; the rest is summarised without the model
-PROMPT_SHARE = 1.25  # tokens of all prompts, to tokens of the turns summarised
+PROMPT_SHARE = 1.12  # tokens of all prompts, to tokens of the turns summarised
 FIRST_RETRY_TOKENS = 500
 READ_SHARE = 0.75  # of `max_tokens` for one prompt
 
@@ -167,9 +165,13 @@ def _turns_from(seen: Remembered, start: int) -> int:
 
 
 def _cover(seen: Remembered, end: int) -> None:
-    for facts in seen.facts[seen.covered : end]:
-        seen.pool.add(facts, seen.count)
+    _pool(seen, end)
     seen.covered = max(seen.covered, end)
+
+
+def _pool(seen: Remembered, end: int) -> None:
+    for index in range(seen.covered, end):
+        seen.pool.add(seen.facts[index], seen.lines[index])
 
 
 def _compose(seen: Remembered, limits: TrimLimits, room: Room) -> None:
@@ -222,8 +224,7 @@ def _summarise(
     )
     room = int(READ_SHARE * limits.max_tokens)
     asked = summariser.summarise(seen.said(start, stop), facts, evidence, room=room)
-    for each in seen.facts[seen.covered : stop]:
-        seen.pool.add(each, seen.count)
+    _pool(seen, stop)
     seen.pool.take_all(asked.sifted, seen.count)
     seen.unread = stop
     seen.calls += asked.attempts
@@ -248,15 +249,14 @@ def _report(
 ) -> SummaryReport:
     """What the summary in place was required to keep, and how it does."""
     assert seen.composed is not None, "only called after composing"
-    present = set(cited_numbers(seen.composed.text))
     numbers, names = list(seen.pool.numbers), list(seen.pool.names)
     models = seen.pool.models_numbers
-    kept = [number for number in numbers if number in present]
+    kept = [number for number in numbers if number in seen.composed.cited]
     return SummaryReport(
         citations_required=len(numbers),
         citations_kept=len(kept),
         names_required=len(names),
-        names_kept=len(Lexicon(names).kept(seen.composed.text)),
+        names_kept=len(seen.composed.named),
         kept_by_model=sum(number in models for number in kept),
         repaired=sum(number not in models for number in kept),
         removed=seen.removed,
