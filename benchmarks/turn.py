@@ -18,7 +18,8 @@ import numpy as np
 
 from benchmarks.corpora import data_option, rows_of
 from rag.answer.model_writer import ModelWriter
-from rag.assistant import Answering, Assistant, Limits
+from rag.answering import Answering
+from rag.assistant import Assistant, Limits
 from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile
 from rag.records import Text
@@ -65,7 +66,7 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
     """Seconds to the first event, the first words and the end, one row a question."""
     own = application.assistant
     writer = ModelWriter(InstantModel())
-    answering = Answering(writer, SupportChecker(application.embedder), None)
+    answering = Answering(writer, SupportChecker())
     assistant = Assistant(
         application.retriever, own._followups, own._memory, answering, limits=Limits()
     )

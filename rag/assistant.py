@@ -1,18 +1,16 @@
 """One turn, top to bottom: a question becomes an answer with citations."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from rag.citations.gate import MarkerGate
-from rag.citations.support import SupportChecker
-from rag.errors import ContextTooLong, ModelInterrupted, NotFound, RagError, TooLarge, UserError
+from rag.answering import Answering, Draft, Found, Prepared
+from rag.errors import ContextTooLong, NotFound, RagError, TooLarge, UserError
 from rag.records import (
     Answer,
     ChatMessage,
-    Cited,
     Compacted,
     Event,
     Failed,
@@ -27,10 +25,8 @@ from rag.records import (
     Summary,
     SummaryReport,
     Text,
-    ToolUsed,
-    Usage,
 )
-from rag.seams import ModelDelta, OpenTurn, Retriever, SessionHandle, Writer, WriteRequest
+from rag.seams import OpenTurn, Retriever, SessionHandle
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
@@ -40,16 +36,6 @@ class FollowUps(Protocol):
     """Makes questions stand alone."""
 
     def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The context of one call of the writer, with what it was made of."""
-
-    messages: tuple[ChatMessage, ...]
-    max_tokens: int
-    shown: tuple[Source, ...]  # the sources in it, best first
-    stats: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Memory(Protocol):
@@ -76,12 +62,23 @@ class Memory(Protocol):
         """A summary of messages `[start, end)`, stored beside them."""
 
 
-class Tools(Protocol):
-    """Answers while the model calls tools."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one turn."""
 
-    def write(
-        self, writer: Writer, request: WriteRequest, session: SessionHandle
-    ) -> Iterator[ModelDelta | ToolUsed]: ...
+    question_chars: int = 20_000
+    sources: int = 8
+    past_turns: int = 10
+
+    def check(self, question: str) -> None:
+        """Refuse what cannot be asked, before anything is stored."""
+        if not question.strip():
+            raise UserError("The question is empty. Type what you want to know.")
+        if len(question) > self.question_chars:
+            raise TooLarge(
+                f"The question has {len(question):,} characters; at most "
+                f"{self.question_chars:,} are taken. Shorten it, or add the text as a document."
+            )
 
 
 class Assistant:
@@ -92,9 +89,9 @@ class Assistant:
         retriever: Retriever,
         followups: FollowUps,
         memory: Memory,
-        answering: "Answering",
+        answering: Answering,
         *,
-        limits: "Limits",
+        limits: Limits,
     ) -> None:
         self._retriever = retriever
         self._followups = followups
@@ -154,7 +151,7 @@ class Assistant:
             _keep(session, draft, INTERNAL)
             raise
 
-    def _answer(self, session: SessionHandle, turn: OpenTurn, draft: "Draft") -> Iterator[Event]:
+    def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question = turn.question.content
         resolution = self._followups.resolve(question, self._past(session, turn))
         draft.resolution = resolution
@@ -181,7 +178,7 @@ class Assistant:
         start = max(0, end - 2 * self._limits.past_turns)
         return succeeded(session.messages(start, end))
 
-    def _find(self, session: SessionHandle, resolution: Resolution) -> "Found":
+    def _find(self, session: SessionHandle, resolution: Resolution) -> Found:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
@@ -197,7 +194,7 @@ class Assistant:
         return Found(tuple(found), relevance, resolution)
 
     def _about_unknown(
-        self, session: SessionHandle, resolution: Resolution, draft: "Draft"
+        self, session: SessionHandle, resolution: Resolution, draft: Draft
     ) -> Iterator[Event]:
         """Say so when the question names numbers that this session has not given."""
         count = session.source_count() if resolution.source_numbers else 0
@@ -210,7 +207,7 @@ class Assistant:
             yield Text(draft.preface)
 
     def _write(
-        self, session: SessionHandle, turn: OpenTurn, found: "Found", draft: "Draft"
+        self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
         """Call the writer, with fewer turns as long as the server finds the context too long."""
         fewer = 0
@@ -235,146 +232,6 @@ class Assistant:
         missing = [number for number in cited if number not in by_number]
         by_number |= {source.number: source for source in session.sources(missing)}
         return tuple(by_number[number] for number in cited)
-
-
-class Answering:
-    """The writer behind the marker gate, and the check of what it wrote."""
-
-    def __init__(self, writer: Writer, checker: SupportChecker, tools: Tools | None) -> None:
-        self._writer = writer
-        self._checker = checker
-        self._tools = tools
-
-    def stream(
-        self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
-    ) -> Iterator[Event]:
-        """The writer's text through the gate: no number leaves that the session does not know."""
-        request = WriteRequest(
-            question=found.resolution.query,
-            sources=prepared.shown,
-            messages=prepared.messages,
-            max_tokens=prepared.max_tokens,
-            relevance=found.relevance,
-        )
-        gate = MarkerGate(lambda number: number <= session.source_count())
-        for delta in self._deltas(session, request):
-            if isinstance(delta, ToolUsed):
-                yield delta
-                continue
-            draft.usage = delta.usage or draft.usage
-            yield from draft.take(gate, gate.feed(delta.text))
-        yield from draft.take(gate, gate.finish())
-        draft.model = self._writer.name
-        if not draft.text.strip():
-            raise ModelInterrupted(
-                f"{self._writer.name} returned an empty answer. Ask for the answer again."
-            )
-
-    def _deltas(
-        self, session: SessionHandle, request: WriteRequest
-    ) -> Iterator[ModelDelta | ToolUsed]:
-        if self._tools is None:
-            yield from self._writer.write(request)
-        else:
-            yield from self._tools.write(self._writer, request, session)
-
-    def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
-        """Add citations that the writer forgot, and mark what its sources do not carry."""
-        declined = self._writer.declined(draft.text)
-        by_number = {source.number: source for source in shown}
-        others = [number for number in draft.cited if number not in by_number]
-        by_number |= {source.number: source for source in session.sources(others)}
-        text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
-        if not declined:
-            completed = self._checker.attribute(text, {s.number: s for s in shown})
-            text = completed.text
-            attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        checked = self._checker.check(text, by_number)
-        citations = tuple(
-            replace(citation, attributed=(citation.number, citation.start) in attributed)
-            for citation in checked.citations
-        )
-        return Answer(
-            text=text,
-            citations=citations,
-            unsupported=() if declined else checked.unsupported,
-            declined=declined,
-            model=draft.model,
-            usage=draft.usage,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of one turn."""
-
-    question_chars: int = 20_000
-    sources: int = 8
-    past_turns: int = 10
-
-    def check(self, question: str) -> None:
-        """Refuse what cannot be asked, before anything is stored."""
-        if not question.strip():
-            raise UserError("The question is empty. Type what you want to know.")
-        if len(question) > self.question_chars:
-            raise TooLarge(
-                f"The question has {len(question):,} characters; at most "
-                f"{self.question_chars:,} are taken. Shorten it, or add the text as a document."
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Sources for one question, best first."""
-
-    sources: tuple[Source, ...]
-    relevance: Mapping[int, float]  # by number, 0 to 1
-    resolution: Resolution
-
-
-@dataclass(slots=True)
-class Draft:
-    """An answer while it is written."""
-
-    answer: Message
-    preface: str = ""  # said by us, before the writer's text
-    text: str = ""
-    cited: list[int] = field(default_factory=list)
-    resolution: Resolution | None = None
-    usage: Usage | None = None
-    model: str = ""
-    stats: Mapping[str, Any] = field(default_factory=dict)
-    has_ended: bool = False
-
-    def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
-        """Keep and announce what the gate let through."""
-        if text:
-            self.text += text
-            yield Text(text)
-        for number in gate.cited[len(self.cited) :]:
-            self.cited.append(number)
-            yield Cited(number)
-
-    def complete(self, answer: Answer) -> Message:
-        return replace(
-            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
-        )
-
-    def broken(self, reason: str) -> Message:
-        """What there is of it: interrupted if anything was written, else failed."""
-        status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
-        return replace(
-            self._resolved(), content=self.preface + self.text, status=status, error=reason
-        )
-
-    def _resolved(self) -> Message:
-        if self.resolution is None:
-            return self.answer
-        return replace(
-            self.answer,
-            resolved_query=self.resolution.query,
-            is_followup=self.resolution.is_followup,
-        )
 
 
 def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:

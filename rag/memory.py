@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rag.answer.prompts import fit_sources, question_prompt, system_prompt
-from rag.assistant import Prepared
+from rag.answering import Prepared
 from rag.conversation.context import (
     Context,
     ContextPreferences,
@@ -45,6 +45,8 @@ class MemoryRules:
     low_water: float = 0.5
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
+    with_tools: bool = False
+    tool_tokens: int = 0  # what describing the tools takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Memory:
         before = turn.question.index
         context = assemble(
             Parts(
-                system=system_prompt(),
+                system=self._system(),
                 question=question_prompt(question, fitted.text),
                 summaries=state.summaries,
                 recent=[pair for pair in state.recent if pair.question.index < before],
@@ -166,7 +168,7 @@ class Memory:
         budget = self._budget(state.session.config)
         context = assemble(
             Parts(
-                system=system_prompt(),
+                system=self._system(),
                 question="",
                 summaries=state.summaries,
                 recent=state.recent,
@@ -193,15 +195,23 @@ class Memory:
         recent = pairs_of(session.messages(start, read.message_count))
         return State(read, tuple(summaries), tuple(recent), summarises)
 
+    def _system(self) -> str:
+        return system_prompt(with_tools=self._rules.with_tools)
+
+    def input_tokens(self, session: SessionHandle) -> int:
+        """What all messages of one call may have."""
+        return self._budget(session.read().config).input_tokens
+
     def _budget(self, config: ContextConfig) -> Budget:
         window = self._window()
         if config.max_tokens is not None:
             window = min(config.max_tokens, window)
-        return Budget(window, self._rules.input_share, self._rules.reserved_tokens)
+        reserved = self._rules.reserved_tokens + self._rules.tool_tokens
+        return Budget(window, self._rules.input_share, reserved)
 
     def _room_for_sources(self, budget: Budget, question: str) -> int:
         fixed = (
-            ChatMessage(Role.SYSTEM, system_prompt()),
+            ChatMessage(Role.SYSTEM, self._system()),
             ChatMessage(Role.USER, question_prompt(question, " ")),
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
@@ -209,7 +219,7 @@ class Memory:
 
     def _history_room(self, config: ContextConfig) -> HistoryRoom:
         budget = self._budget(config)
-        taken = message_tokens(ChatMessage(Role.SYSTEM, system_prompt()), self._count)
+        taken = message_tokens(ChatMessage(Role.SYSTEM, self._system()), self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget_tokens=history,

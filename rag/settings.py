@@ -34,6 +34,7 @@ class LlmSettings(_Section):
     timeout_seconds: float = Field(60, gt=0)
     max_retries: int = Field(2, ge=0, le=10)
     context_window: int | None = Field(None, ge=512)
+    tools: bool = True
 
     @property
     def is_configured(self) -> bool:

@@ -10,12 +10,15 @@ from sqlalchemy import Engine, text
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.model_writer import ModelWriter
-from rag.assistant import Answering, Assistant, Limits
+from rag.answering import Answering
+from rag.assistant import Assistant, Limits
 from rag.background import Background
 from rag.citations.support import SupportChecker
+from rag.conversation.compact import Compactor, SummaryOptions
 from rag.conversation.followup import FollowUps
 from rag.conversation.followup_rules import CUE_WORDS
 from rag.conversation.recall import Recall
+from rag.conversation.session_tools import Actions
 from rag.conversation.store import SqlConversationStore
 from rag.database import migrate, open_engine, reading
 from rag.documents.guard import GuardedLoader
@@ -34,10 +37,12 @@ from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.retrieval.search import HybridRetriever
 from rag.retrieval.vectors import ChromaIndex
-from rag.seams import Embedder, SessionHandle, TokenCounter, Writer
+from rag.seams import Embedder, TokenCounter, Writer
 from rag.settings import Settings
+from rag.toolroom import ToolRoom
 
 OPENAI = "https://api.openai.com/v1"
+TOOL_TOKENS = 500  # what the descriptions of our tools take, rounded up
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +166,17 @@ def _assistant(
     writer: Writer = ExtractiveWriter(library.embedder)
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
-    memory = _memory(settings, library, background)
+    count = CalibratedCounter(token_counter(settings.llm.model or ""))
+    memory = _memory(settings, library, count)
     background.compact_with(lambda session: memory.compact(session, force=False))
     memory.compact_later(background.submit_compaction)
+    tools = _tools(library, memory, count) if _uses_tools(settings) else None
+    answering = Answering(
+        writer,
+        SupportChecker(),
+        tools,
+        learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
+    )
     follow_up = settings.follow_up
     return Assistant(
         library.retriever,
@@ -175,7 +188,7 @@ def _assistant(
             timeout_seconds=follow_up.timeout_seconds,
         ),
         memory,
-        Answering(writer, SupportChecker(library.embedder), None),
+        answering,
         limits=Limits(
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
@@ -184,7 +197,11 @@ def _assistant(
     )
 
 
-def _memory(settings: Settings, library: "Library", background: Background) -> Memory:
+def _uses_tools(settings: Settings) -> bool:
+    return settings.llm.is_configured and settings.llm.tools
+
+
+def _memory(settings: Settings, library: "Library", count: TokenCounter) -> Memory:
     context = settings.context
     rules = MemoryRules(
         input_share=context.input_share,
@@ -192,13 +209,15 @@ def _memory(settings: Settings, library: "Library", background: Background) -> M
         high_water=context.high_water,
         low_water=context.low_water,
         max_pairs=context.max_pairs,
+        with_tools=_uses_tools(settings),
+        tool_tokens=TOOL_TOKENS if _uses_tools(settings) else 0,
     )
     return Memory(
-        Unsummarised(),
+        _compactor(settings, library, count),
         Recall(library.embedder),
         rules=rules,
         window=_window(settings),
-        count=_counter(settings),
+        count=count,
     )
 
 
@@ -212,18 +231,28 @@ def _window(settings: Settings) -> Callable[[], int]:
     return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window).tokens
 
 
-def _counter(settings: Settings) -> TokenCounter:
-    return CalibratedCounter(token_counter(settings.llm.model or ""))
+def _compactor(settings: Settings, library: "Library", count: TokenCounter) -> Compactor:
+    wanted = settings.summarization_settings
+    return Compactor(
+        open_model(settings, wanted.summary_model),
+        count,
+        names=library.documents.lexicon,
+        options=SummaryOptions(
+            max_tokens=wanted.max_summary_tokens,
+            temperature=wanted.summary_temperature,
+            timeout_seconds=wanted.timeout_seconds,
+        ),
+    )
 
 
-class Unsummarised:
-    """Stands in until summaries are there."""
-
-    def compact(self, session: SessionHandle, room: Any, *, at_once: bool, force: bool) -> None:
-        return None
-
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Any:
-        raise SetupError("summaries are not built in yet.")
+def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
+    actions = Actions(
+        search=lambda query, limit: library.retriever.search(query, limit=limit),
+        prefer=memory.prefer,
+        summarize=memory.summarize,
+        recall=Recall(library.embedder),
+    )
+    return ToolRoom(actions, count, memory.input_tokens)
 
 
 # ── Single parts, for commands that need no more ─────────────────────────────────────────────

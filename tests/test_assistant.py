@@ -1,10 +1,11 @@
 """One turn, from the question to the stored answer, with a scripted model and the real rest."""
 
 import pytest
-from rag.citations.support import SupportChecker
 
 from rag.answer.model_writer import ModelWriter
-from rag.assistant import Answering, Assistant, Limits
+from rag.answering import Answering
+from rag.assistant import Assistant, Limits
+from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile
 from rag.errors import (
     Conflict,

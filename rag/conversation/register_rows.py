@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from rag.citations.markers import cited_numbers
-from rag.citations.register import as_source, content_hash
+from rag.citations.register import as_source, assign_numbers, content_hash
 from rag.conversation.rows import source_columns, source_from
 from rag.database import chunks, documents, sessions, sources, storable
 from rag.errors import Conflict, UserError
@@ -31,15 +31,13 @@ def numbers_of(connection: Connection, session_id: str, chunk_ids: Sequence[str]
 
 def register(connection: Connection, session_id: str, hits: Sequence[Hit]) -> None:
     """Give new chunks the next free numbers, in order; the caller holds the session's row lock."""
-    known = numbers_of(connection, session_id, [hit.chunk.id for hit in hits])
-    fresh: dict[str, Source] = {}
-    number = source_count(connection, session_id)
-    for hit in hits:
-        if hit.chunk.id in known or hit.chunk.id in fresh:
-            continue
-        number += 1
-        fresh[hit.chunk.id] = as_source(hit, number)
-    add(connection, session_id, list(fresh.values()))
+    wanted = [hit.chunk.id for hit in hits]
+    known = numbers_of(connection, session_id, wanted)
+    taken = source_count(connection, session_id)
+    numbers = assign_numbers(known, wanted, taken=taken)
+    first = {hit.chunk.id: hit for hit in reversed(hits)}
+    fresh = [as_source(first[key], number) for key, number in numbers.items() if key not in known]
+    add(connection, session_id, fresh)
 
 
 def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from rag.citations.register import source_state
 from rag.database import as_utc
 from rag.records import (
     Answer,
@@ -12,7 +13,6 @@ from rag.records import (
     MessageStatus,
     Session,
     Source,
-    SourceState,
     Statement,
     Summary,
     SummaryReport,
@@ -87,9 +87,6 @@ def source_columns(source: Source) -> dict[str, Any]:
 
 def source_from(row: Any) -> Source:
     """A source, with what became of it: the row holds `chunk_now` and `document_now`."""
-    state = SourceState.CURRENT
-    if row.chunk_now is None:
-        state = SourceState.CHANGED if row.document_now is not None else SourceState.DELETED
     return Source(
         number=row.number,
         chunk_id=row.chunk_id,
@@ -101,7 +98,9 @@ def source_from(row: Any) -> Source:
         text=row.text,
         passage=row.passage,
         content_hash=row.content_hash,
-        state=state,
+        state=source_state(
+            has_document=row.document_now is not None, has_chunk=row.chunk_now is not None
+        ),
     )
 
 
@@ -119,7 +118,9 @@ def summary_columns(summary: Summary) -> dict[str, Any]:
 
 def summary_from(row: Any) -> Summary:
     """A summary from its row."""
-    report = {key: tuple(v) if isinstance(v, list) else v for key, v in row.report.items()}
+    report: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in row.report.items()
+    }
     return Summary(
         start=row.start,
         end=row.end,

@@ -235,7 +235,7 @@ class SqlSession:
                     table.c.session_id == self.id, table.c.index.in_(indices)
                 )
             )
-            return {row.index: np.frombuffer(row.vector, dtype="<f4") for row in rows}
+            return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
 
 
 def _packed(vector: Any) -> bytes:

@@ -1,0 +1,194 @@
+"""One answer: the writer behind the marker gate, and the check of what it wrote."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from rag.citations.gate import MarkerGate
+from rag.citations.support import SupportChecker
+from rag.errors import ModelInterrupted
+from rag.records import (
+    Answer,
+    ChatMessage,
+    Cited,
+    Event,
+    Message,
+    MessageStatus,
+    Resolution,
+    Source,
+    Text,
+    ToolUsed,
+    Usage,
+)
+from rag.seams import ModelDelta, SessionHandle, Writer, WriteRequest
+
+Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The context of one call of the writer, with what it was made of."""
+
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int
+    shown: tuple[Source, ...]  # the sources in it, best first
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Sources for one question, best first."""
+
+    sources: tuple[Source, ...]
+    relevance: Mapping[int, float]  # by number, 0 to 1
+    resolution: Resolution
+
+
+class Tools(Protocol):
+    """Answers while the model calls tools."""
+
+    def write(
+        self, writer: Writer, request: WriteRequest, session: SessionHandle
+    ) -> Iterator[ModelDelta | ToolUsed]: ...
+
+
+class Answering:
+    """The writer behind the marker gate, and the check of what it wrote."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        checker: SupportChecker,
+        tools: Tools | None = None,
+        *,
+        learn: Learn = lambda estimated, reported: None,
+    ) -> None:
+        self._writer = writer
+        self._checker = checker
+        self._tools = tools
+        self._learn = learn
+
+    def stream(
+        self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
+    ) -> Iterator[Event]:
+        """The writer's text through the gate: no number leaves that the session does not know."""
+        request = WriteRequest(
+            question=found.resolution.query,
+            sources=prepared.shown,
+            messages=prepared.messages,
+            max_tokens=prepared.max_tokens,
+            relevance=found.relevance,
+        )
+        gate = MarkerGate(Registered(session))
+        used_tools = False
+        for delta in self._deltas(session, request):
+            if isinstance(delta, ToolUsed):
+                used_tools = True
+                yield delta
+                continue
+            draft.usage = delta.usage or draft.usage
+            yield from draft.take(gate, gate.feed(delta.text))
+        yield from draft.take(gate, gate.finish())
+        draft.model = self._writer.name
+        if draft.usage is not None and not used_tools:
+            self._learn(prepared.stats.get("tokens", 0), draft.usage.prompt_tokens)
+        if not draft.text.strip():
+            raise ModelInterrupted(
+                f"{self._writer.name} returned an empty answer. Ask for the answer again."
+            )
+
+    def _deltas(
+        self, session: SessionHandle, request: WriteRequest
+    ) -> Iterator[ModelDelta | ToolUsed]:
+        if self._tools is None:
+            yield from self._writer.write(request)
+        else:
+            yield from self._tools.write(self._writer, request, session)
+
+    def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        """Add citations that the writer forgot, and mark what its sources do not carry."""
+        declined = self._writer.declined(draft.text)
+        by_number = {source.number: source for source in shown}
+        others = [number for number in draft.cited if number not in by_number]
+        by_number |= {source.number: source for source in session.sources(others)}
+        text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
+        if not declined:
+            completed = self._checker.attribute(text, {s.number: s for s in shown})
+            text = completed.text
+            attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
+        checked = self._checker.check(text, by_number)
+        citations = tuple(
+            replace(citation, attributed=(citation.number, citation.start) in attributed)
+            for citation in checked.citations
+        )
+        return Answer(
+            text=text,
+            citations=citations,
+            unsupported=() if declined else checked.unsupported,
+            declined=declined,
+            model=draft.model,
+            usage=draft.usage,
+        )
+
+
+class Registered:
+    """Whether a session has given a number; asks the register only about numbers it may not know.
+
+    Numbers have no gaps and only grow, so the highest one seen answers for all below it.
+    """
+
+    def __init__(self, session: SessionHandle) -> None:
+        self._session = session
+        self._highest = session.source_count()
+        self._refused = 0
+
+    def __call__(self, number: int) -> bool:
+        if number > self._highest and number != self._refused:
+            self._highest = self._session.source_count()
+            self._refused = number
+        return number <= self._highest
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer while it is written."""
+
+    answer: Message
+    preface: str = ""  # said by us, before the writer's text
+    text: str = ""
+    cited: list[int] = field(default_factory=list)
+    resolution: Resolution | None = None
+    usage: Usage | None = None
+    model: str = ""
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    has_ended: bool = False
+
+    def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
+        """Keep and announce what the gate let through."""
+        if text:
+            self.text += text
+            yield Text(text)
+        for number in gate.cited[len(self.cited) :]:
+            self.cited.append(number)
+            yield Cited(number)
+
+    def complete(self, answer: Answer) -> Message:
+        return replace(
+            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
+        )
+
+    def broken(self, reason: str) -> Message:
+        """What there is of it: interrupted if anything was written, else failed."""
+        status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
+        return replace(
+            self._resolved(), content=self.preface + self.text, status=status, error=reason
+        )
+
+    def _resolved(self) -> Message:
+        if self.resolution is None:
+            return self.answer
+        return replace(
+            self.answer,
+            resolved_query=self.resolution.query,
+            is_followup=self.resolution.is_followup,
+        )
