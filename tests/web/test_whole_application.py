@@ -106,6 +106,36 @@ def test_odd_questions_get_an_answer_or_a_clear_refusal(client, library, session
         assert "20,001" in response.get_json()["detail"]
 
 
+def test_a_long_conversation_is_compacted_and_keeps_its_citations(client, library, session_id):
+    client.put(
+        f"/api/v1/sessions/{session_id}", json={"context_config": {"recent_message_count": 2}}
+    )
+    for _ in range(4):
+        assert ask(client, session_id, "How much does the Aero 5 weigh?").status_code == 200
+
+    compacted = client.post(f"/api/v1/sessions/{session_id}/compact").get_json()
+
+    assert compacted["compacted"] is True
+    report = compacted["report"]
+    assert report["citations_kept"] == report["citations_required"] > 0
+    summaries = client.get(f"/api/v1/sessions/{session_id}/summaries").get_json()["summaries"]
+    assert "[1]" in summaries[0]["text"]
+    forgotten = client.delete(f"/api/v1/sessions/{session_id}/context").get_json()
+    assert forgotten["forgotten"] == 1
+
+
+def test_a_range_is_summarised_on_request(client, library, session_id):
+    ask(client, session_id, "How much does the Aero 5 weigh?")
+    url = f"/api/v1/sessions/{session_id}/summaries"
+
+    made = client.post(url, json={"start": 0, "end": 2})
+    beyond = client.post(url, json={"start": 0, "end": 99})
+
+    assert made.status_code == 201
+    assert "[1]" in made.get_json()["text"]
+    assert beyond.status_code in (400, 404)
+
+
 def test_an_openai_client_keeps_its_numbers(client, library):
     messages = [{"role": "user", "content": "How much does the Aero 5 weigh?"}]
     first = client.post("/v1/chat/completions", json={"messages": messages}).get_json()
