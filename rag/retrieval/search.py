@@ -114,13 +114,15 @@ class HybridRetriever:
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
     def _read(self, candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, Hit]]:
-        chosen = {candidate.chunk.id: candidate for candidate in candidates[: 4 * limit]}
-        keys = dict.fromkeys(_section(candidate.chunk) for candidate in chosen.values())
-        texts = self._documents.section_texts(list(keys))
-        hits = [
-            _hit(candidate, texts.get(_section(candidate.chunk))) for candidate in chosen.values()
-        ]
-        return [(chosen[hit.chunk.id], hit) for hit in merged(hits, texts)[:limit]]
+        """The best in their neighbourhood; more are read only if too many became one."""
+        for count in (2 * limit, 6 * limit):
+            chosen = {candidate.chunk.id: candidate for candidate in candidates[:count]}
+            keys = dict.fromkeys(_section(candidate.chunk) for candidate in chosen.values())
+            texts = self._documents.section_texts(list(keys))
+            hits = merged([_hit(each, texts) for each in chosen.values()], texts)
+            if len(hits) >= limit or count >= len(candidates):
+                break
+        return [(chosen[hit.chunk.id], hit) for hit in hits[:limit]]
 
     def _reranked(
         self, reranker: Reranker, query: str, candidates: Sequence[Candidate]
@@ -148,8 +150,9 @@ def _section(chunk: Chunk) -> tuple[str, int]:
     return chunk.document_id, chunk.section_index
 
 
-def _hit(candidate: Candidate, text: str | None) -> Hit:
+def _hit(candidate: Candidate, texts: Mapping[tuple[str, int], str]) -> Hit:
     chunk = candidate.chunk
+    text = texts.get(_section(chunk))
     if text is None:
         return Hit(chunk, candidate.score, chunk.text, chunk.start, chunk.end)
     start, end = neighbourhood(text, chunk.start, chunk.end)
