@@ -145,7 +145,7 @@ def _standings(
     readings: dict[int, _Reading] = {}
     for piece, own in zip(pieces, signs, strict=True):
         reading = readings.setdefault(piece.number, _Reading())
-        for text in (piece.text, piece.heading):
+        for text in (piece.text, piece.context):
             reading.terms |= terms(text)
             reading.phrases |= phrases(text)
         reading.signs.append(own)
@@ -159,7 +159,7 @@ def _standings(
         + 1.4 * reading.best("phrases")
         + 1.2 * reading.best("context")
         + 0.6 * reading.best("cosine")
-        + 0.5 * reading.best("product")
+        + 1.0 * reading.best("product")
         for rank, (number, reading) in enumerate(readings.items())
     }
     highest = max(totals.values(), default=0.0)
@@ -188,11 +188,12 @@ def answers(question: Question, scored: Sequence[Scored], relevance: Mapping[int
     if not question.terms:
         return False
     best = max(scored, key=lambda found: found.score)
-    held = [terms(f.piece.text) for f in scored if f.piece.number == best.piece.number]
+    held = {f.piece: terms(f.piece.text) | terms(f.piece.title) for f in scored}
+    source = [words for piece, words in held.items() if piece.number == best.piece.number]
     signs = (
         max(found.signs.cosine for found in scored),
-        _share(question.terms, frozenset[str]().union(*held)),
-        max(_share(question.terms, terms(found.piece.text)) for found in scored),
+        _share(question.terms, frozenset[str]().union(*source)),
+        max(_share(question.terms, words) for words in held.values()),
         min(len(question.terms), _LONGEST_QUESTION),
     )
     *weights, threshold = _WITH_VECTORS if best.vector.size else _WITHOUT_VECTORS

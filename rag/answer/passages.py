@@ -42,7 +42,8 @@ class Piece:
     text: str
     kind: Kind
     context: str = ""  # what stands above it: headings, the introduction of a list
-    heading: str = ""  # the innermost of them
+    heading: str = ""  # the innermost of the section's headings
+    title: str = ""  # what stands above it within the passage: smaller titles, introductions
     in_chunk: bool = True  # else in its neighbourhood
     leads: bool = False  # the first of its source
 
@@ -68,6 +69,7 @@ def pieces_of(source: Source) -> list[Piece]:
                 kind=kind,
                 context=above,
                 heading=headings[-1],
+                title=context,
                 in_chunk=inside,
                 leads=not found,
             )

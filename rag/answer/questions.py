@@ -121,11 +121,13 @@ class Products:
     def __init__(self, question: str, texts: Iterable[str]) -> None:
         known = {_key(name) for text in texts for name in _names(text)}
         known |= {_key(name) for name in _names(question)}
-        self._asked = frozenset(_mentioned(_key(question), known))
+        asked = _mentioned(_key(question), known)
+        # Only products that could be mistaken for another one matter here.
+        self._asked = frozenset(
+            name for name in asked if any(_are_siblings(name, other) for other in known - {name})
+        )
         self._rivals = frozenset(
-            name
-            for name in known - self._asked
-            if any(_are_siblings(asked, name) for asked in self._asked)
+            name for name in known - asked if any(_are_siblings(mine, name) for mine in self._asked)
         )
 
     def asked_in(self, text: str) -> frozenset[str]:

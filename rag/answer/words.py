@@ -9,6 +9,8 @@ from itertools import pairwise
 
 _CODE = r"(?=\S*\d)[^\W_]+(?:[-./][^\W_]+)+"  # `E-23`, `3.4.2`, `802.11ax`: one term
 _WORD = re.compile(rf"{_CODE}|\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_IS_CODE = re.compile(r"^(?=\S*\d)\S*[^\W\d]\S*$|\d[-./]")
+_CODE_WEIGHT = 3.0  # who names a code or a version means that one
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\uac00-\ud7af]+")
 _STOP_WORDS = """
@@ -86,7 +88,8 @@ class TermWeights:
     def of(self, term: str) -> float:
         """Inverse document frequency; a term that no text holds weighs most."""
         count = self._counts.get(term, 0)
-        return math.log(1 + (self._size - count + 0.5) / (count + 0.5))
+        rarity = math.log(1 + (self._size - count + 0.5) / (count + 0.5))
+        return rarity * (_CODE_WEIGHT if _IS_CODE.search(term) else 1.0)
 
     def coverage(self, wanted: frozenset[str], held: frozenset[str]) -> float:
         """The share of the wanted terms that is held, by weight: 0 to 1."""

@@ -209,6 +209,16 @@ class TestProducts:
         assert next(deltas).text == "The battery lasts for 24 hours [2]."
 
 
+class TestCodes:
+    def test_lead_to_what_stands_below_them(self):
+        manual = "E-31\n\nThe power was cut.\n\nE-23\n\nThe fan is blocked."
+        notes = "Fixed: error E-31 on the router. What this error means is now shown."
+
+        text = write("What does error E-23 mean?", manual, notes)
+
+        assert text.startswith("The fan is blocked [1].")
+
+
 class TestDeclining:
     @pytest.mark.parametrize(
         "texts",

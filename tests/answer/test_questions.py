@@ -61,6 +61,13 @@ class TestProducts:
     def test_asked_for_win_over_their_siblings(self, text, fit):
         assert Products("What does the aero 5 cost?", self.TEXTS).fit(text, "") == fit
 
+    def test_without_siblings_do_not_count(self):
+        texts = (*self.TEXTS, "WireGuard is fast.")
+        products = Products("How fast is WireGuard on the Aero 5?", texts)
+
+        assert products.fit("WireGuard is fast on the Aero 5 Pro.", "") == -1.0
+        assert products.fit("WireGuard is fast.", "") == 0.0
+
     def test_are_looked_for_above_a_text_that_names_none(self):
         products = Products("What does the Aero 5 cost?", self.TEXTS)
 
