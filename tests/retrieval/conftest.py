@@ -4,13 +4,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine
 
-from rag.database import migrate, open_engine, writing
+from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.records import Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.lexical_schema import SQLITE_DDL
 from rag.retrieval.search import HybridRetriever
 from tests.fakes import HashEmbedder, MemoryIndex
 
@@ -58,10 +57,6 @@ class Library:
 def engine(tmp_path: Path) -> Iterator[Engine]:
     engine = open_engine(f"sqlite:///{tmp_path / 'test.db'}")
     migrate(engine)
-    if "chunks_fts" not in inspect(engine).get_table_names():
-        with writing(engine) as connection:
-            for statement in SQLITE_DDL:
-                connection.exec_driver_sql(statement)
     yield engine
     engine.dispose()
 

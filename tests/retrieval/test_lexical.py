@@ -6,10 +6,9 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, inspect, make_url, text
+from sqlalchemy import Engine, make_url, text
 
-from rag.database import migrate, open_engine, writing
-from rag.retrieval.lexical_schema import POSTGRES_DDL
+from rag.database import migrate, open_engine
 from tests.retrieval.conftest import Library
 
 
@@ -25,10 +24,6 @@ def postgres() -> Iterator[Engine]:
     own = make_url(url).update_query_dict({"options": f"-csearch_path={schema}"})
     engine = open_engine(own.render_as_string(hide_password=False))
     migrate(engine)
-    if "words" not in {column["name"] for column in inspect(engine).get_columns("chunks")}:
-        with writing(engine) as connection:
-            for statement in POSTGRES_DDL:
-                connection.exec_driver_sql(statement)
     yield engine
     with engine.begin() as connection:
         connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
