@@ -9,9 +9,7 @@ from flask_openapi3.models.tag import Tag
 from rag.errors import NotFound
 from rag.seams import Retriever
 from rag.web.current import application, checked_id, open_session
-from rag.web.problems import REFUSALS, FieldProblem, problem, problem_response
-from rag.web.request_models import DocumentPath, JobPath, PageQuery, SearchBody, UploadForm
-from rag.web.response_models import (
+from rag.web.library_models import (
     DocumentModel,
     DocumentsModel,
     HitModel,
@@ -21,8 +19,10 @@ from rag.web.response_models import (
     QueuedModel,
     RefusedModel,
     UploadedModel,
-    as_json,
 )
+from rag.web.problems import REFUSALS, FieldProblem, problem, problem_response
+from rag.web.request_models import DocumentPath, JobPath, PageQuery, SearchBody, UploadForm
+from rag.web.response_models import as_json
 from rag.web.uploads import Upload, sort_upload
 
 api = APIBlueprint(

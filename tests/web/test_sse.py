@@ -34,14 +34,6 @@ class TestPings:
     def test_do_not_disturb_a_quick_stream(self):
         assert list(with_pings(frames("a", "b"), ping_seconds=60)) == ["a", "b"]
 
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-    def test_end_with_the_frames_also_when_these_break(self):
-        def broken():
-            yield "a"
-            raise SystemExit
-
-        assert list(with_pings(broken(), ping_seconds=60)) == ["a"]
-
     def test_a_client_that_leaves_closes_the_frames(self):
         closed = threading.Event()
         wait = threading.Event()
