@@ -29,17 +29,18 @@ def plan_compaction(
     `pair_tokens` are those of the pairs not yet summarised, oldest first; `added_tokens` is what
     their summary will take at most. High and low water lie apart, so that this is rarely due.
     """
-    total = summary_tokens + sum(pair_tokens)
-    if not force and total <= room.high_tokens and len(pair_tokens) <= room.max_pairs:
-        return 0
     left = sum(pair_tokens)
+    too_many = len(pair_tokens) > room.max_pairs
+    if not force and not too_many and summary_tokens + left <= room.high_tokens:
+        return 0
+    most = room.keep_pairs if force else len(pair_tokens)
+    if too_many and not force:
+        most = max(room.keep_pairs, room.max_pairs // 2)
     for dropped, tokens in enumerate(pair_tokens):
         kept = len(pair_tokens) - dropped
         expected = min(summary_tokens + (added_tokens if dropped else 0), hard_tokens(room))
         is_low = left + expected <= room.low_tokens or kept <= room.keep_pairs
-        if is_low and left + expected <= room.budget_tokens and (dropped or not force):
-            return dropped
-        if force and kept <= room.keep_pairs and left + expected <= room.budget_tokens:
+        if is_low and kept <= most and left + expected <= room.budget_tokens:
             return dropped
         left -= tokens
     return len(pair_tokens)

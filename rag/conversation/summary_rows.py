@@ -56,7 +56,20 @@ def add(
     now: datetime,
     claims: Any = None,
 ) -> None:
-    """Insert a summary; one made on request is never active."""
+    """Insert a summary; one made on request is never active.
+
+    It takes the place of an inactive one of the same range: a stand-in that the model's summary
+    follows, or the last one that somebody asked for.
+    """
+    connection.execute(
+        delete(summaries).where(
+            summaries.c.session_id == session_id,
+            summaries.c.epoch == in_epoch,
+            summaries.c.start == summary.start,
+            summaries.c.end == summary.end,
+            ~summaries.c.is_active,
+        )
+    )
     required = {
         "numbers": list(summary.required_numbers),
         "names": [storable(name) for name in summary.required_names],
