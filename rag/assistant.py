@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rag.answering import Answering, Draft, Found, Prepared
 from rag.errors import ContextTooLong, NotFound, RagError, TooLarge, UserError
+from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
@@ -92,12 +93,14 @@ class Assistant:
         answering: Answering,
         *,
         limits: Limits,
+        metrics: Metrics | None = None,
     ) -> None:
         self._retriever = retriever
         self._followups = followups
         self._memory = memory
         self._answering = answering
         self._limits = limits
+        self._metrics = metrics or Metrics()
 
     def ask(self, session: SessionHandle, question: str) -> Iterator[Event]:
         """Answer a question with citations and remember the turn.
@@ -109,12 +112,12 @@ class Assistant:
             UserError: the question is empty or too long; nothing was stored.
         """
         self._limits.check(question)
-        return self._turn(session, lambda: session.begin(question))
+        return self._metrics.watched(self._turn(session, lambda: session.begin(question)))
 
     def regenerate(self, session: SessionHandle, index: int) -> Iterator[Event]:
         """Write the last answer anew; the earlier one is kept as a revision."""
         turn = session.begin_again(index)
-        return self._turn(session, lambda: turn)
+        return self._metrics.watched(self._turn(session, lambda: turn))
 
     def resolve(self, session: SessionHandle, question: str) -> Resolution:
         """The question as it would be searched for now."""
@@ -138,7 +141,9 @@ class Assistant:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
         return self._memory.summarize(session, start, end)
 
-    def _turn(self, session: SessionHandle, begin: Callable[[], OpenTurn]) -> Iterator[Event]:
+    def _turn(
+        self, session: SessionHandle, begin: Callable[[], OpenTurn]
+    ) -> Generator[Event, None, None]:
         turn = begin()
         draft = Draft(turn.answer)
         try:

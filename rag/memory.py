@@ -27,6 +27,7 @@ from rag.records import (
     Session,
     Source,
     Summary,
+    SummaryReport,
 )
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 
@@ -83,12 +84,14 @@ class Memory:
         rules: MemoryRules,
         window: Callable[[], int],
         count: TokenCounter,
+        made: Callable[[SummaryReport], None] = lambda report: None,
     ) -> None:
         self._compactor = compactor
         self._recall = recall
         self._rules = rules
         self._window = window
         self._count = count
+        self._made = made
         self._preferences: dict[str, ContextPreferences] = {}
         self._later: Callable[[SessionHandle], Any] = lambda session: None
 
@@ -139,7 +142,11 @@ class Memory:
         room = self._history_room(state.session.config)
         if not state.summarises or self._history_tokens(state) <= room.budget_tokens:
             return None
-        return _compacted(self._compactor.compact(session, room, at_once=True, force=False))
+        summary = self._compactor.compact(session, room, at_once=True, force=False)
+        if summary is None:
+            return None
+        self._made(summary.report)
+        return Compacted(summary.start, summary.end, summary.report)
 
     def after_turn(self, session: SessionHandle) -> None:
         """Queue a compaction if history passes the high-water mark."""
@@ -156,7 +163,10 @@ class Memory:
         state = self._state(session)
         self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
         room = self._history_room(state.session.config)
-        return self._compactor.compact(session, room, at_once=False, force=force)
+        summary = self._compactor.compact(session, room, at_once=False, force=force)
+        if summary is not None:
+            self._made(summary.report)
+        return summary
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
@@ -268,10 +278,6 @@ def _slides(config: ContextConfig) -> bool:
 
 def _both(pair: Pair) -> tuple[Message, Message]:
     return pair.question, pair.answer
-
-
-def _compacted(summary: Summary | None) -> Compacted | None:
-    return None if summary is None else Compacted(summary.start, summary.end, summary.report)
 
 
 def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:

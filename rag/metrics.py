@@ -1,10 +1,12 @@
 """Counters and timings, in the format of Prometheus."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from rag.records import Event, Failed, Finished, SummaryReport, Text
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 
@@ -19,7 +21,7 @@ class Metrics:
         self.first_text_seconds = self._histogram(
             "first_text_seconds", "From question to the first words of the answer."
         )
-        self.flagged = self._counter("citations", "Citations of answers by support.", "support")
+        self.citations = self._counter("citations", "Citations of answers by support.", "support")
         self.compactions = self._counter("compactions", "Summaries made, by whom.", "model")
         self.compaction_seconds = self._histogram("compaction_seconds", "Time of one summary.")
         self.summary_numbers = self._counter(
@@ -40,12 +42,41 @@ class Metrics:
         """The text that Prometheus scrapes."""
         return generate_latest(self.registry)
 
+    def watched(self, events: Generator[Event, None, None]) -> Iterator[Event]:
+        """The same events, counted and timed as they pass."""
+        began = perf_counter()
+        spoke = False
+        status = "interrupted"
+        try:
+            with closing(events):
+                for event in events:
+                    if isinstance(event, Text) and not spoke:
+                        spoke = True
+                        self.first_text_seconds.observe(perf_counter() - began)
+                    if isinstance(event, Finished):
+                        status = "finished"
+                        self._count_citations(event)
+                    elif isinstance(event, Failed):
+                        status = "failed"
+                    yield event
+        finally:
+            self.turns.labels(status).inc()
+            self.turn_seconds.observe(perf_counter() - began)
 
-@contextmanager
-def timed(histogram: Histogram) -> Iterator[None]:
-    """Observe how long a block took, also when it raises."""
-    began = perf_counter()
-    try:
-        yield
-    finally:
-        histogram.observe(perf_counter() - began)
+    def _count_citations(self, finished: Finished) -> None:
+        answer = finished.message.answer
+        for citation in answer.citations if answer else ():
+            self.citations.labels(citation.support.value).inc()
+
+    def count_summary(self, report: SummaryReport) -> None:
+        """One compaction, and what became of what it had to keep."""
+        self.compactions.labels(report.model).inc()
+        self.compaction_seconds.observe(report.seconds)
+        for fate, number in (
+            ("kept_by_model", report.kept_by_model),
+            ("repaired", report.repaired),
+            ("archived", len(report.archived_citations)),
+        ):
+            self.summary_numbers.labels(fate).inc(number)
+        self.summary_names.labels("kept").inc(report.names_kept)
+        self.summary_names.labels("archived").inc(len(report.archived_names))

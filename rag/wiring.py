@@ -167,7 +167,7 @@ def _assistant(
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
     count = CalibratedCounter(token_counter(settings.llm.model or ""))
-    memory = _memory(settings, library, count)
+    memory = _memory(settings, library, count, metrics)
     background.compact_with(lambda session: memory.compact(session, force=False))
     memory.compact_later(background.submit_compaction)
     tools = _tools(library, memory, count) if _uses_tools(settings) else None
@@ -194,6 +194,7 @@ def _assistant(
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,
         ),
+        metrics=metrics,
     )
 
 
@@ -201,7 +202,9 @@ def _uses_tools(settings: Settings) -> bool:
     return settings.llm.is_configured and settings.llm.tools
 
 
-def _memory(settings: Settings, library: "Library", count: TokenCounter) -> Memory:
+def _memory(
+    settings: Settings, library: "Library", count: TokenCounter, metrics: Metrics
+) -> Memory:
     context = settings.context
     rules = MemoryRules(
         input_share=context.input_share,
@@ -218,6 +221,7 @@ def _memory(settings: Settings, library: "Library", count: TokenCounter) -> Memo
         rules=rules,
         window=_window(settings),
         count=count,
+        made=metrics.count_summary,
     )
 
 

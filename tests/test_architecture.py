@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "metrics", "tokens"},
+    {"errors", "records", "tokens"},
+    {"metrics"},
     {"seams"},
     {"sentences", "names", "name_words"},
     {"citations"},

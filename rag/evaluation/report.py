@@ -30,7 +30,9 @@ def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
 def show(replay: Replay, console: Console) -> None:
     """One line a conversation, and one for each expectation that did not hold."""
     sign = "[green]passed[/green]" if replay.passed else "[red]failed[/red]"
-    console.print(f"{sign}  {escape(replay.title)}  [dim]{len(replay.checks)} checks[/dim]")
+    console.print(
+        f"{sign}  {escape(replay.title)}  [dim]{len(replay.checks)} checks[/dim]", soft_wrap=True
+    )
     for check in replay.failures:
         got = " ".join(check.got.split())[:200]
         console.print(

@@ -1,0 +1,290 @@
+"""Long sessions through the whole application: nothing is lost, everything fits (C1, C3–C5)."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from rag.answer.model_writer import ModelWriter
+from rag.answering import Answering
+from rag.assistant import Assistant, Limits
+from rag.citations.markers import cited_numbers
+from rag.citations.support import SupportChecker
+from rag.conversation.compact import Compactor
+from rag.conversation.recall import Recall
+from rag.documents.files import IncomingFile
+from rag.memory import Memory, MemoryRules
+from rag.records import ContextConfig, Finished, MessageStatus
+from rag.settings import Settings
+from rag.tokens import count_tokens
+from rag.wiring import build
+from tests.fakes import HashEmbedder, ScriptedModel
+
+ROOT = Path(__file__).parents[1]
+WINDOW = 4000
+TOPICS = ("weight", "price", "range", "battery", "colour", "warranty")
+
+
+def manual(number):
+    facts = [
+        f"The {topic} of the Nimbus {number} is {number * 7 + place} units."
+        for place, topic in enumerate(TOPICS)
+    ]
+    sections = [f"## {t.title()}\n\n{f}" for t, f in zip(TOPICS, facts, strict=True)]
+    return f"# Nimbus {number}\n\n" + "\n\n".join(sections)
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
+    application = build(settings, embedder=HashEmbedder())
+    files = [IncomingFile.from_bytes(f"nimbus-{n}.md", manual(n).encode()) for n in range(1, 21)]
+    list(application.ingestion.ingest(files))
+    yield application
+    application.stop()
+
+
+def remembering(application, model, later=None):
+    """An assistant like the application's, in a small window, with another summarising model."""
+    memory = Memory(
+        Compactor(model, count_tokens, names=application.documents.lexicon),
+        Recall(application.embedder),
+        rules=MemoryRules(),
+        window=lambda: WINDOW,
+        count=count_tokens,
+    )
+    memory.compact_later(later or (lambda session: memory.compact(session, force=False)))
+    writer = application.assistant._answering._writer
+    return Assistant(
+        application.retriever,
+        application.assistant._followups,
+        memory,
+        Answering(writer, SupportChecker()),
+        limits=Limits(),
+    )
+
+
+def questions(count):
+    for number in range(count):
+        topic = TOPICS[number % len(TOPICS)]
+        yield f"What is the {topic} of the Nimbus {1 + number % 20}?"
+
+
+def context_text(assistant, session):
+    return "\n".join(message.content for message in assistant.context_messages(session))
+
+
+class TestLongSessions:
+    @pytest.mark.parametrize(
+        "model",
+        [
+            pytest.param(None, id="without a model"),
+            pytest.param(ScriptedModel(lambda request: ""), id="a model that says nothing"),
+            pytest.param(
+                ScriptedModel(lambda request: "All is well [99]. Nimbus 3 is Nimbus 4 [1]."),
+                id="a model that invents",
+            ),
+        ],
+    )
+    def test_keep_every_number_and_always_fit(self, application, model):
+        session = application.store.create("ada")
+        assistant = remembering(application, model)
+        cited = set()
+
+        for question in questions(60):
+            finished = list(assistant.ask(session, question))[-1]
+            assert isinstance(finished, Finished)
+            assert finished.context["tokens"] <= finished.context["budget"]
+            cited |= set(cited_numbers(finished.message.content))
+
+        assert session.summaries()
+        assert len(cited) > 20
+        assert cited <= set(cited_numbers(context_text(assistant, session)))
+        for summary in session.summaries():
+            assert summary.report.citations_kept == summary.report.citations_required
+            assert summary.report.names_kept == summary.report.names_required
+        assert len(session.messages()) == 120
+
+    def test_of_plain_truncation_make_no_summary(self, application):
+        session = application.store.create("ada", config=ContextConfig(enabled=False))
+        assistant = remembering(application, None)
+
+        for question in questions(40):
+            list(assistant.ask(session, question))
+
+        assert session.summaries() == []
+        assert "Previous conversation summary" not in context_text(assistant, session)
+
+    def test_with_a_sliding_window_send_the_last_messages_only(self, application):
+        config = ContextConfig(compression_strategy="sliding_window", recent_message_count=4)
+        session = application.store.create("ada", config=config)
+        assistant = remembering(application, None)
+
+        for question in questions(8):
+            last = list(assistant.ask(session, question))[-1]
+
+        assert last.context["pairs"] == 2
+        assert len(assistant.context_messages(session)) == 1 + 4
+
+    def test_summarise_at_once_when_the_background_is_late(self, application):
+        session = application.store.create("ada")
+        assistant = remembering(application, None, later=lambda session: None)
+
+        for question in questions(60):
+            last = list(assistant.ask(session, question))[-1]
+            assert last.context["tokens"] <= last.context["budget"]
+
+        assert session.summaries()
+
+    def test_whose_summaries_are_forgotten_summarise_again(self, application):
+        session = application.store.create("ada")
+        assistant = remembering(application, None)
+        for question in questions(30):
+            list(assistant.ask(session, question))
+
+        assert session.forget_summaries() > 0
+        report = assistant.compact(session)
+
+        assert report is not None
+        assert report.citations_kept == report.citations_required > 0
+
+
+class TestCompactionsAtOnce:
+    def test_one_wins_and_none_corrupts(self, application):
+        session = application.store.create("ada")
+        assistant = remembering(application, None, later=lambda session: None)
+        for question in questions(12):
+            list(assistant.ask(session, question))
+
+        with ThreadPoolExecutor(4) as pool:
+            reports = list(pool.map(lambda _: assistant.compact(session), range(4)))
+
+        assert any(reports)
+        summaries = session.summaries()
+        ends = [summary.end for summary in summaries]
+        assert ends == sorted(ends)
+        assert all(a.end <= b.start for a, b in itertools.pairwise(summaries))
+
+    def test_one_that_ends_after_the_context_was_forgotten_is_dropped(self, application):
+        session = application.store.create("ada")
+        started, go_on = Event(), Event()
+
+        def slow(request):
+            started.set()
+            assert go_on.wait(30)
+            return "Nothing."
+
+        assistant = remembering(application, ScriptedModel(slow), later=lambda session: None)
+        for question in questions(12):
+            list(assistant.ask(session, question))
+
+        with ThreadPoolExecutor(1) as pool:
+            late = pool.submit(assistant.compact, session)
+            assert started.wait(30)
+            session.forget_summaries()
+            go_on.set()
+
+        assert late.result() is None
+        assert session.summaries() == []
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from rag.conversation.compact import Compactor
+from rag.conversation.recall import Recall
+from rag.memory import Memory, MemoryRules
+from rag.settings import Settings
+from rag.tokens import count_tokens
+from rag.wiring import build
+from tests.fakes import HashEmbedder, ScriptedModel
+
+def hang(request):
+    print("summarising", flush=True)
+    time.sleep(60)
+    return "late"
+
+application = build(Settings(data_dir=Path(sys.argv[1])), embedder=HashEmbedder())
+session = application.store.open(sys.argv[2], owner="ada")
+memory = Memory(Compactor(ScriptedModel(hang), count_tokens), Recall(None), rules=MemoryRules(),
+                window=lambda: 4000, count=count_tokens)
+memory.compact(session)
+"""
+
+
+class TestAKill:
+    def test_in_the_middle_of_a_compaction_loses_nothing_and_doubles_nothing(self, tmp_path):
+        settings = Settings(data_dir=tmp_path / "var")
+        application = build(settings, embedder=HashEmbedder())
+        list(application.ingestion.ingest([IncomingFile.from_bytes("n.md", manual(1).encode())]))
+        session = application.store.create("ada")
+        assistant = remembering(application, None, later=lambda session: None)
+        for question in questions(12):
+            list(assistant.ask(session, question.replace("Nimbus 2", "Nimbus 1")))
+        before = session.messages()
+        application.stop()
+
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(settings.data_dir), session.id],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline().strip() == "summarising"
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+
+        restarted = build(settings, embedder=HashEmbedder())
+        again = restarted.store.open(session.id, owner="ada")
+        assert again.messages() == before
+        assert again.summaries() == []
+        report = remembering(restarted, None).compact(again)
+        assert report.citations_kept == report.citations_required > 0
+        assert len(again.summaries()) == 1
+        restarted.stop()
+
+    def test_in_the_middle_of_an_answer_leaves_it_interrupted_and_regenerable(self, tmp_path):
+        settings = Settings(data_dir=tmp_path / "var")
+        application = build(settings, embedder=HashEmbedder())
+        list(application.ingestion.ingest([IncomingFile.from_bytes("n.md", manual(1).encode())]))
+        session = application.store.create("ada")
+        session.begin("What is the weight of the Nimbus 1?")
+        application.stop()
+
+        restarted = build(settings, embedder=HashEmbedder())
+        time.sleep(0.01)
+        restarted.start()
+        again = restarted.store.open(session.id, owner="ada")
+
+        assert again.message(1).status is MessageStatus.INTERRUPTED
+        finished = list(restarted.assistant.regenerate(again, 1))[-1]
+        assert isinstance(finished, Finished)
+        restarted.stop()
+
+
+class TestBackground:
+    def test_compacts_after_the_answer_without_holding_it_up(self, application):
+        session = application.store.create(
+            "ada", config=replace(ContextConfig(), max_tokens=WINDOW)
+        )
+        model = ScriptedModel(lambda request: "The weight is 7 units [1]. " * 12)
+        assistant = application.assistant
+        plain = assistant._answering
+        assistant._answering = Answering(ModelWriter(model), SupportChecker())
+        try:
+            for question in questions(25):
+                list(assistant.ask(session, question))
+        finally:
+            assistant._answering = plain
+
+        application.jobs.run_waiting()
+
+        assert session.summaries()
