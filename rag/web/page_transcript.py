@@ -65,6 +65,7 @@ class Transcript:
     kept: Kept | None  # None while nothing is summarised
     source_count: int
     newest_sources: tuple[Source, ...]  # newest first
+    cited: frozenset[int]  # in the messages that are shown
 
     @property
     def is_newest(self) -> bool:
@@ -80,14 +81,16 @@ def transcript_of(
     messages = handle.messages(start, end)
     count = handle.source_count()
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
+    shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
     return Transcript(
         session=session,
-        messages=shown_messages(handle, messages, session_url, last=session.message_count - 1),
+        messages=shown,
         start=start,
         end=end,
         kept=kept_in(handle.summaries()),
         source_count=count,
         newest_sources=tuple(reversed(listed)),
+        cited=frozenset(source.number for each in shown for source in each.sources),
     )
 
 

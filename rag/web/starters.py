@@ -8,19 +8,18 @@ from rag.records import Document, Section
 from rag.web.current import application
 
 HOW_MANY = 3
-DOCUMENTS_TRIED = 12
+DOCUMENTS_TRIED = 24
 SECTIONS_READ = 12  # of a document, from its beginning
 SHORTEST_SECTION = 60
 LONGEST_HEADING = 70
+WORDS_OF_A_QUESTION = 6  # fewer seldom say what they are about: "Which one do I have?"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Starter:
     """A question with how good it is: the lower, the better."""
 
-    rank: (
-        int  # 0 asked by the document itself, 1 about a plain heading, 2 about a dated one, 3 other
-    )
+    rank: int  # 0 the document asks it, 1 on a plain heading, 2 on any other, 3 on its title
     at: int
     question: str
 
@@ -49,7 +48,8 @@ def _starter(at: int, document: Document) -> Starter | None:
     title = document.title.strip()
     if not headings:
         return Starter(3, at, f"What is “{title}” about?")
-    rank, heading = min((_rank(heading), heading) for heading in headings)
+    heading = min(headings, key=_rank)  # the first of the best
+    rank = _rank(heading)
     if rank == 0:
         return Starter(0, at, heading)
     return Starter(rank, at, f"What does “{title}” say about “{heading}”?")
@@ -57,8 +57,9 @@ def _starter(at: int, document: Document) -> Starter | None:
 
 def _rank(heading: str) -> int:
     if heading.endswith("?"):
-        return 0
-    return 2 if any(char.isdigit() for char in heading) else 1
+        return 0 if len(heading.split()) >= WORDS_OF_A_QUESTION else 2
+    is_dated = any(char.isdigit() for char in heading)
+    return 2 if is_dated or heading.isupper() else 1
 
 
 def _heading(section: Section) -> str:

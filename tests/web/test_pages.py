@@ -12,7 +12,6 @@ from rag.records import JobState, MessageStatus, Summary
 from rag.web import create_app
 from rag.web.page_documents import size
 from tests.browser.paged_application import (
-    MANUAL,
     SUPPORTED,
     UNSUPPORTED,
     PagedApplication,
@@ -156,12 +155,19 @@ class TestAsking:
 
 class TestNewConversation:
     def test_offers_questions_made_from_the_library(self, application, get):
-        application.add("care.md", "Care guide", [("Cleaning", "Use a dry cloth. " * 8)], ["dry"])
+        text = "Use a dry cloth. " * 8
+        asking = [("2026-01-01", text), ("How do I clean it without water?", text)]
+        plain = [("2.6.0", text), ("CABLES", text), ("Why?", text), ("Storing", text)]
+        application.add("faq.md", "Questions", asking, ["dry"] * 2)
+        application.add("care.md", "Care guide", plain, ["dry"] * 4)
 
         starters = [button.text().strip() for button in get("/").all(".starters button")]
 
-        assert starters[0] == MANUAL[2][0]
-        assert "What does “Care guide” say about “Cleaning”?" in starters
+        assert starters == [
+            "How do I clean it without water?",
+            "What does “Care guide” say about “Storing”?",
+            "What does “Aero 5 manual” say about “Weight”?",
+        ]
 
     def test_an_empty_library_is_told_what_to_do(self, application, get):
         application.documents.delete(application.retriever.hits[0].chunk.document_id)
@@ -260,7 +266,7 @@ class TestLongTranscripts:
         assert "whole number" in page.text()
 
     def test_says_what_became_of_summarised_turns(self, session, long, get):
-        report = replace(REPORT, citations_required=1, names_required=2, archived_names=("Höra",))
+        report = replace(REPORT, archived_names=("Höra",), archived_citations=(2,))
         summary = Summary(0, 30, "It weighs 120 g [1].", (1,), ("Aero 5", "Höra"), report, tokens=8)
         session.add_summary(summary, epoch=session.epoch())
 
@@ -270,6 +276,7 @@ class TestLongTranscripts:
         assert "1 of 1 citations, 1 of 2 products kept" in page.text(".kept")
         assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1")
         assert "Turns 1–15" in opened.text(".summary")
+        assert opened.all(".summary .quiet a.cite")[0].attributes["href"].endswith("/sources/2")
 
     def test_summarises_turns_on_request(self, session, long, get, post):
         response = post(f"{long}/summaries", **{"from": "2", "to": "4"})
