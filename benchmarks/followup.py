@@ -1,0 +1,239 @@
+"""What resolving follow-ups gains, by rules alone.
+
+Recall@10 of the hybrid retrieval on `mtrag` with the raw question, with ours, and with the set's
+own rewrite; token F1 of the text that people are shown with what people wrote (`cast`, `canard`).
+"""
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.corpora import data_option, rows_of
+from benchmarks.retrieval import CachingEmbedder
+from rag.conversation.followup import resolve
+from rag.database import migrate, open_engine
+from rag.documents.store import SqlDocumentStore, StoredDocument
+from rag.records import Chunk, Document, Resolution, Section
+from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.search import HybridRetriever
+from rag.seams import Embedder, Matrix
+
+DOMAINS = ("cloud", "clapnq")
+TEXTS = ("cast", "canard")
+LIMIT = 10
+KEPT_TURNS = 10
+Turns = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A judged question in its conversation."""
+
+    id: str
+    text: str
+    rewrite: str
+    history: Turns
+
+
+class PassageIndex:
+    """Nearest passages by all their vectors: exact, and quick enough for some ten thousand."""
+
+    def __init__(self, ids: Sequence[str], vectors: Matrix) -> None:
+        self._ids = list(ids)
+        self._rows = dict(zip(ids, vectors, strict=True))
+        self._vectors = vectors
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, np.ndarray]:
+        return {key: self._rows[key] for key in chunk_ids if key in self._rows}
+
+    def nearest(self, vector: np.ndarray, *, limit: int) -> list[tuple[str, float]]:
+        scores = self._vectors @ vector
+        best = np.argsort(-scores)[:limit]
+        return [(self._ids[place], float(scores[place])) for place in best]
+
+
+class OneByOne:
+    """An embedder that remembers questions: three ways of asking share many of them."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, np.ndarray] = {}
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known |= zip(new, self._embedder.embed(new), strict=True)
+        return np.stack([self._known[text] for text in texts])
+
+
+# ── Retrieval ────────────────────────────────────────────────────────────────────────────────
+
+
+def retrieval(
+    data: Path, domains: Sequence[str], cache: Path | None, *, with_answers: bool
+) -> None:
+    """The table of recalls, one line for each set and the mean."""
+    said = answers_by_question(data) if with_answers else {}
+    means = []
+    for domain in domains:
+        queries = list(queries_of(data, domain, said))
+        judgments = judgments_of(data / "mtrag" / "dev" / domain / "qrels.tsv")
+        with tempfile.TemporaryDirectory() as folder:
+            retriever = installed(data, domain, Path(folder), cache)
+            means.append(recalls(retriever, queries, judgments))
+        print(line(domain, means[-1]), flush=True)
+    print(line("mean", [float(np.mean(column)) for column in zip(*means, strict=True)]))
+
+
+def line(name: str, recalls: Sequence[float]) -> str:
+    """Recalls, and how far ours comes on the way from raw to rewrite."""
+    raw, ours, rewrite = recalls
+    gap = (ours - raw) / (rewrite - raw) if rewrite > raw else float("nan")
+    return f"{name:8}{raw:8.3f}{ours:8.3f}{rewrite:9.3f}{gap:9.0%}"
+
+
+def recalls(
+    retriever: HybridRetriever, queries: Sequence[Query], judgments: Mapping[str, set[str]]
+) -> list[float]:
+    """Mean Recall@10 of the raw question, of ours and of the rewrite."""
+    ways: tuple[Callable[[Query], Resolution], ...] = (
+        lambda query: Resolution(query.text, False, "raw", query.text, query.text),
+        lambda query: resolve(query.text, query.history),
+        lambda query: Resolution(query.rewrite, True, "rewrite", query.rewrite, query.rewrite),
+    )
+    judged = [query for query in queries if judgments.get(query.id)]
+    found = [[recall(retriever, way(q), judgments[q.id]) for way in ways] for q in judged]
+    return [float(np.mean(column)) for column in zip(*found, strict=True)]
+
+
+def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str]) -> float:
+    """The share of the wanted passages among the first ten hits."""
+    hits = retriever.search(
+        resolution.dense_query,
+        lexical_query=resolution.lexical_query,
+        dense_context=resolution.dense_context,
+        limit=LIMIT,
+    )
+    return len(wanted & {hit.chunk.id for hit in hits}) / len(wanted)
+
+
+def installed(data: Path, domain: str, folder: Path, cache: Path | None) -> HybridRetriever:
+    """A set's passages in a fresh database, each one chunk, with their vectors beside it."""
+    engine = open_engine(f"sqlite:///{folder / 'bench.db'}")
+    migrate(engine)
+    store = SqlDocumentStore(engine)
+    stored = [document_of(row) for row in rows_of(data / "mtrag" / f"corpus_{domain}.jsonl.gz")]
+    store.replace_all(stored)
+    chunks = [chunk for document in stored for chunk in document.chunks]
+    embedder = CachingEmbedder(LocalEmbedder(), cache)
+    vectors = embedder.embed([chunk.embedded_text for chunk in chunks])
+    index = PassageIndex([chunk.id for chunk in chunks], vectors)
+    return HybridRetriever(OneByOne(embedder), index, LexicalIndex(engine), store)
+
+
+def document_of(row: Mapping[str, Any]) -> StoredDocument:
+    """A passage of the set as a document of one chunk."""
+    key, title, text = row["id"], row["title"], row["text"]
+    chunk = Chunk(key, key, key, title, 0, 0, (), "", text, 0, len(text))
+    now = datetime.now(UTC)
+    record = Document(key, key, title, "text/plain", "", len(text), 1, now)
+    return StoredDocument(record, [Section(0, (), "", text)], [chunk])
+
+
+def queries_of(data: Path, domain: str, said: Mapping[str, str]) -> Iterator[Query]:
+    """The judged questions, each with the turns before it."""
+    for row in rows_of(data / "mtrag" / "dev" / domain / "queries.jsonl"):
+        history = [(asked, said.get(asked.strip(), "")) for asked in row["earlier_user_turns"]]
+        yield Query(row["id"], row["text"], row["rewrite"], history[-KEPT_TURNS:])
+
+
+def answers_by_question(data: Path) -> dict[str, str]:
+    """Answers of the set's conversations."""
+    said: dict[str, str] = {}
+    for row in rows_of(data / "mtrag" / "dev" / "conversations.jsonl"):
+        for asked, answer in turns_of(row["turns"]):
+            said[asked.strip()] = answer
+    return said
+
+
+def judgments_of(path: Path) -> dict[str, set[str]]:
+    """The passages that answer, by query."""
+    wanted: dict[str, set[str]] = {}
+    for row in path.read_text(encoding="utf-8").splitlines()[1:]:
+        query, passage, grade = row.split("\t")
+        if int(grade) > 0:
+            wanted.setdefault(query, set()).add(passage)
+    return wanted
+
+
+# ── Texts ────────────────────────────────────────────────────────────────────────────────────
+
+
+def texts(data: Path, name: str) -> None:
+    """Token F1 with people's rewrites, and how many standalone questions were changed."""
+    copied, ours, alone = [], [], []
+    for row in rows_of(data / name / "dev" / "rewrites.jsonl"):
+        question, rewrite = row["question"], row["rewrite"]
+        history = turns_of(row["history"])[-KEPT_TURNS:]
+        query = resolve(question, history).query
+        copied.append(f1(question, rewrite))
+        ours.append(f1(query, rewrite))
+        if not history or words_of(question) == words_of(rewrite):
+            alone.append(query != question)
+    changed = f"{sum(alone)} of {len(alone)}"
+    print(f"{name:8}{np.mean(copied):8.3f}{np.mean(ours):8.3f}   {changed} standalone changed")
+
+
+def f1(text: str, wanted: str) -> float:
+    """Token F1, each word as often as it stands there."""
+    mine, theirs = Counter(words_of(text)), Counter(words_of(wanted))
+    shared = sum((mine & theirs).values())
+    return 2 * shared / (mine.total() + theirs.total()) if shared else 0.0
+
+
+def words_of(text: str) -> list[str]:
+    """Words in lower case."""
+    return re.findall(r"\w+", text.lower())
+
+
+def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
+    """Questions with their answers, "" where the set has none."""
+    turns: Turns = []
+    for message in messages:
+        if message["role"] == "user":
+            turns.append((message["text"], ""))
+        elif turns:
+            turns[-1] = (turns[-1][0], message["text"])
+    return turns
+
+
+@click.command(help=__doc__)
+@data_option
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
+@click.option("--answers/--no-answers", default=True, help="Whether history holds the answers.")
+@click.option(
+    "--texts-only", is_flag=True, help="Leave out retrieval, which embeds 22,611 passages."
+)
+def main(
+    data: Path, cache: Path | None, answers: bool, domains: Sequence[str], texts_only: bool
+) -> None:
+    """Print both tables."""
+    print("Token F1    copy    ours")
+    for name in TEXTS:
+        texts(data, name)
+    if not texts_only:
+        print("\nRecall@10    raw    ours  rewrite   of gap")
+        retrieval(data, domains, cache, with_answers=answers)
+
+
+if __name__ == "__main__":
+    main()
