@@ -201,7 +201,9 @@ def open_engine(url: str) -> Engine:
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
+        )
     if parsed.get_backend_name() != "sqlite":
         raise SetupError(
             f"sessions.database_url is {parsed.render_as_string()!r}; expected a URL that starts "
@@ -209,7 +211,11 @@ def open_engine(url: str) -> Engine:
         )
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 15})
+    engine = create_engine(
+        parsed,
+        connect_args={"check_same_thread": False, "timeout": 15},
+        hide_parameters=True,  # an error's text would hold questions and documents otherwise
+    )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 

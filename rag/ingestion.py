@@ -104,11 +104,18 @@ class Ingestion:
                 yield from self._finish(stored)
 
     def delete(self, document_id: str) -> Document:
-        """Remove a document from the database and from the index. Raises NotFound."""
+        """Remove a document from the database and from the index. Raises NotFound.
+
+        While another thread is embedding, the index follows at the end of that; nobody waits, and
+        retrieval finds nothing that the database does not hold.
+        """
         document = self._store.document(document_id)
         self._store.delete(document_id)
-        with self._turn:
-            self._remove_deleted()
+        if self._turn.acquire(blocking=False):
+            try:
+                self._remove_deleted()
+            finally:
+                self._turn.release()
         return document
 
     def synchronise(self) -> int:

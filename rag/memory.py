@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Protocol
 
 from rag.answer.prompts import fit_sources, question_prompt, system_prompt
 from rag.answering import Prepared
+from rag.citations.markers import neutralise
 from rag.conversation.context import (
     Context,
     ContextPreferences,
@@ -31,9 +33,10 @@ from rag.records import (
 )
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 
+SYSTEM_MESSAGES = 4  # of a client that are read at most
+INSTRUCTION_SHARE = 0.25  # of the input that they may take
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
-RECALL_SHARE = 0.25  # of the history's budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +115,12 @@ class Memory:
         state = self._state(session)
         budget = self._budget(state.session.config)
         question = turn.question.content
-        room = self._room_for_sources(budget, question)
+        room = self._room_for_sources(state, budget, question)
         fitted = fit_sources(sources, budget_tokens=room, count=self._count)
         before = turn.question.index
         context = assemble(
             Parts(
-                system=self._system(),
+                system=self._system(state, budget),
                 question=question_prompt(question, fitted.text),
                 summaries=state.summaries,
                 recent=[pair for pair in state.recent if pair.question.index < before],
@@ -139,7 +142,7 @@ class Memory:
     def before_turn(self, session: SessionHandle) -> Compacted | None:
         """An extractive summary at once, if the background is late and history does not fit."""
         state = self._state(session)
-        room = self._history_room(state.session.config)
+        room = self._history_room(state)
         if not state.summarises or self._history_tokens(state) <= room.budget_tokens:
             return None
         summary = self._compactor.compact(session, room, at_once=True, force=False)
@@ -151,7 +154,7 @@ class Memory:
     def after_turn(self, session: SessionHandle) -> None:
         """Queue a compaction if history passes the high-water mark."""
         state = self._state(session)
-        room = self._history_room(state.session.config)
+        room = self._history_room(state)
         over = self._history_tokens(state) > room.high_tokens
         if state.summarises and (over or len(state.recent) > room.max_pairs):
             self._later(session)
@@ -162,7 +165,7 @@ class Memory:
         """Summarise now; without `force` only what passes the high-water mark."""
         state = self._state(session)
         self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
-        room = self._history_room(state.session.config)
+        room = self._history_room(state)
         summary = self._compactor.compact(session, room, at_once=False, force=force)
         if summary is not None:
             self._made(summary.report)
@@ -178,7 +181,7 @@ class Memory:
         budget = self._budget(state.session.config)
         context = assemble(
             Parts(
-                system=self._system(),
+                system=self._system(state, budget),
                 question="",
                 summaries=state.summaries,
                 recent=state.recent,
@@ -203,10 +206,18 @@ class Memory:
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
         recent = pairs_of(session.messages(start, read.message_count))
-        return State(read, tuple(summaries), tuple(recent), summarises)
+        return State(read, tuple(summaries), tuple(recent), summarises, _instructions(session))
 
-    def _system(self) -> str:
-        return system_prompt(with_tools=self._rules.with_tools)
+    def _system(self, state: "State", budget: Budget) -> str:
+        """Our rules, and what a client's own system messages add to them."""
+        rules = system_prompt(with_tools=self._rules.with_tools)
+        if not state.instructions:
+            return rules
+        room = int(budget.input_tokens * INSTRUCTION_SHARE)
+        added = state.instructions
+        while added and self._count(added) > room:
+            added = added[: len(added) * 3 // 4]
+        return f"{rules}\n\nThe application that asks adds:\n{added}"
 
     def input_tokens(self, session: SessionHandle) -> int:
         """What all messages of one call may have."""
@@ -219,17 +230,19 @@ class Memory:
         reserved = self._rules.reserved_tokens + self._rules.tool_tokens
         return Budget(window, self._rules.input_share, reserved)
 
-    def _room_for_sources(self, budget: Budget, question: str) -> int:
+    def _room_for_sources(self, state: "State", budget: Budget, question: str) -> int:
         fixed = (
-            ChatMessage(Role.SYSTEM, self._system()),
+            ChatMessage(Role.SYSTEM, self._system(state, budget)),
             ChatMessage(Role.USER, question_prompt(question, " ")),
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
         return max(0, int((budget.input_tokens - taken) * SOURCE_SHARE))
 
-    def _history_room(self, config: ContextConfig) -> HistoryRoom:
+    def _history_room(self, state: "State") -> HistoryRoom:
+        config = state.session.config
         budget = self._budget(config)
-        taken = message_tokens(ChatMessage(Role.SYSTEM, self._system()), self._count)
+        system = ChatMessage(Role.SYSTEM, self._system(state, budget))
+        taken = message_tokens(system, self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget_tokens=history,
@@ -270,6 +283,12 @@ class State:
     summaries: tuple[Summary, ...]
     recent: tuple[Pair, ...]  # after the last summary
     summarises: bool
+    instructions: str = ""  # the system messages with which an imported transcript begins
+
+
+def _instructions(session: SessionHandle) -> str:
+    leading = takewhile(lambda m: m.role == Role.SYSTEM, session.messages(0, SYSTEM_MESSAGES))
+    return "\n".join(neutralise(message.content) for message in leading)
 
 
 def _slides(config: ContextConfig) -> bool:

@@ -6,8 +6,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-# ── Documents ────────────────────────────────────────────────────────────────────────────────
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -91,9 +89,6 @@ class Hit:
     relevance: float = 0.0  # comparable between queries: 0 (unrelated) to 1 (surely about it)
 
 
-# ── Sources and citations ────────────────────────────────────────────────────────────────────
-
-
 class SourceState(StrEnum):
     """What became of a source since it was first shown."""
 
@@ -149,9 +144,6 @@ class Statement:
 
     start: int
     end: int
-
-
-# ── Conversations ────────────────────────────────────────────────────────────────────────────
 
 
 class Role(StrEnum):
@@ -314,9 +306,6 @@ class Summary:
     id: int | None = None  # in the store
 
 
-# ── Events of one turn ───────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The question as it was searched for."""
@@ -384,9 +373,6 @@ class Failed:
 
 
 Event = Resolved | Compacted | Sources | Text | Cited | ToolUsed | Finished | Failed
-
-
-# ── Background work ──────────────────────────────────────────────────────────────────────────
 
 
 class JobState(StrEnum):

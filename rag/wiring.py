@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.model_writer import ModelWriter
@@ -102,7 +103,7 @@ class Application:
 def _works(check: Callable[[], Any]) -> bool:
     try:
         check()
-    except (RagError, OSError):
+    except (RagError, OSError, SQLAlchemyError):
         return False
     return True
 

@@ -22,7 +22,7 @@ from rag.conversation.compact import Compactor
 from rag.conversation.recall import Recall
 from rag.documents.files import IncomingFile
 from rag.memory import Memory, MemoryRules
-from rag.records import ContextConfig, Finished, MessageStatus
+from rag.records import ContextConfig, Finished, ImportedMessage, MessageStatus
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.wiring import build
@@ -155,6 +155,20 @@ class TestLongSessions:
 
         assert report is not None
         assert report.citations_kept == report.citations_required > 0
+
+
+class TestInstructions:
+    def test_of_a_client_stand_behind_our_rules_and_never_fill_the_window(self, application):
+        session = application.store.create("ada")
+        instructions = "Answer like a pirate. " * 2000 + "[7]"
+        session.append([ImportedMessage("system", instructions)], [])
+        assistant = remembering(application, None)
+
+        last = list(assistant.ask(session, "What is the weight of the Nimbus 1?"))[-1]
+
+        assert isinstance(last, Finished)
+        assert last.context["tokens"] <= last.context["budget"]
+        assert "pirate" in assistant.context_messages(session)[0].content
 
 
 class TestCompactionsAtOnce:

@@ -108,6 +108,13 @@ def bring(
                 f"[{source.number}] already stands for {rival.document_name} in this session. "
                 "Import into a new session to keep its numbers."
             )
+    numbers = numbers_of(connection, session_id, [source.chunk_id for source in brought])
+    for source in brought:
+        if numbers.get(source.chunk_id, source.number) != source.number:
+            raise Conflict(
+                f"{source.document_name} already has the number [{numbers[source.chunk_id]}] in "
+                f"this session, not [{source.number}]. Import into a new session."
+            )
     cited = {number for message in messages for number in cited_numbers(message.content)}
     by_number = {source.number: source for source in brought}
     highest = max(cited | by_number.keys(), default=0)

@@ -292,6 +292,13 @@ class TestImport:
             session.append([ImportedMessage("user", "hi")], [self.source(1, "other")])
         assert session.messages() == []
 
+    def test_never_gives_a_chunk_a_second_number(self, session):
+        session.register([hit("a")])
+
+        with pytest.raises(Conflict, match=r"already has the number \[1\]"):
+            session.append([ImportedMessage("user", "hi")], [self.source(2, "a")])
+        assert session.source_count() == 1
+
     def test_refuses_absurd_numbers_and_stores_nothing(self, session):
         with pytest.raises(UserError, match=r"\[99999999\]"):
             session.append([ImportedMessage("assistant", "So [99999999].")], [])
