@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
+from selectolax.lexbor import LexborHTMLParser
+
 from rag.documents.chunk import document_id_for
 from rag.records import (
     Answer,
@@ -17,6 +19,8 @@ from rag.records import (
     Support,
 )
 from tests.web.fake_application import FakeApplication
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 MANUAL = (
     ("Weight", "Before the weight.\n\nThe Aero 5 weighs 120 g. It is grey.\n\nAfter the weight."),
@@ -98,3 +102,23 @@ def answer_to(session, question, text, *, flags=(), unsupported=(), **more):
 
 
 SUPPORTED, UNSUPPORTED = Support.SUPPORTED, Support.UNSUPPORTED
+
+
+class Page:
+    """A response as a reader sees it."""
+
+    def __init__(self, response):
+        self.status = response.status_code
+        self.location = response.headers.get("Location", "")
+        self.html = response.get_data(as_text=True)
+        self.tree = LexborHTMLParser(self.html)
+
+    def all(self, selector):
+        return self.tree.css(selector)
+
+    def text(self, selector="main"):
+        found = self.tree.css_first(selector)
+        return " ".join(found.text().split()) if found else None
+
+    def link(self, words):
+        return next(a.attributes["href"] for a in self.all("a") if words in a.text())

@@ -1,0 +1,157 @@
+"""Sources, sessions and search without scripts."""
+
+import pytest
+
+from tests.browser.paged_application import answer_to
+
+
+class TestSources:
+    def test_lists_all_numbers(self, asked, get):
+        page = get(f"{asked}/sources")
+
+        assert [each.text().strip() for each in page.all("main .source-n")] == ["[1]", "[2]", "[3]"]
+
+    def test_the_script_of_a_document_is_shown_as_text(self, asked, get):
+        page = get(f"{asked}/sources/2")
+
+        assert page.text(".document-text mark") == "The key is <script>alert('document')</script>"
+        assert all("src" in script.attributes for script in page.all("script"))
+
+    def test_a_row_of_a_table_is_marked_in_its_table(self, asked, get):
+        page = get(f"{asked}/sources/3")
+
+        assert page.text("tr.is-marked") == "RESET 10" or page.text("tr.is-marked") == "RESET10"
+        assert [cell.text() for cell in page.all(".document-text th")] == ["Key", "Seconds"]
+
+    def test_a_long_section_is_cut_between_words_around_the_passage(
+        self, application, session, get
+    ):
+        text = f"{'before ' * 900}The needle is sharp. {'after ' * 900}"
+        session.register(
+            application.add("hay.md", "Hay", [("Stack", text)], ["The needle is sharp."])
+        )
+
+        page = get(f"/sessions/{session.id}/sources/4")
+
+        shown = page.text(".document-text p")
+        assert page.text(".document-text mark") == "The needle is sharp."
+        assert shown.startswith("… before before")
+        assert shown.endswith("after after …")
+        assert len(shown) < 4000
+
+    def test_a_deleted_document_leaves_its_passage(self, application, asked, get):
+        application.documents.delete(application.retriever.hits[0].chunk.document_id)
+
+        page = get(f"{asked}/sources/1")
+
+        assert "deleted since" in page.text(".badge")
+        assert page.text(".document-text mark") == "The Aero 5 weighs 120 g."
+        assert not [a for a in page.all("a") if "Read the document" in a.text()]
+
+    def test_a_changed_document_leaves_its_passage(self, application, asked, get):
+        application.add("manual.md", "Aero 5 manual", [("Weight", "It weighs 130 g.")], ["130 g"])
+        hits = application.retriever.hits
+        application.documents.replace(
+            application.documents.document(hits[0].chunk.document_id), [], []
+        )
+
+        page = get(f"{asked}/sources/1")
+
+        assert "changed since" in page.text(".badge")
+        assert page.text(".document-text mark") == "The Aero 5 weighs 120 g."
+
+    def test_an_unknown_number_is_not_found(self, asked, get):
+        page = get(f"{asked}/sources/99")
+
+        assert page.status == 404
+        assert "no source [99]" in page.text()
+
+
+class TestSessions:
+    def test_renames_and_configures(self, application, asked, get, post):
+        response = post(
+            f"{asked}/settings",
+            title="Weights",
+            compression_strategy="sliding_window",
+            recent_message_count="6",
+            max_tokens="4000",
+        )
+
+        session = application.store.sessions("local")[0]
+        assert response.status == 303
+        assert session.title == "Weights"
+        assert (session.config.compression_strategy, session.config.enabled) == (
+            "sliding_window",
+            False,
+        )
+        assert (session.config.max_tokens, session.config.recent_message_count) == (4000, 6)
+        page = get(f"{asked}/settings")
+        checked = [i.attributes["value"] for i in page.all("[type=radio][checked]")]
+        assert checked == ["sliding_window"]
+
+    @pytest.mark.parametrize(
+        ("field", "value", "said"),
+        [
+            pytest.param("title", " ", "needs a name", id="no name"),
+            pytest.param("title", "x" * 301, "301 characters", id="a long name"),
+            pytest.param("max_tokens", "3", "max_tokens", id="a small window"),
+            pytest.param("max_tokens", "many", "whole number", id="a window in words"),
+            pytest.param("compression_strategy", "none", "compression_strategy", id="a strategy"),
+        ],
+    )
+    def test_refuses_settings_with_the_reason(self, asked, post, field, value, said):
+        form = {"title": "T", "compression_strategy": "smart", "recent_message_count": "10"}
+
+        page = post(f"{asked}/settings", **(form | {field: value}))
+
+        assert page.status == 400
+        assert said in page.text("[role=alert]")
+
+    def test_deletes_after_asking(self, application, asked, get, post):
+        page = get(f"{asked}/delete")
+        assert "Delete this conversation?" in page.text()
+        assert application.store.sessions("local")
+
+        assert post(f"{asked}/delete").location == "/sessions"
+        assert application.store.sessions("local") == []
+        assert get(asked).status == 404
+
+    def test_lists_all_with_what_can_be_done(self, asked, get):
+        page = get("/sessions")
+
+        assert "How heavy is it?" in page.text()
+        assert page.link("Export as Markdown") == f"/api/v1{asked}/export?format=markdown"
+        assert get(page.link("Export as JSON")).status == 200
+
+    def test_goes_through_a_long_list_page_by_page(self, application, get):
+        for number in range(60):
+            application.store.create("local", title=f"Talk {number}")
+
+        first = get("/sessions")
+        second = get(first.link("Older"))
+
+        assert len(first.all(".list li")) == 50
+        assert len(second.all(".list li")) == 10
+        assert len(first.all(".sessions li")) == 30
+
+    def test_finds_words_and_leads_to_the_turn(self, session, get):
+        answer_to(session, "Where?", f"In the {'very ' * 40}blue <b>room</b> {'far ' * 60}away.")
+
+        page = get("/search?q=BLUE+<b>room")
+
+        assert page.text(".found mark") == "blue <b>room"
+        assert page.link("Turn 1") == f"/sessions/{session.id}?at=1#m1"
+        assert get(page.link("Turn 1")).all("#m1")
+
+    def test_finds_in_one_session_only(self, application, session, asked, get):
+        answer_to(session, "How heavy is a feather?", "Light.")
+
+        page = get(f"/sessions/{session.id}/search?q=heavy")
+
+        assert len(page.all(".found li")) == 1
+
+    def test_says_when_nothing_is_found(self, session, get):
+        page = get(f"/sessions/{session.id}/search?q=nowhere")
+
+        assert "0 messages" in page.text()
+        assert page.link("Search all") == "/search?q=nowhere"

@@ -1,0 +1,246 @@
+"""The conversation without scripts: plain forms, from the question to the answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from rag.errors import ModelUnavailable
+from rag.records import MessageStatus, Summary
+from tests.browser.paged_application import (
+    SUPPORTED,
+    UNSUPPORTED,
+    answer_to,
+)
+from tests.web.fake_application import REPORT
+
+SCRIPT = "<script>alert('question')</script>"
+
+
+class TestAsking:
+    def test_the_first_question_makes_a_session_and_shows_its_answer(self, get, post):
+        response = post("/ask", content="How heavy is it?\r\nIn grams.")
+
+        assert response.status == 303
+        page = get(response.location)
+        assert page.text(".question") == "How heavy is it? In grams."
+        assert page.text(".answer .prose") == "It weighs 120 g [1]."
+        assert page.text("title").startswith("How heavy is it?")
+        assert page.text(".sessions a") == "How heavy is it? In grams."
+
+    def test_goes_to_the_question_that_was_asked(self, asked, post):
+        response = post(f"{asked}/ask", content="And the other?")
+
+        assert response.location == f"{asked}#m2"
+
+    def test_a_marker_leads_to_the_passage_in_its_surroundings(self, get, asked):
+        link = get(asked).all(".answer .prose a.cite")[0]
+
+        page = get(link.attributes["href"])
+
+        assert "Aero 5 manual" in link.attributes["aria-label"]
+        assert page.text(".document-text mark") == "The Aero 5 weighs 120 g."
+        assert "Before the weight." in page.text(".document-text")
+        assert "After the weight." in page.text(".document-text")
+        assert "[1] Aero 5 manual" in page.text("h1")
+        assert "Weight" in page.text(".evidence-place")
+
+    @pytest.mark.parametrize("url", ["/ask", "{asked}/ask"])
+    def test_keeps_a_question_that_cannot_be_asked(self, application, asked, post, url):
+        before = len(application.store.sessions("local"))
+
+        page = post(url.format(asked=asked), content="  \n ")
+
+        assert page.status == 400
+        assert "question is empty" in page.text("[role=alert]")
+        assert page.all("textarea")[0].text(deep=True) == "  \n "
+        assert len(application.store.sessions("local")) == before
+
+    def test_shows_the_html_of_a_question_as_text(self, get, post):
+        page = get(post("/ask", content=SCRIPT).location)
+
+        assert page.text(".question") == SCRIPT
+        assert all("src" in script.attributes for script in page.all("script"))
+
+    def test_the_question_of_a_link_stands_in_the_form_and_is_not_asked(self, get, asked):
+        page = get(f"{asked}?ask=What+about+{SCRIPT}")
+
+        assert page.all("textarea")[0].text() == f"What about {SCRIPT}"
+        assert len(page.all(".question")) == 1
+
+    def test_a_model_that_failed_leaves_the_question_and_a_way_to_try_again(
+        self, application, get, post
+    ):
+        application.assistant.failure = ModelUnavailable("The model server is down.")
+        page = get(post("/ask", content="How heavy?").location)
+
+        application.assistant.failure = None
+        again = page.all("form[data-regenerate]")[0]
+        index = again.css_first("[name=index]").attributes["value"]
+        response = post(again.attributes["action"], index=index)
+
+        assert page.text(".answer.is-failed")
+        assert "Try again" in again.text()
+        assert response.location.endswith("#m1")
+        assert get(response.location).text(".answer .prose") == "It weighs 120 g [1]."
+
+    def test_only_the_last_answer_can_be_written_again(self, asked, get, post):
+        post(f"{asked}/ask", content="And the other?")
+
+        page = get(asked)
+
+        assert len(page.all(".answer")) == 2
+        assert len(page.all("[data-regenerate]")) == 1
+
+    def test_regenerating_without_an_index_says_what_is_missing(self, asked, post):
+        page = post(f"{asked}/regenerate")
+
+        assert page.status == 400
+        assert "index is missing" in page.text()
+
+
+class TestNewConversation:
+    def test_offers_questions_made_from_the_library(self, application, get):
+        text = "Use a dry cloth. " * 8
+        asking = [("2026-01-01", text), ("How do I clean it without water?", text)]
+        plain = [("2.6.0", text), ("CABLES", text), ("Why?", text), ("Storing", text)]
+        application.add("faq.md", "Questions", asking, ["dry"] * 2)
+        application.add("care.md", "Care guide", plain, ["dry"] * 4)
+
+        starters = [button.text().strip() for button in get("/").all(".starters button")]
+
+        assert starters == [
+            "How do I clean it without water?",
+            "What does “Care guide” say about “Storing”?",
+            "What does “Aero 5 manual” say about “Weight”?",
+        ]
+
+    def test_an_empty_library_is_told_what_to_do(self, application, get):
+        application.documents.delete(application.retriever.hits[0].chunk.document_id)
+
+        page = get("/")
+
+        assert "Begin with your documents" in page.text()
+        assert page.link("Add documents") == "/documents"
+        assert not page.all(".starters")
+
+
+class TestAnswers:
+    def test_flags_what_its_source_does_not_carry(self, session, get):
+        answer_to(
+            session,
+            "Q",
+            "It is red [1]. It weighs 120 g [2]. It can fly.",
+            flags=[("[1]", UNSUPPORTED, False), ("[2]", SUPPORTED, True)],
+            unsupported=["It can fly."],
+        )
+
+        page = get(f"/sessions/{session.id}")
+
+        assert page.text(".cite.is-unsupported") == "[1]"
+        assert "may not support" in page.text(".flag.is-unsupported")
+        assert page.text(".cite.is-attributed") == "[2]"
+        assert "Dotted numbers" in page.text(".answer")
+        assert page.text(".prose .unsupported") == "It can fly."
+
+    def test_a_refusal_looks_like_one(self, session, get):
+        answer_to(session, "Q", "The documents do not say.", declined=True)
+
+        assert "Not in the documents" in get(f"/sessions/{session.id}").text(".is-declined")
+
+    def test_a_follow_up_says_what_was_searched_for_and_lets_edit_it(self, session, get):
+        answer_to(session, "And it?", "Yes.", resolved_query="And the Aero 5?", is_followup=True)
+
+        page = get(f"/sessions/{session.id}")
+
+        assert "Searched for: And the Aero 5?" in page.text(".searched")
+        assert get(page.link("Edit")).all("textarea")[0].text() == "And the Aero 5?"
+
+    def test_a_resolved_question_that_is_the_same_is_not_repeated(self, session, get):
+        answer_to(session, "And it?", "Yes.", resolved_query="And it?", is_followup=True)
+
+        assert not get(f"/sessions/{session.id}").all(".searched")
+
+    def test_copies_with_its_footnotes(self, asked, get):
+        copied = get(asked).all("[data-copy]")[0].attributes["data-copy"]
+
+        assert copied == "It weighs 120 g [1].\n\n[1] Aero 5 manual, § Weight (manual.md)"
+
+    @pytest.mark.parametrize("status", ["interrupted", "failed", "pending"])
+    def test_an_answer_that_did_not_end_well_says_so(self, session, get, status):
+        turn = session.begin("Q")
+        if status != "pending":
+            session.finish(replace(turn.answer, content="Half", status=MessageStatus(status)))
+
+        page = get(f"/sessions/{session.id}")
+
+        assert page.text(f".answer.is-{status} .note")
+        assert bool(page.all("[data-regenerate]")) == (status != "pending")
+
+
+class TestLongTranscripts:
+    @pytest.fixture
+    def long(self, session):
+        for number in range(1, 46):
+            answer_to(session, f"Question {number}?", f"Answer {number} [1].")
+        return f"/sessions/{session.id}"
+
+    def test_shows_the_newest_turns_and_leads_to_the_others(self, long, get):
+        newest = get(long)
+        middle = get(newest.link("Earlier turns"))
+        oldest = get(middle.link("Earlier turns"))
+
+        assert [page.text(".question") for page in (newest, middle, oldest)] == [
+            "Question 26?",
+            "Question 6?",
+            "Question 1?",
+        ]
+        assert len(newest.all("[data-message]")) == 40
+        assert len(oldest.all("[data-message]")) == 10
+        assert middle.link("newest turns") == long
+
+    def test_shows_the_turns_around_a_message(self, long, get):
+        page = get(f"{long}?at=12#m12")
+
+        assert page.text("#m12") == "Question 7?"
+
+    @pytest.mark.parametrize("query", ["before=x", "at=-1", "at=²", "before=99999999999"])
+    def test_refuses_what_is_no_number(self, long, get, query):
+        page = get(f"{long}?{query}")
+
+        assert page.status == 400
+        assert "whole number" in page.text()
+
+    def test_says_what_became_of_summarised_turns(self, session, long, get):
+        report = replace(REPORT, archived_names=("Höra",), archived_citations=(2,))
+        summary = Summary(0, 30, "It weighs 120 g [1].", (1,), ("Aero 5", "Höra"), report, tokens=8)
+        session.add_summary(summary, epoch=session.epoch())
+
+        page = get(long)
+        opened = get(page.link("summarised"))
+
+        assert "1 of 1 citations, 1 of 2 products kept" in page.text(".kept")
+        assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1")
+        assert "Turns 1–15" in opened.text(".summary")
+        assert opened.all(".summary .quiet a.cite")[0].attributes["href"].endswith("/sources/2")
+
+    def test_summarises_turns_on_request(self, session, long, get, post):
+        response = post(f"{long}/summaries", **{"from": "2", "to": "4"})
+
+        page = get(response.location)
+        assert [(s.start, s.end) for s in session.requested_summaries()] == [(2, 8)]
+        assert "Turns 2–4" in page.text(".summary")
+
+    @pytest.mark.parametrize(("first", "last"), [("0", "3"), ("4", "2"), ("1", "999"), ("", "2")])
+    def test_refuses_turns_that_are_not_there(self, long, post, first, last):
+        page = post(f"{long}/summaries", **{"from": first, "to": last})
+
+        assert page.status == 400
+        assert "between 1 and 45" in page.text("[role=alert]")
+
+    def test_compacts_and_forgets_on_request(self, session, long, get, post):
+        summary = Summary(0, 30, "It weighs 120 g [1].", (1,), (), REPORT, tokens=8)
+        session.add_summary(summary, epoch=session.epoch())
+
+        assert post(f"{long}/compact").status == 303
+        assert post(f"{long}/forget").status == 303
+        assert "Nothing is summarised" in get(f"{long}/summaries").text()

@@ -1,0 +1,195 @@
+"""The library, errors and owners without scripts."""
+
+import re
+from dataclasses import replace
+from io import BytesIO
+
+import pytest
+
+from rag.records import JobState
+from rag.web import create_app
+from rag.web.page_documents import size
+from tests.browser.paged_application import (
+    HTML,
+    Page,
+    PagedApplication,
+)
+
+
+class TestLibrary:
+    def upload(self, client, *files):
+        data = {"file": [(BytesIO(content), name) for name, content in files]}
+        return Page(client.post("/documents", data=data, headers=HTML))
+
+    def test_lists_documents(self, get):
+        page = get("/documents")
+
+        assert "1 in the library" in page.text()
+        assert "manual.md · Markdown · 1.4 kB · 3 passages" in page.text(".list")
+
+    def test_takes_files_and_shows_them_on_their_way(self, application, client, get):
+        response = self.upload(client, ("new.md", b"# New"), ("more.md", b"# More"))
+
+        assert (response.status, response.location) == (303, "/documents")
+        assert application.jobs.submitted == {"new.md": b"# New", "more.md": b"# More"}
+        page = get("/documents")
+        assert [each.text() for each in page.all(".job-name")] == ["new.md", "more.md"]
+        assert 'http-equiv="refresh"' in page.html
+
+    def test_says_by_name_what_was_refused(self, application, client):
+        page = self.upload(client, ("../secret.md", b"x"), ("good.md", b"# Good"))
+
+        assert page.status == 200
+        assert "../secret.md" in page.text("#refused")
+        assert "leads out of the library" in page.text("#refused")
+        assert list(application.jobs.submitted) == ["good.md"]
+
+    def test_asks_for_a_file_when_none_came(self, client):
+        page = Page(client.post("/documents", data={"file": (BytesIO(b""), "")}, headers=HTML))
+
+        assert page.status == 422
+        assert "Choose one or more files" in page.text("[role=alert]")
+
+    def test_says_why_a_file_was_not_added(self, application, get):
+        job = application.jobs.add("ingest", "broken.pdf")
+        now = application.documents.documents()[0].ingested_at
+        application.jobs.known[job.id] = replace(
+            job, state=JobState.FAILED, error="broken.pdf: it is encrypted.", updated_at=now
+        )
+
+        page = get("/documents")
+
+        assert page.text(".problems") == "broken.pdf it is encrypted."
+
+    @pytest.mark.parametrize(
+        ("state", "done", "total", "said"),
+        [
+            pytest.param(JobState.QUEUED, 0, 0, "waiting", id="waiting"),
+            pytest.param(JobState.RUNNING, 0, 0, "reading", id="reading"),
+            pytest.param(JobState.RUNNING, 3, 9, "3 of 9 passages", id="embedding"),
+        ],
+    )
+    def test_shows_how_far_a_file_is(self, application, get, state, done, total, said):
+        job = application.jobs.add("ingest", "big.pdf")
+        application.jobs.known[job.id] = replace(job, state=state, done=done, total=total)
+
+        assert said in get("/documents").text(".jobs")
+
+    def test_deletes_after_asking(self, application, get, post):
+        document = application.documents.documents()[0]
+        page = get(f"/documents/{document.id}/delete")
+        assert "Delete this document?" in page.text()
+
+        assert post(f"/documents/{document.id}/delete").location == "/documents"
+        assert application.documents.documents() == []
+        assert "library is empty" in get("/documents").text()
+
+    def test_shows_a_document_as_it_was_read(self, application, get):
+        document = application.documents.documents()[0]
+
+        page = get(f"/documents/{document.id}?at=1#s1")
+
+        assert "weighs 120 g" in page.text("#s0")
+        assert "<script>" in page.text("#s1")
+        assert get(f"/documents/{document.id}?at=99").status == 404
+
+    def test_a_document_without_text_says_so(self, application, get):
+        application.add("empty.md", "Empty", [], [])
+        empty = next(each for each in application.documents.documents() if each.title == "Empty")
+
+        assert "No text could be read" in get(f"/documents/{empty.id}").text()
+
+    @pytest.mark.parametrize(
+        ("count", "said"),
+        [(999, "999 bytes"), (1400, "1.4 kB"), (53_000_000, "53 MB"), (2_500_000_000, "2.5 GB")],
+    )
+    def test_sizes_are_said_as_people_read_them(self, count, said):
+        assert size(count) == said
+
+    def test_filters_by_name(self, application, get):
+        for number in range(12):
+            application.add(f"part-{number}.md", f"Part {number}", [("H", "text")], ["text"])
+
+        assert len(get("/documents?q=part+1").all(".list li")) == 3  # 1, 10 and 11
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        "url", ["/nowhere", "/sessions/unknown", "/documents/unknown", "/sessions/a%20b/sources"]
+    )
+    def test_what_is_not_there_is_a_page(self, get, url):
+        page = get(url)
+
+        assert page.status == 404
+        assert page.text("h1") == "There is nothing here"
+        assert page.link("Ask a question") == "/"
+
+    def test_too_large_an_upload_is_a_page(self, app, client):
+        app.config["MAX_CONTENT_LENGTH"] = 100
+
+        response = client.post(
+            "/documents", data={"file": (BytesIO(b"x" * 500), "a.md")}, headers=HTML
+        )
+
+        assert response.status_code == 413
+        assert "too large" in Page(response).text("h1")
+
+    def test_a_surprise_is_a_page_without_its_reasons(self, app, application, client):
+        app.config["PROPAGATE_EXCEPTIONS"] = False
+        application.assistant.surprise = RuntimeError("secret password")
+
+        response = client.post("/ask", data={"content": "Q?"}, headers=HTML)
+
+        assert response.status_code == 500
+        assert "secret" not in response.get_data(as_text=True)
+        assert Page(response).text("h1") == "Something went wrong"
+
+
+class TestOwners:
+    @pytest.fixture
+    def browser(self, token_settings, engine):
+        return create_app(PagedApplication(token_settings, engine)).test_client()
+
+    def log_in(self, browser, token):
+        return browser.post("/login", data={"token": token, "next": "/documents"}, headers=HTML)
+
+    def test_a_stranger_is_led_to_the_login(self, browser):
+        page = Page(browser.get("/documents", headers=HTML))
+
+        assert (page.status, page.location) == (303, "/login?next=/documents")
+
+    def test_a_wrong_token_is_refused_in_the_form(self, browser):
+        page = Page(self.log_in(browser, "wrong"))
+
+        assert page.status == 401
+        assert "not known" in page.text("[role=alert]")
+        assert page.all("[name=next]")[0].attributes["value"] == "/documents"
+
+    def test_every_form_of_a_logged_in_browser_carries_the_token_of_its_page(self, browser):
+        assert self.log_in(browser, "token-of-anna").location == "/documents"
+        refused = browser.post("/ask", data={"content": "Q?"}, headers=HTML)
+        pages = ["/", "/documents"]
+        token = Page(browser.get("/", headers=HTML)).all("[name=csrf_token]")[0]
+        form = {"content": "Q?", "csrf_token": token.attributes["value"]}
+        conversation = browser.post("/ask", data=form, headers=HTML).location.partition("#")[0]
+        pages += [conversation] + [
+            f"{conversation}/{part}" for part in ("settings", "delete", "summaries")
+        ]
+
+        assert refused.status_code == 403
+        for url in pages:
+            page = Page(browser.get(url, headers=HTML))
+            for form in page.all("form[method=post]"):
+                assert form.css_first("[name=csrf_token]").attributes["value"], (url, form.html)
+
+    def test_another_owner_finds_nothing(self, browser):
+        self.log_in(browser, "token-of-anna")
+        token = re.search(r'name="csrf-token" content="(\w+)"', browser.get("/").text)[1]
+        form = {"content": "Secret plan?", "csrf_token": token}
+        conversation = browser.post("/ask", data=form).location.partition("#")[0]
+        browser.post("/logout", data={"csrf_token": token})
+        self.log_in(browser, "token-of-ben")
+
+        for part in ("", "/sources", "/sources/1", "/settings", "/summaries", "/delete", "/search"):
+            assert browser.get(conversation + part, headers=HTML).status_code == 404
+        assert "Secret plan" not in browser.get("/search?q=secret", headers=HTML).text
