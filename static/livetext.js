@@ -88,7 +88,8 @@ function filled(tag, text, chip) {
   const made = element(tag);
   let rest = text;
   for (let found = INLINE.exec(rest); found; found = INLINE.exec(rest)) {
-    made.append(rest.slice(0, found.index), inline(found, chip));
+    const before = rest.slice(0, found.index);
+    made.append(found[3] ? before.replace(/ $/, "\u00a0") : before, inline(found, chip));
     rest = rest.slice(found.index + found[0].length);
   }
   made.append(rest);

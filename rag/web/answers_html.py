@@ -26,6 +26,7 @@ BLOCK_SIGNS = re.compile(
     r"(?:[ \t>]*(?:[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])|#{1,6}(?=[ \t])|\|))*\s*"
 )
 FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+NO_BREAK = "\u00a0"
 HIGHEST_HEADING = 2  # of the page; headings of an answer come below
 MAX_RENDERED_CHARS = 60_000
 TAGS = {
@@ -164,9 +165,15 @@ def _with_placeholders(text: str, places: Sequence[Place], draft: _Draft) -> str
     for start, end, placeholder in sorted(places, key=lambda place: place[:2]):
         if start < position:
             continue  # a statement that begins or ends inside of a marker
-        parts += [_held(text[position:start], draft), placeholder]
+        before = _held(text[position:start], draft)
+        parts += [_joined(before) if start < end else before, placeholder]
         position = end
     return "".join([*parts, _held(text[position:], draft)])
+
+
+def _joined(before: str) -> str:
+    """A number does not begin a line of its own: it stays with the word that it belongs to."""
+    return before[:-1] + NO_BREAK if re.search(r"\S $", before) else before
 
 
 def _held(text: str, draft: _Draft) -> str:

@@ -64,8 +64,8 @@ class Transcript:
     end: int
     kept: Kept | None  # None while nothing is summarised
     source_count: int
-    newest_sources: tuple[Source, ...]  # newest first
-    cited: frozenset[int]  # in the messages that are shown
+    cited: tuple[Source, ...]  # in the messages that are shown, newest first
+    read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
 
     @property
     def is_newest(self) -> bool:
@@ -82,6 +82,7 @@ def transcript_of(
     count = handle.source_count()
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
     shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
+    cited = {source.number: source for each in shown for source in each.sources}
     return Transcript(
         session=session,
         messages=shown,
@@ -89,8 +90,8 @@ def transcript_of(
         end=end,
         kept=kept_in(handle.summaries()),
         source_count=count,
-        newest_sources=tuple(reversed(listed)),
-        cited=frozenset(source.number for each in shown for source in each.sources),
+        cited=tuple(cited[number] for number in sorted(cited, reverse=True)),
+        read=tuple(source for source in reversed(listed) if source.number not in cited),
     )
 
 

@@ -97,6 +97,15 @@ class TestAsking:
         assert page.status == 400
         assert "index is missing" in page.text()
 
+    def test_lists_what_is_cited_apart_from_what_was_only_read(self, asked, get):
+        page = get(asked)
+
+        def numbers(part):
+            return [each.text() for each in page.all(f"#side {part} .source-n")]
+
+        assert numbers("> ol") == ["[1]"]
+        assert numbers("details") == ["[3]", "[2]"]
+
 
 class TestNewConversation:
     def test_offers_questions_made_from_the_library(self, application, get):

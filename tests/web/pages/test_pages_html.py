@@ -58,6 +58,11 @@ class TestMarkers:
             "so",
         )
 
+    def test_do_not_begin_a_line_of_their_own(self):
+        assert shown(answer_html("It is so [1]. And [2]", REGISTER)).split(" ") == [
+            "It", "is", "so\u00a0[1].", "And\u00a0[2]\n",
+        ]  # fmt: skip
+
     def test_lead_to_the_evidence_and_say_what_it_is(self):
         link = tree(answer_html("One [1].", REGISTER)).css_first("a.cite").attributes
 
@@ -104,7 +109,7 @@ class TestMarkdown:
 
     @pytest.mark.parametrize("text", ["⸢0⸣ [1]", "⸢⸢1⸣⸣", "⸣⸢ [1]", "`⸢0⸣` [2]"])
     def test_what_looks_like_a_placeholder_stays_what_it_is(self, text):
-        assert shown(answer_html(text, REGISTER)).strip() == text.replace("`", "")
+        assert shown(answer_html(text, REGISTER)).split() == text.replace("`", "").split()
 
     def test_a_text_of_a_million_characters_is_cut(self):
         html = answer_html("<b>x</b> " * 120_000, REGISTER)
