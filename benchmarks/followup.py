@@ -220,6 +220,7 @@ def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
 @data_option
 @click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--answers/--no-answers", default=True, help="Whether history holds the answers.")
+@click.option("--domain", "domains", multiple=True, default=DOMAINS, help="Sets of mtrag.")
 @click.option(
     "--texts-only", is_flag=True, help="Leave out retrieval, which embeds 22,611 passages."
 )

@@ -13,7 +13,7 @@ from rag.records import Message, Role
 from rag.seams import Embedder, SessionHandle
 
 CANDIDATES = 60  # messages that the text search may propose
-RERANKED = 20  # turns that are read and compared by meaning
+RERANKED = 12  # turns that are read and compared by meaning
 EMBEDDED_CHARACTERS = 1200  # of a message; what follows seldom changes what it is about
 WORDS_WEIGHT = 0.5  # the rest of a score is meaning
 WORTH_SHOWING = 0.5  # of the best score

@@ -1,0 +1,138 @@
+"""How often "what did you say about X?" brings back the turn that said it, long after.
+
+Generated sessions in a real database: every turn tells one property of one of the products, so
+that each probe has near misses in the same product and in the same property. Everything but the
+last ten messages counts as evicted. Also times `search_session_history` over long sessions.
+"""
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+from rag.conversation.recall import Recall
+from rag.conversation.session_tools import Actions, SessionTools
+from rag.conversation.store import SqlConversationStore
+from rag.database import migrate, open_engine
+from rag.records import ImportedMessage, Summary, ToolCall
+from rag.retrieval.embed import LocalEmbedder
+from rag.seams import SessionHandle
+
+PRODUCTS = [
+    f"{stem} {kind}".strip()
+    for stem in ("Aero 5", "Aero 7", "Nimbus X2", "Nimbus X4", "Vega One", "Quill", "Terra Hub")
+    for kind in ("", "Pro", "Lite")
+]
+PROPERTIES = {
+    "warranty": ("How long is the {p} covered?", "The {p} has a warranty of {n} months [{c}]."),
+    "battery": (
+        "How long does the {p} last?",
+        "Its battery lasts {n} hours; so says the {p} [{c}].",
+    ),
+    "weight": ("Is the {p} heavy?", "The weight of the {p} is {n} g [{c}]."),
+    "price": ("How much is the {p}?", "The price is {n} euros for the {p} [{c}]."),
+    "range": ("How far does the {p} reach?", "The {p} has a range of {n} m indoors [{c}]."),
+    "firmware": ("Does the {p} need an update?", "Firmware {n}.2 is needed by the {p} [{c}]."),
+    "delivery": ("When does the {p} come?", "Delivery of the {p} takes {n} days [{c}]."),
+    "colours": ("What does the {p} look like?", "The {p} comes in {n} colours, red first [{c}]."),
+}
+PROBES = (
+    "What did you say about the {x} of the {p}?",
+    "What did you say about the {p}'s {x}?",
+    "Remind me: the {x} of the {p}?",
+    "Earlier you told me something about the {p} and its {x}. What was it?",
+    "what was the {p} {x} again",
+)
+KEPT_MESSAGES = 10
+
+
+@dataclass(frozen=True)
+class Told:
+    """One turn: a property of a product, at an index."""
+
+    product: str
+    about: str
+    index: int
+
+
+def tell(session: SessionHandle, turns: int, chance: random.Random) -> list[Told]:
+    """Fill a session with turns; what each of them is about."""
+    topics = [(product, about) for product in PRODUCTS for about in PROPERTIES]
+    messages, told = [], []
+    for turn in range(turns):
+        product, about = (
+            topics[turn % len(topics)] if turn >= len(topics) else chance.choice(topics)
+        )
+        question, answer = PROPERTIES[about]
+        values = {"p": product, "n": chance.randint(2, 900), "c": turn % 300 + 1}
+        messages += [
+            ImportedMessage("user", question.format(**values)),
+            ImportedMessage("assistant", answer.format(**values)),
+        ]
+        told.append(Told(product, about, 2 * turn))
+    session.append(messages, [])
+    return told
+
+
+def found_share(session: SessionHandle, recall: Recall, told: Sequence[Told], seed: int) -> float:
+    """The share of probes whose turn is among the first three recalled."""
+    chance = random.Random(seed)
+    before = session.read().message_count - KEPT_MESSAGES
+    evicted = [turn for turn in told if turn.index < before]
+    hits = []
+    for turn in chance.sample(evicted, min(100, len(evicted))):
+        probe = chance.choice(PROBES).format(x=turn.about, p=turn.product)
+        right = {t.index for t in evicted if (t.product, t.about) == (turn.product, turn.about)}
+        recalled = recall.relevant(session, probe, before=before, limit=3)
+        hits.append(any(found.start in right for found in recalled))
+    return float(np.mean(hits))
+
+
+def search_times(session: SessionHandle, recall: Recall) -> tuple[float, float]:
+    """Median and 95th percentile of `search_session_history`, in milliseconds."""
+    actions = Actions(lambda query, limit: [], lambda *_: None, _no_summary, recall)
+    toolbox = SessionTools(session, actions).toolbox()
+    times = []
+    for product in PRODUCTS * 5:
+        for query in (product, f"{product} battery", "warranty months"):
+            call = ToolCall("c", "search_session_history", json.dumps({"query": query}))
+            began = time.perf_counter()
+            toolbox.run(call)
+            times.append(1000 * (time.perf_counter() - began))
+    return float(np.median(times)), float(np.percentile(times, 95))
+
+
+def _no_summary(session: SessionHandle, start: int, end: int) -> Summary:
+    raise AssertionError("The benchmark asks for no summary.")
+
+
+@click.command(help=__doc__)
+@click.option("--turns", default="60,200,1000,10000", help="Lengths of sessions.")
+@click.option("--seed", default=1)
+@click.option("--meaning/--words-only", default=True, help="Whether vectors rerank the words.")
+def main(turns: str, seed: int, meaning: bool) -> None:
+    """Print the table."""
+    recall = Recall(LocalEmbedder() if meaning else None)
+    print("turns    found   search p50   p95 (ms)")
+    for count in map(int, turns.split(",")):
+        with tempfile.TemporaryDirectory() as folder:
+            engine = open_engine(f"sqlite:///{Path(folder) / 'bench.db'}")
+            migrate(engine)
+            session = SqlConversationStore(engine).create("bench")
+            told = tell(session, count, random.Random(seed))
+            if count <= 1000:
+                recall.remember(session, session.messages())
+            share = found_share(session, recall, told, seed)
+            median, slow = search_times(session, recall)
+            engine.dispose()
+        print(f"{count:6}{share:8.1%}{median:12.1f}{slow:11.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
