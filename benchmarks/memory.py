@@ -211,6 +211,7 @@ HEADER = (
 
 
 def row(label: tuple[int, int, int, str], results: list[Measured]) -> str:
+    """One line of the table."""
     turns, budget, soft, mode = label
 
     def mean(name: str) -> float:
@@ -231,6 +232,7 @@ def row(label: tuple[int, int, int, str], results: list[Measured]) -> str:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="not used: the conversations are generated")
     parser.add_argument("--turns", type=int, nargs="*", default=[60, 300, 1000])

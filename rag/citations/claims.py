@@ -53,11 +53,16 @@ def claims(text: str) -> list[Claim]:
     for the sentence before, one in a table for its cell with row and column named, one in a list
     entry for the entry, with the line that leads the list in as its topic.
     """
-    return [claim for statement in statements(text) for claim in statement.claims]
+    found = (claim for statement in statements(text) for claim in statement.claims)
+    return [claim for claim in found if claim.text]
 
 
 def statements(text: str) -> list[Statement]:
-    """The sentences of a text in order, headings, rules and code left out."""
+    """The sentences of a text in order, headings, rules and code left out.
+
+    Numbers that stand for nothing, such as those in front of all text, are in a claim without
+    text: every number of the text is in some claim.
+    """
     return list(_Reader(text).read())
 
 
@@ -82,12 +87,14 @@ class _Reader:
             statement = self._sentence(span, line)
             if statement is not None:
                 yield statement
+        if self.groups[self.at :]:
+            yield _unstated(self.groups[self.at :])
 
     def _groups_in(self, span: Span) -> list[_Group]:
         first = self.at
         while self.at < len(self.groups) and self.groups[self.at].start < span.end:
             self.at += 1
-        return [group for group in self.groups[first : self.at] if group.start >= span.start]
+        return self.groups[first : self.at]
 
     def _sentence(self, span: Span, line: str) -> Statement | None:
         groups = self._groups_in(span)
@@ -116,8 +123,10 @@ class _Reader:
 
     def _alone(self, groups: list[_Group]) -> Statement | None:
         """Markers on a line of their own stand for the statement before them."""
-        if not groups or self.before is None:
+        if not groups:
             return None
+        if self.before is None:
+            return _unstated(groups)
         numbers = tuple(dict.fromkeys(n for group in groups for n in group.numbers))
         text = without_markers(self.before.text)
         sentence = f"{text.rstrip('.')} {marks(numbers)}."
@@ -170,6 +179,11 @@ class _Reader:
     def _named(self, plain: list[str], column: int) -> str:
         name = self.header[column] if column < len(self.header) else ""
         return f"{name}: {plain[column]}" if name and name != plain[column] else plain[column]
+
+
+def _unstated(groups: Sequence[_Group]) -> Statement:
+    numbers = tuple(dict.fromkeys(n for group in groups for n in group.numbers))
+    return Statement("", (Claim("", numbers, groups[0].start, groups[-1].end),))
 
 
 # ── Lines ────────────────────────────────────────────────────────────────────────────────────
@@ -319,6 +333,7 @@ _ANAPHORIC = re.compile(
     r"es|er|sie|diese[rs]?|ja|nein)\b",
     re.IGNORECASE,
 )
+_REPLY = re.compile(r"(?:yes|no|both|neither|none|correct|right|exactly|ja|nein)\b", re.IGNORECASE)
 FEW_WORDS = 3
 
 
@@ -333,6 +348,11 @@ def needs_topic(text: str) -> bool:
     """Whether a statement cannot be understood alone: it names nothing, and says little or `it`."""
     seen = features(text)
     return not seen.names and (len(seen.words) < FEW_WORDS or is_anaphoric(text))
+
+
+def is_reply(text: str) -> bool:
+    """Whether a statement only makes sense after its question: `No`, `Yes, it does`."""
+    return bool(_REPLY.match(text))
 
 
 def is_anaphoric(text: str) -> bool:

@@ -85,12 +85,12 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The figures with their units, the names, the content words and the polarity of a text."""
+    """The figures with their units, the names, the content words and the negations of a text."""
 
     figures: frozenset[str]
     names: frozenset[str]
     words: frozenset[str]  # stems, without those inside names
-    negated: bool
+    negations: int
 
     @property
     def is_empty(self) -> bool:
@@ -104,7 +104,7 @@ def features(text: str) -> Features:
     rest = text
     for name in sorted(names, key=len, reverse=True):
         rest = rest.replace(name, " ")
-    return Features(_figures(rest), names, _words(rest), bool(_NEGATION.search(text)))
+    return Features(_figures(rest), names, _words(rest), len(_NEGATION.findall(text)))
 
 
 def _figures(text: str) -> frozenset[str]:
@@ -138,11 +138,12 @@ def figures_within(some: frozenset[str], all_: frozenset[str]) -> bool:
 
 def _words(text: str) -> frozenset[str]:
     lowered = (match[0].lower() for match in _WORD.finditer(text))
-    return frozenset(
-        _stem(word)
-        for word in lowered
-        if word not in _STOP and word not in _UNITS and word not in _NUMBER_WORDS and len(word) > 1
-    )
+    return frozenset(_stem(word) for word in lowered if _is_content(word))
+
+
+def _is_content(word: str) -> bool:
+    known = word in _STOP or word in _UNITS or word in _NUMBER_WORDS
+    return not known and len(word) > 1 and not word.endswith(("n't", "n’t"))
 
 
 def _stem(word: str) -> str:
@@ -171,6 +172,6 @@ _ESSENTIAL = re.compile(r"\d|[^\W\d_a-zà-öø-ÿ]|[$€£¥%\[\]]")
 def holds_essentials(text: str) -> bool:
     """Whether there may be a figure, a name, a negation or a marker in a piece of a sentence."""
     lowered = text.lower()
-    if any(word in lowered.split() for word in _NUMBER_WORDS):
+    if not _NUMBER_WORDS.keys().isdisjoint(_KEY.findall(lowered)):
         return True
     return bool(_ESSENTIAL.search(text) or _NEGATION.search(text))

@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from rag.citations.claims import (
+    FEW_WORDS,
     LONGEST_TOPIC,
     Claim,
     is_anaphoric,
+    is_reply,
     needs_topic,
     statements,
     with_topic,
@@ -85,7 +87,7 @@ class Facts:
             frozenset().union(*(each.figures for each in every)),
             frozenset(self.names).union(*(each.names for each in every)),
             frozenset().union(*(each.words for each in every)),
-            negated=False,
+            negations=0,
         )
 
 
@@ -178,8 +180,10 @@ class _Topic:
             return claim if not features(claim.text).names else replace(claim, topic="")
         if not needs_topic(claim.sentence):
             return claim
-        says_little = len(features(claim.text).words) < 2 and not is_anaphoric(claim.text)
-        return with_topic(claim, (says_little and self.asked) or self.name)
+        words = features(claim.text).words
+        replies = is_reply(claim.text) and len(words) <= FEW_WORDS
+        says_little = len(words) < 2 and not is_anaphoric(claim.text)
+        return with_topic(claim, ((replies or says_little) and self.asked) or self.name)
 
 
 def unmarked(text: str) -> str:

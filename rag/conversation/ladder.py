@@ -159,7 +159,7 @@ class Ladder:
     def _composed(self, chosen: Chosen, form: int) -> Composed:
         text = self.text(chosen)
         tokens = self.count(text)
-        prose = self._prose(self.limits.soft - tokens)
+        prose = self._prose(self.limits.soft - tokens) if form == FULL else ""
         if prose:
             text = f"{text}\n\n{prose}".strip()
             tokens = self.count(text)

@@ -11,7 +11,7 @@ from rag.conversation.lines import Line
 from rag.conversation.repair import Sifted
 from rag.seams import TokenCounter
 
-LINES_PER_NUMBER = 6  # statements remembered for a number: the first ones and the newest
+LINES_PER_NUMBER = 8  # statements remembered for a number: the first ones and the newest
 LONGEST_PROSE = 200  # uncited sentences remembered
 
 

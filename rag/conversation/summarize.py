@@ -15,7 +15,7 @@ from rag.seams import TokenCounter
 # Instructions and text to work on, to a reply; raises ModelError.
 Ask = Callable[[str, str], str]
 
-LONGEST_REPLY = 60_000  # characters; what is longer is no summary
+LONGEST_REPLY = 20_000  # characters; what is longer is no summary
 LISTED_SHARE = 0.08  # of the stretch's tokens may be spent on listing numbers and names
 
 INSTRUCTIONS = """\

@@ -1,0 +1,47 @@
+"""Any string is counted, quickly, with and without tiktoken."""
+
+import time
+
+import pytest
+
+from rag import tokens
+from rag.tokens import count_tokens, estimate_tokens
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("", 0, 0),
+        ("Hello world", 2, 2),
+        ("<|endoftext|>", 2, 9),
+        ("a \ud800 b", 3, 9),
+        ("電" * 10, 5, 40),
+    ],
+)
+def test_counts_whatever_a_text_holds(text, least, most):
+    assert least <= count_tokens(text) <= most
+
+
+@pytest.mark.parametrize("text", ["a", " ", "\n", "x.", "]["])
+def test_takes_time_in_proportion_to_the_text(text):
+    def seconds(characters):
+        began = time.process_time()
+        count_tokens(text * (characters // len(text)))
+        return time.process_time() - began
+
+    count_tokens("warm")
+    assert seconds(400_000) < 60 * seconds(40_000) + 0.5
+
+
+def test_counts_a_long_text_as_the_sum_of_its_pieces():
+    text = "The quick brown fox. " * 5_000
+
+    assert count_tokens(text) == pytest.approx(5 * 5_000, rel=0.01)
+
+
+def test_estimates_where_the_tables_are_missing(monkeypatch):
+    monkeypatch.setattr(tokens, "ENCODING", "no-such-encoding")
+    tokens.encoding.cache_clear()
+
+    assert count_tokens("x" * 9) == estimate_tokens("x" * 9) == 3
+    tokens.encoding.cache_clear()
