@@ -31,8 +31,9 @@ COUNTED = re.compile(
     rf"\b(?:the\s+)?({'|'.join(ORDINALS)})\s+"
     r"(one|option|choice|item|entry|product|model|device|version|variant|plan|point|step|thing|"
     r"result|source|document|citation|reference|link|page|file)\b"
-    r"|\bthe\s+(former|latter|first|second|third|last)(?=\s*[?.!,]|\s*$|\s+(?:is|are|was|does|do|"
-    r"did|has|have|had|cost|costs|weigh|weighs|work|works|support|supports|instead|too|also)\b)"
+    r"|\bthe\s+(latter(?!\s+(?:half|part)\b)|(?:former|first|second|third|last)"
+    r"(?=\s*[?.!,]|\s*$|\s+(?:is|are|was|does|do|did|has|have|had|costs?|weighs?|works?|supports?|"
+    r"instead|too|also)\b))"
     r"|\b(?:number|option|item|no\.)\s*(\d{1,2})\b",
     re.IGNORECASE,
 )

@@ -264,3 +264,26 @@ def test_a_lexicon_that_grows_is_read_again():
 )
 def test_long_texts_are_resolved_all_the_same(question, history):
     assert resolve(question, history).query
+
+
+PLANS = [("Which plans are there?", "- Basic (free)\n- Team: 5 euros\n- **Max**, on request")]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "expected"),
+    [
+        pytest.param("Is the latter cheaper?", PLANS, "Is Max cheaper?", id="latter"),
+        pytest.param("Does the former cost much?", PLANS, "Does Basic cost much?", id="former"),
+        pytest.param("Is the 2nd plan monthly?", PLANS, "Is Team monthly?", id="ordinal-number"),
+        pytest.param("Is the fifth one new?", PLANS, "Is the fifth one new?", id="beyond-the-list"),
+        pytest.param(
+            "Is the second one new?", HEAVY, "Is the second one new?", id="nothing-was-listed"
+        ),
+        pytest.param("Open the second source", HEAVY, "Open the second source", id="one-source"),
+    ],
+)
+def test_entries_are_counted_out_where_there_are_that_many(question, history, expected):
+    resolution = resolve(question, history)
+
+    assert resolution.query == expected
+    assert resolution.source_numbers == ()
