@@ -2,23 +2,97 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
+from sqlalchemy import Engine, delete, insert, select
+
+from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
 from rag.ingestion import Ingestion, Progress, Stage
-from rag.jobs import JobQueue, RunningJob
+from rag.jobs import JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
 from rag.records import Job
 from rag.seams import ConversationStore, SessionHandle
 
 INGEST, COMPACT = "ingest", "compact"
 Compact = Callable[[SessionHandle], object]
+NOT_WHOLE = "the upload did not arrive whole. Send the file again."
+
+
+class Uploads(Protocol):
+    """Keeps what was uploaded until it is ingested."""
+
+    def keep(self, upload_id: str, data: bytes) -> None: ...
+
+    def file(self, upload_id: str, *, name: str) -> IncomingFile:
+        """Raises Unreadable if it was not kept."""
+
+    def forget(self, upload_id: str) -> None:
+        """It is no error if it was not kept."""
+
+
+class FolderUploads:
+    """Uploads as files."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, upload_id: str, data: bytes) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        part = self._folder / f"{upload_id}.part"
+        try:
+            part.write_bytes(data)
+            part.rename(self._folder / upload_id)
+        except OSError:
+            part.unlink(missing_ok=True)  # a full disk needs the room
+            raise
+
+    def file(self, upload_id: str, *, name: str) -> IncomingFile:
+        path = self._folder / upload_id
+        if not path.exists():
+            raise Unreadable(name, NOT_WHOLE)
+        return IncomingFile.from_path(path, name=name)
+
+    def forget(self, upload_id: str) -> None:
+        (self._folder / upload_id).unlink(missing_ok=True)
+
+
+class TableUploads:
+    """Uploads in the database, where every host finds them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def keep(self, upload_id: str, data: bytes) -> None:
+        with writing(self._engine) as connection:
+            connection.execute(insert(uploads).values(id=upload_id, content=data))
+
+    def file(self, upload_id: str, *, name: str) -> IncomingFile:
+        def read(_max_bytes: int) -> bytes:
+            with reading(self._engine) as connection:
+                query = select(uploads.c.content).where(uploads.c.id == upload_id)
+                content = connection.execute(query).scalar_one_or_none()
+            if content is None:
+                raise Unreadable(name, NOT_WHOLE)
+            return bytes(content)
+
+        return IncomingFile(name, read)
+
+    def forget(self, upload_id: str) -> None:
+        with writing(self._engine) as connection:
+            connection.execute(delete(uploads).where(uploads.c.id == upload_id))
+
+
+def uploads_for(engine: Engine, folder: Path) -> Uploads:
+    """A folder beside a database of this machine, else the database itself."""
+    return FolderUploads(folder) if engine.dialect.name == "sqlite" else TableUploads(engine)
 
 
 class Background:
     """Queues ingest and compaction jobs, and does them.
 
-    An upload waits as a file of `folder` until its job has ended, so a killed server loses none.
+    An upload is kept until its job has ended, so a killed server loses none.
     """
 
     def __init__(
@@ -27,13 +101,13 @@ class Background:
         ingestion: Ingestion,
         store: ConversationStore,
         *,
-        folder: Path,
+        uploads: Uploads,
         metrics: Metrics,
     ) -> None:
         self._queue = queue
         self._ingestion = ingestion
         self._store = store
-        self._folder = folder
+        self._uploads = uploads
         self._metrics = metrics
         self._compact: Compact = lambda session: None
         queue.handle(INGEST, self._ingest)
@@ -44,16 +118,10 @@ class Background:
         self._compact = compact
 
     def submit_ingest(self, name: str, data: bytes) -> Job:
-        """Take an upload; it is on disk when this returns."""
-
-        def lay_down(running: RunningJob) -> None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._upload(running.job)
-            part = path.with_suffix(".part")
-            part.write_bytes(data)
-            part.rename(path)
-
-        return self._queue.submit(INGEST, name, prepare=lay_down)
+        """Take an upload; it is kept when this returns, or the job has failed and says why."""
+        return self._queue.submit(
+            INGEST, name, prepare=lambda running: self._uploads.keep(running.job.id, data)
+        )
 
     def submit_compaction(self, session: SessionHandle) -> Job:
         return self._queue.submit(COMPACT, f"{session.id} {session.owner}")
@@ -76,23 +144,26 @@ class Background:
     def stop(self) -> None:
         self._queue.stop()
 
-    def _upload(self, job: Job) -> Path:
-        return self._folder / job.id
-
     def _ingest(self, running: RunningJob) -> None:
-        path = self._upload(running.job)
-        name = running.job.subject
-        if not path.exists():
-            raise Unreadable(name, "the upload did not arrive whole. Send the file again.")
+        upload_id, name = running.job.id, running.job.subject
+        try:
+            self._ingest_file(running, self._uploads.file(upload_id, name=name))
+        except Stopped:
+            raise  # it is done again, and needs its upload
+        except BaseException:
+            self._uploads.forget(upload_id)
+            raise
+        self._uploads.forget(upload_id)
+
+    def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None
-        for progress in self._ingestion.ingest([IncomingFile.from_path(path, name=name)]):
+        for progress in self._ingestion.ingest([file]):
             running.report(progress.done, progress.total)
             last = progress
-        path.unlink(missing_ok=True)
         if last is not None:
             self._metrics.documents.labels(last.stage.value).inc()
             if last.stage is Stage.FAILED:
-                raise last.error or Unreadable(name, last.reason)
+                raise last.error or Unreadable(file.name, last.reason)
 
     def _compact_session(self, running: RunningJob) -> None:
         session_id, _, owner = running.job.subject.partition(" ")

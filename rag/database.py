@@ -179,6 +179,14 @@ jobs = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )
 
+# Files on their way in, by the id of their job, where several hosts share the work.
+uploads = Table(
+    "uploads",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
 # States of conversations that clients of the OpenAI protocol have seen and will send back.
 transcript_hashes = Table(
     "transcript_hashes",

@@ -1,19 +1,20 @@
 """Settings to objects; the only file that names implementations."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.model_writer import ModelWriter
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
-from rag.background import Background
+from rag.background import Background, uploads_for
 from rag.citations.support import SupportChecker
 from rag.conversation.compact import Compactor, SummaryOptions
 from rag.conversation.followup import FollowUps
@@ -119,7 +120,6 @@ class Library:
 
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
     """The whole application. Models load and servers are asked only when they are first needed."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
     engine = open_database(settings)
     metrics = Metrics()
     embedder = embedder or open_embedder(settings)
@@ -137,7 +137,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         ),
         ingestion,
         store,
-        folder=settings.data_dir / "uploads",
+        uploads=uploads_for(engine, settings.data_dir / "uploads"),
         metrics=metrics,
     )
     retriever = HybridRetriever(
@@ -264,11 +264,32 @@ def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
 
 
 def open_database(settings: Settings) -> Engine:
-    """The migrated database."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    engine = open_engine(settings.database_url)
-    migrate(engine)
+    """The migrated database. Raises SetupError."""
+    make_data_dir(settings)
+    try:
+        engine = open_engine(settings.database_url)
+        migrate(engine)
+    except (SQLAlchemyError, OSError) as error:
+        place = make_url(settings.database_url).render_as_string()  # without the password
+        raise SetupError(
+            f"The database {place} cannot be opened ({getattr(error, 'orig', None) or error}). "
+            "Check sessions.database_url, that its server runs, and that this user may write there."
+        ) from error
     return engine
+
+
+def make_data_dir(settings: Settings) -> None:
+    """The folder of everything we keep. Raises SetupError if it cannot be written."""
+    folder = settings.data_dir
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise SetupError(
+            f"The data folder {folder} cannot be written ({error.strerror}). Change its rights, or "
+            "name another one with GROUNDNOTE_DATA_DIR."
+        ) from error
 
 
 def open_store(settings: Settings) -> SqlConversationStore:
