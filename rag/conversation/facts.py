@@ -156,24 +156,33 @@ def _by_sentence(stated: Sequence[Claim]) -> list[tuple[Claim, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
+SUBJECT_CHARACTERS = 25  # from the beginning of a sentence
+
+
 @dataclass(slots=True)
 class _Topic:
-    """What an answer is talking about: the last single name, or else the question."""
+    """What an answer is talking about: the name that a sentence begins with, or the question's."""
 
     question: str
     name: str = ""
     asked: str = field(init=False)
+    asked_name: str = field(init=False)
 
     def __post_init__(self) -> None:
         first_line = self.question.strip().partition("\n")[0]
         asked = unmarked(first_line).rstrip(" ?!.:")[:LONGEST_TOPIC]
         self.asked = asked if len(features(asked).words | features(asked).names) > 1 else ""
-        self.hear(self.question[:2_000])
+        names = dict.fromkeys(name.text for name in find_names(self.question[:2_000]))
+        self.asked_name = self.name = next(iter(names)) if len(names) == 1 else ""
 
     def hear(self, sentence: str) -> None:
-        names = dict.fromkeys(name.text for name in find_names(sentence))
+        """A sentence is about the name that it begins with, and so are those that say `it`."""
+        names = find_names(sentence)
+        first = [name.text for name in names if name.start < SUBJECT_CHARACTERS]
         if names:
-            self.name = next(iter(names)) if len(names) == 1 else ""
+            self.name = first[0] if len(first) == 1 else ""
+        elif not is_anaphoric(sentence):
+            self.name = self.asked_name
 
     def complete(self, claim: Claim) -> Claim:
         if claim.topic:

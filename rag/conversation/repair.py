@@ -11,7 +11,9 @@ from rag.citations.markers import keep_markers
 from rag.conversation.facts import Fact, Facts
 from rag.conversation.verify import is_known
 
-_SPEAKER = re.compile(r"^[ \t]*(?:[-*] )?(?:assistant|user|system|tool): ", re.MULTILINE)
+_SPEAKER = re.compile(
+    r"^[ \t]*(?:[-*] )?(?:assistant|user|system|tool|missing|wrong): ", re.MULTILINE | re.IGNORECASE
+)
 SHARED_VOCABULARY = 0.6  # of a sentence's words occur in the turns; error pages have fewer
 
 

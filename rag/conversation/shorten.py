@@ -1,6 +1,7 @@
 """Make a cited sentence shorter without losing its figures, names, negations and markers."""
 
 import re
+from itertools import islice
 
 from rag.citations.features import holds_essentials
 
@@ -68,17 +69,18 @@ def telegram(sentence: str) -> str:
     """The sentence without filler words and needless articles, cut down where still long."""
     shorter = _ARTICLE.sub("", _FILLER.sub("", sentence)).strip()
     words = _capital(shorter).split(" ")
-    if len(words) <= SHORT_WORDS * max(1, shorter.count(" [")):
-        return _capital(shorter)
-    return " ".join(_essential_words(words))
+    most = SHORT_WORDS * max(1, shorter.count(" ["))
+    return " ".join(words if len(words) <= most else _essential_words(words, most))
 
 
-def _essential_words(words: list[str]) -> list[str]:
-    """Words near what matters; a gap is shown as `…`."""
-    wanted: set[int] = set(range(NEAR_WORDS))
+def _essential_words(words: list[str], most: int) -> list[str]:
+    """Words near what matters, and of the others the first; a gap is shown as `…`."""
+    wanted: set[int] = set()
     for index, word in enumerate(words):
         if holds_essentials(word):
             wanted.update(range(max(0, index - NEAR_WORDS), index + 2))
+    others = (index for index in range(len(words)) if index not in wanted)
+    wanted.update(islice(others, max(NEAR_WORDS, most - len(wanted))))
     kept: list[str] = []
     for index, word in enumerate(words):
         if index in wanted:
