@@ -16,6 +16,7 @@ from rag.citations.claims import marks
 from rag.citations.markers import cited_numbers
 from rag.conversation.facts import GROUPED, Facts
 from rag.conversation.lines import (
+    BRIEF,
     EVIDENCE,
     FRAME_TOKENS,
     FULL,
@@ -102,8 +103,11 @@ class Ladder:
             chosen = dict.fromkeys(covering, form)
             if self._fits(chosen, self.limits.soft):
                 return self._composed(self._with_extras(chosen, answers), form)
-        chosen = dict.fromkeys(covering, TELEGRAM)
-        return self._composed(chosen, 2) if self._fits(chosen, self.limits.hard) else None
+        for form in (TELEGRAM, BRIEF):
+            chosen = dict.fromkeys(covering, form)
+            if self._fits(chosen, self.limits.hard):
+                return self._composed(chosen, 2)
+        return None
 
     def _cover(self) -> list[int]:
         """Few lines that together cite every number: the newest of equals, answers first."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rag.conversation.facts import Fact
-from rag.conversation.shorten import closed, telegram, trim_sentence
+from rag.conversation.shorten import BRIEF_WORDS, closed, telegram, trim_sentence
 from rag.names import find_names
 from rag.seams import TokenCounter
 
 LINE_TOKENS = 3  # the bullet and the line break around a line
 MARKER_TOKENS = 2
 FRAME_TOKENS = 30  # the titles of the blocks
-FULL, TRIMMED, TELEGRAM = range(3)  # the forms of a sentence
+FULL, TRIMMED, TELEGRAM, BRIEF = range(4)  # the forms of a sentence
 
 EVIDENCE = "Cited in earlier turns:"
 
@@ -46,18 +46,15 @@ class Line:
         return self._sizes[which]
 
     @cached_property
-    def _forms(self) -> tuple[str, str, str]:
+    def _forms(self) -> tuple[str, str, str, str]:
         text = closed(self.fact.text)
         trimmed = trim_sentence(text)
-        return text, trimmed, telegram(trimmed)
+        return text, trimmed, telegram(trimmed), telegram(trimmed, BRIEF_WORDS)
 
     @cached_property
-    def _sizes(self) -> tuple[int, int, int]:
-        full, trimmed, short = self._forms
-        size = self.count(full) + LINE_TOKENS
-        trimmed_size = size if trimmed == full else self.count(trimmed) + LINE_TOKENS
-        short_size = trimmed_size if short == trimmed else self.count(short) + LINE_TOKENS
-        return size, trimmed_size, short_size
+    def _sizes(self) -> tuple[int, ...]:
+        known = {form: self.count(form) + LINE_TOKENS for form in dict.fromkeys(self._forms)}
+        return tuple(known[form] for form in self._forms)
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -7,10 +7,10 @@ from rag.citations.claims import marks
 from rag.citations.markers import neutralise
 from rag.conversation.facts import GROUPED, Facts
 from rag.conversation.lines import (
+    BRIEF,
     EVIDENCE,
     FRAME_TOKENS,
     MARKER_TOKENS,
-    TELEGRAM,
     Composed,
     Line,
     names_line,
@@ -52,7 +52,7 @@ class LowerRungs:
 
     def _with_claims(self) -> Composed:
         """Name and number for all, and the claims beside them that fit, the shortest first."""
-        ranked = sorted(self.covering, key=lambda line: line.size(TELEGRAM) / len(line.numbers))
+        ranked = sorted(self.covering, key=lambda line: line.size(BRIEF) / len(line.numbers))
         fitting = self._fitting(ranked)
         while fitting > 0:
             tried = self._by_names(ranked[:fitting])
@@ -67,14 +67,14 @@ class LowerRungs:
         room = self.limit - MARKER_TOKENS * len(self.facts.numbers) - FRAME_TOKENS
         room -= sum(len(name) // 4 + 3 for name in names)
         for fitting, line in enumerate(ranked):
-            room -= line.size(TELEGRAM) - MARKER_TOKENS * len(line.numbers)
+            room -= line.size(BRIEF) - MARKER_TOKENS * len(line.numbers)
             if room < 0:
                 return fitting
         return len(ranked)
 
     def _by_names(self, lines: Sequence[Line]) -> Composed:
         chosen = set(map(id, lines))
-        body = [f"- {line.form(TELEGRAM)}" for line in self.covering if id(line) in chosen]
+        body = [f"- {line.form(BRIEF)}" for line in self.covering if id(line) in chosen]
         cited = {number for line in lines for number in line.numbers}
         rest = [number for number in self.facts.numbers if number not in cited]
         body += self._name_lines(rest)

@@ -44,6 +44,7 @@ class Remembered:
     pool: Pool = field(default_factory=Pool)
     composed: Composed | None = None
     report: SummaryReport | None = None
+    released: int = 0  # messages before this index are only counted
     calls: int = 0
     prompt_tokens: int = 0
     kept_systems: list[int] = field(default_factory=list)  # of `systems`, those now in the context
@@ -110,6 +111,13 @@ class Remembered:
         if said.role == Role.USER:
             self.question = said.text
         return facts
+
+    def release(self, end: int) -> None:
+        """Forget what messages before `end` required: it is in the pool now."""
+        for index in range(self.released, end):
+            self.facts[index] = Facts()
+            self.lines[index] = []
+        self.released = max(self.released, end)
 
     def tokens(self, start: int, end: int | None = None) -> int:
         """Tokens of a run of messages."""

@@ -6,6 +6,7 @@ from itertools import islice
 from rag.citations.features import holds_essentials
 
 SHORT_WORDS = 24  # a telegram longer than this loses the words farthest from what matters
+BRIEF_WORDS = 12  # where even telegrams do not fit
 LEAST_WORDS = 2
 NEAR_WORDS = 3  # before a figure, a name, a negation or a marker: what it is about
 
@@ -65,11 +66,11 @@ def _unless_essential(match: re.Match[str]) -> str:
     return match[0] if holds_essentials(match[0]) else ""
 
 
-def telegram(sentence: str) -> str:
+def telegram(sentence: str, words_a_marker: int = SHORT_WORDS) -> str:
     """The sentence without filler words and needless articles, cut down where still long."""
     shorter = _ARTICLE.sub("", _FILLER.sub("", sentence)).strip()
     words = _capital(shorter).split(" ")
-    most = SHORT_WORDS * max(1, shorter.count(" ["))
+    most = words_a_marker * max(1, shorter.count(" ["))
     return " ".join(words if len(words) <= most else _essential_words(words, most))
 
 
@@ -78,7 +79,7 @@ def _essential_words(words: list[str], most: int) -> list[str]:
     wanted: set[int] = set()
     for index, word in enumerate(words):
         if holds_essentials(word):
-            wanted.update(range(max(0, index - NEAR_WORDS), index + 2))
+            wanted.update(range(max(0, index - NEAR_WORDS), index + 3))
     others = (index for index in range(len(words)) if index not in wanted)
     wanted.update(islice(others, max(NEAR_WORDS, most - len(wanted))))
     kept: list[str] = []

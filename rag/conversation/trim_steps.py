@@ -1,6 +1,7 @@
 """The steps of trimming one transcript: is it time, how far, and what stands in for the rest."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -86,6 +87,7 @@ def compact(seen: Remembered, limits: TrimLimits, model: ClientModel | None) -> 
             break
         _cover(seen, further)
         _compose(seen, limits, _room(seen, limits))
+    seen.release(seen.covered if model is None else min(seen.covered, seen.unread))
     seen.report = _report(seen, problems, time.monotonic() - began, model)
 
 
@@ -158,7 +160,7 @@ def _end(seen: Remembered, limits: TrimLimits, room: Room) -> int:
 
 
 def _turns_from(seen: Remembered, start: int) -> int:
-    return sum(turn >= start for turn in reversed(seen.turns))
+    return len(seen.turns) - bisect_left(seen.turns, start)
 
 
 # ── What stands in for the rest ──────────────────────────────────────────────────────────────
@@ -210,7 +212,7 @@ def _stretches(seen: Remembered, limits: TrimLimits, end: int) -> Iterator[tuple
 def _may_ask(seen: Remembered, start: int, stop: int) -> bool:
     if seen.calls + 1 > max(2, len(seen.turns) // TURNS_PER_CALL):
         return False
-    turns = sum(start <= turn < stop for turn in seen.turns)
+    turns = _turns_from(seen, start) - _turns_from(seen, stop)
     return seen.calls == 0 or turns >= TURNS_PER_CALL
 
 
