@@ -45,8 +45,11 @@ class LowerRungs:
 
     def bare(self) -> Composed:
         """Numbers and names alone, or as many of them as fit."""
-        grouped = self._grouped(self.facts.numbers, self.facts.names)
-        return grouped if grouped.tokens <= self.limit else self._archive()
+        for in_runs in (False, True):
+            grouped = self._grouped(self.facts.numbers, self.facts.names, in_runs=in_runs)
+            if grouped.tokens <= self.limit:
+                return grouped
+        return self._archive()
 
     # ── Rung 3 ───────────────────────────────────────────────────────────────────────────────
 
@@ -78,7 +81,7 @@ class LowerRungs:
         cited = {number for line in lines for number in line.numbers}
         rest = [number for number in self.facts.numbers if number not in cited]
         body += self._name_lines(rest)
-        return self._text(body, [n for n in rest if n not in self._name_of], self.facts.names, 3)
+        return self._text(body, [number for number in rest if number not in self._name_of])
 
     def _name_lines(self, numbers: Iterable[int]) -> list[str]:
         groups: dict[str, list[int]] = {}
@@ -87,23 +90,25 @@ class LowerRungs:
                 groups.setdefault(self._name_of[number], []).append(number)
         return [f"- {neutralise(name)} {marks(own)}." for name, own in groups.items()]
 
-    def _text(
-        self, body: Sequence[str], loose: Sequence[int], names: Sequence[str], rung: int
-    ) -> Composed:
-        kept = Lexicon(names).kept("\n".join(body))
-        missing = [name for name in names if name not in kept]
+    def _text(self, body: Sequence[str], loose: Sequence[int]) -> Composed:
+        kept = Lexicon(self.facts.names).kept("\n".join(body))
+        missing = [name for name in self.facts.names if name not in kept]
         blocks = [
             "\n".join([EVIDENCE, *body]) if body else "",
             names_line(missing),
-            self._groups(loose, in_runs=rung > 3),
+            self._groups(loose, in_runs=False),
         ]
         text = "\n".join(filter(None, blocks))
-        return Composed(text, self.count(text), rung)
+        return Composed(text, self.count(text), 3)
 
     # ── Rungs 4 and 5 ────────────────────────────────────────────────────────────────────────
 
-    def _grouped(self, numbers: Sequence[int], names: Sequence[str]) -> Composed:
-        return self._text([], numbers, names, 4)
+    def _grouped(
+        self, numbers: Sequence[int], names: Sequence[str], *, in_runs: bool = True
+    ) -> Composed:
+        missing = names_line(names)
+        text = "\n".join(filter(None, [missing, self._groups(numbers, in_runs=in_runs)]))
+        return Composed(text, self.count(text), 4)
 
     def _groups(self, numbers: Sequence[int], *, in_runs: bool) -> str:
         if not numbers:
