@@ -1,12 +1,12 @@
 """Check what Groundnote needs, one finding per thing."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag.errors import RagError
+from rag.errors import RagError, SetupError
 from rag.settings import Settings
 from rag.web.server import running_server
 
@@ -30,25 +30,27 @@ def examine(settings: Settings) -> list[Finding]:
         ("database", _database),
         ("embedding model", _embedding),
         ("vector index", _vectors),
+        ("job queue", _job_queue),
         ("language model", _language_model),
     )
     return [_finding(subject, check, settings) for subject, check in checks]
 
 
 def _finding(subject: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         return Finding(subject, True, check(settings))
-    except (RagError, OSError) as error:
+    except (RagError, OSError, SQLAlchemyError) as error:
         return Finding(subject, False, str(error))
 
 
 def _data_folder(settings: Settings) -> str:
-    folder = settings.data_dir
-    folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):
-        raise OSError(f"{folder} is not writable. Change its rights, or set GROUNDNOTE_DATA_DIR.")
-    free = shutil.disk_usage(folder).free / 2**30
-    return f"{folder}, {free:.1f} GiB free"
+    from rag.wiring import make_data_dir
+
+    make_data_dir(settings)
+    free = shutil.disk_usage(settings.data_dir).free / 2**30
+    return f"{settings.data_dir}, {free:.1f} GiB free"
 
 
 def _database(settings: Settings) -> str:
@@ -68,16 +70,47 @@ def _embedding(settings: Settings) -> str:
 
 
 def _vectors(settings: Settings) -> str:
-    from rag.wiring import open_embedder, open_index
+    from rag.wiring import open_documents, open_embedder, open_index
 
     url = running_server(settings.data_dir)
     if url is not None:
         return f"in use by the server at {url}"
     index = open_index(settings, open_embedder(settings))
     try:
-        return f"{len(index.chunk_ids())} vectors"
+        index.check()
+        held = index.chunk_ids()
     finally:
         index.close()
+    documents = open_documents(settings).documents()
+    return _compared(len(held), sum(document.chunk_count for document in documents))
+
+
+def _compared(vectors: int, chunks: int) -> str:
+    """Raises SetupError unless there is a vector for each chunk."""
+    if vectors != chunks:
+        raise SetupError(
+            f"{vectors} vectors for {chunks} chunks: an ingest was interrupted, or the index is of "
+            "another library. The next `groundnote ingest` or `serve` finishes the first; run "
+            "`groundnote reindex` for the second."
+        )
+    return f"{vectors} vectors"
+
+
+def _job_queue(settings: Settings) -> str:
+    if settings.jobs.url is None:
+        return "in the data folder"
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    try:
+        with closing(Redis.from_url(settings.jobs.url, socket_timeout=5)) as redis:
+            redis.ping()
+    except (RedisError, ValueError) as error:
+        raise SetupError(
+            f"The Redis server of jobs.url does not answer ({error}). Check that it runs and that "
+            "jobs.url is right."
+        ) from error
+    return "Redis answers"
 
 
 def _language_model(settings: Settings) -> str:

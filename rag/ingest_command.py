@@ -1,7 +1,9 @@
 """`groundnote ingest` and `reindex`: here, or through the server that holds the index."""
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,11 @@ from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
 from rag.ingestion import Progress as FileProgress
 from rag.ingestion import Stage
-from rag.remote import RemoteServer, upload_all
+from rag.remote import RefusedByServer, RemoteServer
 from rag.settings import Settings
+
+FILES_AHEAD = 8  # handed over before the first of them is waited for
+POLL_SECONDS = 0.3
 
 
 @dataclass(slots=True)
@@ -101,20 +106,58 @@ def _here(settings: Settings, files: Sequence[IncomingFile]) -> Iterator[FilePro
 def _over_there(
     settings: Settings, url: str, files: Sequence[IncomingFile]
 ) -> Iterator[FileProgress]:
-    server = RemoteServer(url)
     max_bytes = int(settings.documents.max_file_mb * MEBIBYTE)
-    try:
+    with closing(RemoteServer(url)) as server:
+        yield from RemoteIngest(server, max_bytes=max_bytes).ingest(files)
+
+
+class RemoteIngest:
+    """Hands files to a server, some ahead of the one that is waited for."""
+
+    def __init__(self, server: RemoteServer, *, max_bytes: int) -> None:
+        self._server = server
+        self._max_bytes = max_bytes
+
+    def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
+        """The reports that `Ingestion.ingest` would give."""
+        known = self._server.content_hashes()
+        jobs: dict[str, str] = {}  # id → name
         for file in files:
-            try:
-                content = file.read(max_bytes)
-            except UserError as error:
-                yield FileProgress(file.name, Stage.FAILED, reason=str(error))
+            handed = self._hand_over(file, known.get(file.name))
+            if isinstance(handed, FileProgress):
+                yield handed
                 continue
-            for name, reason in upload_all(server, [(file.name, content)]):
-                stage = Stage.FAILED if reason else Stage.FINISHED
-                yield FileProgress(name, stage, reason=reason or "")
-    finally:
-        server.close()
+            jobs[handed] = file.name
+            yield FileProgress(file.name, Stage.READING)
+            yield from self._ended(jobs, at_most=FILES_AHEAD)
+        yield from self._ended(jobs, at_most=0)
+
+    def _hand_over(self, file: IncomingFile, known_hash: str | None) -> str | FileProgress:
+        """The id of the file's job, or its end if there is none."""
+        try:
+            content = file.read(self._max_bytes)
+            if hashlib.sha256(content).hexdigest() == known_hash:
+                return FileProgress(file.name, Stage.UNCHANGED)
+            return self._server.upload(file.name, content)
+        except (UserError, RefusedByServer) as error:
+            return FileProgress(file.name, Stage.FAILED, reason=str(error))
+
+    def _ended(self, jobs: dict[str, str], *, at_most: int) -> Iterator[FileProgress]:
+        """Wait until so few are left; what ended, and how far the others are."""
+        while len(jobs) > at_most:
+            for job_id, job in self._server.jobs(jobs).items():
+                report = _report(jobs[job_id], job)
+                yield report
+                if report.is_final:
+                    del jobs[job_id]
+            if len(jobs) > at_most:
+                time.sleep(POLL_SECONDS)
+
+
+def _report(name: str, job: dict[str, Any]) -> FileProgress:
+    stages = {"done": Stage.FINISHED, "failed": Stage.FAILED, "running": Stage.EMBEDDING}
+    stage = stages.get(job["state"], Stage.READING)
+    return FileProgress(name, stage, job["done"], job["total"], reason=job["error"] or "")
 
 
 def _bar(console: Console) -> Progress:

@@ -2,14 +2,14 @@
 
 import json
 import os
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rag.errors import RagError
 
 TOKEN_VARIABLE = "GROUNDNOTE_TOKEN"
-POLL_SECONDS = 0.3
+DOCUMENTS_AT_ONCE = 1000
 
 Told = tuple[str, dict[str, Any]]  # the name of a server-sent event, and what it says
 
@@ -24,6 +24,7 @@ class RemoteServer:
     def __init__(self, url: str) -> None:
         import httpx
 
+        self._url = url
         token = os.environ.get(TOKEN_VARIABLE)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(
@@ -40,36 +41,59 @@ class RemoteServer:
             raise RefusedByServer(f"{refused['document']}: {refused['reason']}")
         return str(answer["jobs"][0]["id"])
 
-    def finished_job(self, job_id: str) -> dict[str, Any]:
-        """Wait for a job's end."""
+    def jobs(self, job_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+        """These jobs by id: in one call, as far as they are among the newest."""
+        newest = {job["id"]: job for job in self._call("GET", "/jobs")["jobs"]}
+        return {each: newest.get(each) or self._call("GET", f"/jobs/{each}") for each in job_ids}
+
+    def content_hashes(self) -> dict[str, str]:
+        """The SHA-256 of each document of the library, by name."""
+        hashes: dict[str, str] = {}
         while True:
-            job = self._call("GET", f"/jobs/{job_id}")
-            if job["state"] in ("done", "failed"):
-                return job
-            time.sleep(POLL_SECONDS)
+            page = {"limit": DOCUMENTS_AT_ONCE, "offset": len(hashes)}
+            answer = self._call("GET", "/documents", params=page)
+            found = {each["name"]: each["content_hash"] for each in answer["documents"]}
+            hashes |= found
+            if not found or len(hashes) >= answer["total"]:
+                return hashes
 
     def create_session(self) -> str:
         return str(self._call("POST", "/sessions", json={})["id"])
 
     def ask(self, session_id: str, question: str) -> Iterator[Told]:
         """The events of one turn as the server sends them."""
-        with self._http.stream(
-            "POST",
-            f"/sessions/{session_id}/messages",
-            json={"content": question},
-            headers={"Accept": "text/event-stream"},
-        ) as response:
+        path = f"/sessions/{session_id}/messages"
+        headers = {"Accept": "text/event-stream"}
+        with (
+            self._translated(),
+            self._http.stream(
+                "POST", path, json={"content": question}, headers=headers
+            ) as response,
+        ):
             if response.is_error:
                 response.read()
                 raise RefusedByServer(_detail(response))
             yield from read_events(response.iter_lines())
 
     def _call(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
-        response = self._http.request(method, path, **kwargs)
+        with self._translated():
+            response = self._http.request(method, path, **kwargs)
         if response.is_error:
             raise RefusedByServer(_detail(response))
         answer: dict[str, Any] = response.json()
         return answer
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        import httpx
+
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise RefusedByServer(
+                f"The server at {self._url} does not answer ({error}). See whether it still runs, "
+                "then try again."
+            ) from error
 
 
 def read_events(lines: Iterator[str]) -> Iterator[Told]:
@@ -90,15 +114,3 @@ def _detail(response: Any) -> str:
         return str(response.json()["detail"])
     except (ValueError, KeyError, TypeError):
         return f"The server answered {response.status_code} {response.reason_phrase}."
-
-
-def upload_all(server: RemoteServer, files: Sequence[tuple[str, bytes]]) -> Iterator[Any]:
-    """Hand files over and wait for each: (name, None) or (name, reason it failed)."""
-    waiting: list[tuple[str, str]] = []
-    for name, content in files:
-        try:
-            waiting.append((name, server.upload(name, content)))
-        except RefusedByServer as error:
-            yield name, str(error)
-    for name, job_id in waiting:
-        yield name, server.finished_job(job_id)["error"]

@@ -1,0 +1,138 @@
+"""`groundnote doctor` names what is wrong and what to do, and never breaks itself."""
+
+import fcntl
+import json
+import socket
+
+import pytest
+
+from rag.doctor import examine
+from rag.retrieval.vectors import ChromaIndex
+from rag.settings import Settings
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+from tests.openai_server import OpenAIServer, failure, page
+
+
+@pytest.fixture
+def models():
+    """A server for embeddings and chat, so that no real model is loaded."""
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(tmp_path, models):
+    return lambda **changes: Settings(
+        **{
+            "data_dir": tmp_path / "var",
+            "embedding": {"base_url": models.url, "model": "tiny"},
+            **changes,
+        }
+    )
+
+
+def wrong(settings):
+    return {each.subject: each.detail for each in examine(settings) if not each.is_ok}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_finds_nothing_wrong_with_a_new_library(settings, models):
+    findings = examine(settings(llm={"base_url": models.url, "model": "fake"}))
+
+    assert [each.detail for each in findings if not each.is_ok] == []
+    assert "'Hello from the server.'" in findings[-1].detail
+
+
+def test_names_a_data_folder_that_cannot_be_written(settings, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+
+    found = wrong(settings(data_dir=tmp_path / "file" / "var"))
+
+    assert "GROUNDNOTE_DATA_DIR" in found["data folder"]
+    assert "embedding model" not in found
+
+
+def test_names_an_embedding_model_that_is_not_there(settings):
+    found = wrong(settings(embedding={"model": "no/such-model"}))
+
+    assert "no/such-model" in found["embedding model"]
+    assert "embedding.model" in found["embedding model"]
+
+
+def test_names_an_index_that_another_model_built(settings, tmp_path):
+    index = ChromaIndex("another", directory=tmp_path / "var" / "chroma")
+    index.add(["a"], HashEmbedder().embed(["text"]))
+    index.close()
+
+    found = wrong(settings())
+
+    assert "'another'" in found["vector index"]
+    assert "groundnote reindex" in found["vector index"]
+
+
+def test_names_an_index_that_lacks_chunks(settings):
+    application = build(settings())
+    try:
+        application.jobs.submit_ingest("a.md", b"# A\n\nSome text.")
+        application.jobs.run_waiting()
+        application.index.clear()
+    finally:
+        application.stop()
+
+    found = wrong(settings())
+
+    assert found["vector index"].startswith("0 vectors for 1 chunks")
+    assert "groundnote reindex" in found["vector index"]
+
+
+def test_names_an_index_that_another_process_holds(settings, tmp_path):
+    folder = tmp_path / "var" / "chroma"
+    folder.mkdir(parents=True)
+    (folder / "in_use_by.json").write_text(json.dumps({"pid": 4711}))
+    holder = (folder / "in_use_by.json").open()
+    fcntl.flock(holder, fcntl.LOCK_EX)
+
+    found = wrong(settings())
+
+    assert "4711" in found["vector index"]
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        (failure(401, "no such key"), ["key"]),
+        (failure(404, "model 'fake' not found"), ["fake"]),
+        (page("<html>Sign in</html>"), ["llm.base_url"]),
+    ],
+    ids=["key", "model", "proxy"],
+)
+def test_names_what_the_model_server_refuses(settings, behaviour, words):
+    with OpenAIServer(behaviour) as server:
+        found = wrong(settings(llm={"base_url": server.url, "model": "fake"}))
+
+    assert all(word in found["language model"] for word in words)
+
+
+def test_names_servers_that_are_not_there(settings):
+    nowhere = f"127.0.0.1:{free_port()}"
+    changes = {
+        "llm": {"base_url": f"http://{nowhere}/v1", "model": "fake"},
+        "jobs": {"url": f"redis://{nowhere}/0"},
+        "retrieval": {"chroma_url": f"http://{nowhere}"},
+        "sessions": {"database_url": f"postgresql://u:secret@{nowhere}/db"},
+    }
+
+    found = wrong(settings(**changes))
+
+    assert "llm.base_url" in found["language model"]
+    assert "jobs.url" in found["job queue"]
+    assert "retrieval.chroma_url" in found["vector index"]
+    assert "sessions.database_url" in found["database"]
+    assert "secret" not in "".join(found.values())
