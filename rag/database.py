@@ -145,7 +145,8 @@ summaries = Table(
     # In the context now. Inactive ones are those a fold stands in for, and those made on request.
     Column("is_active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
-    Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "claims": [...]}
+    Column("required", JSON, nullable=False),  # {"numbers": [], "names": []}
+    Column("claims", JSON, nullable=False),  # of the raw turns: large, and read for folds only
     Column("report", JSON, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),

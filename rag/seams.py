@@ -276,6 +276,9 @@ class SessionHandle(Protocol):
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
+    def messages_at(self, indices: Sequence[int]) -> list[Message]:
+        """Those that exist, in order, in one look-up."""
+
     def message(self, index: int) -> Message:
         """Raises NotFound."""
 

@@ -1,7 +1,7 @@
 """Find the turns that fell out of the context and bear on a question."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,21 +123,18 @@ def telling_words(question: str) -> list[str]:
 
 def _turns(session: SessionHandle, indices: Sequence[int], before: int) -> list[Turn]:
     """The whole turns that hold these messages, in their order."""
+    wanted = indices[: 2 * RERANKED]
+    around = {near for index in wanted for near in (index - 1, index, index + 1)}
+    read = session.messages_at([index for index in sorted(around) if 0 <= index < before])
+    by_index = {message.index: message for message in read}
     found: dict[int, Turn] = {}
-    seen: set[int] = set()
-    for index in indices:
-        if index in seen or len(found) >= RERANKED:
-            continue
-        around = session.messages(max(0, index - 1), min(index + 2, before))
-        seen |= {message.index for message in around if _of_turn(around, index, message)}
-        pair = _pair([message for message in around if _of_turn(around, index, message)])
-        if pair is not None:
+    for index in wanted:
+        beside = (by_index.get(near) for near in (index - 1, index, index + 1))
+        same = [m for m in beside if m is not None and m.turn == by_index[index].turn]
+        pair = _pair(same)
+        if pair is not None and len(found) < RERANKED:
             found.setdefault(pair[0].index, pair)
     return list(found.values())
-
-
-def _of_turn(around: Iterable[Message], index: int, message: Message) -> bool:
-    return any(other.index == index and other.turn == message.turn for other in around)
 
 
 def _pair(messages: Sequence[Message]) -> Turn | None:

@@ -99,6 +99,10 @@ class SqlSession:
         with self._reading() as (connection, _):
             return transcript.read(connection, self.id, start, TO_THE_END if end is None else end)
 
+    def messages_at(self, indices: Sequence[int]) -> list[Message]:
+        with self._reading() as (connection, _):
+            return transcript.read_at(connection, self.id, indices)
+
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
             return message

@@ -13,6 +13,7 @@ from rag.conversation.rows import summary_columns, summary_from
 from rag.database import sessions, storable, summaries
 from rag.records import Summary
 
+SHOWN = [column for column in summaries.c if column.name != "claims"]
 ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
 
 
@@ -26,7 +27,7 @@ def epoch(connection: Connection, session_id: str) -> int:
 def active(connection: Connection, session_id: str) -> list[Summary]:
     """Those that are part of the context now, oldest first."""
     rows = connection.execute(
-        select(summaries)
+        select(*SHOWN)
         .where(
             summaries.c.session_id == session_id,
             summaries.c.is_active,
@@ -40,7 +41,7 @@ def active(connection: Connection, session_id: str) -> list[Summary]:
 def on_request(connection: Connection, session_id: str) -> list[Summary]:
     """Those that somebody asked for, oldest first."""
     rows = connection.execute(
-        select(summaries)
+        select(*SHOWN)
         .where(summaries.c.session_id == session_id, summaries.c.epoch == ON_REQUEST)
         .order_by(summaries.c.id)
     )
@@ -73,7 +74,6 @@ def add(
     required = {
         "numbers": list(summary.required_numbers),
         "names": [storable(name) for name in summary.required_names],
-        "claims": claims,
     }
     columns = summary_columns(summary) | {"text": storable(summary.text)}
     connection.execute(
@@ -82,6 +82,7 @@ def add(
             epoch=in_epoch,
             is_active=in_epoch != ON_REQUEST,
             required=required,
+            claims=claims,
             created_at=now,
             **columns,
         )
@@ -104,11 +105,11 @@ def deactivate(connection: Connection, ids: Sequence[int]) -> None:
 def claims(connection: Connection, session_id: str, summary_id: int) -> Any:
     """The stored claims, None if there is no such summary."""
     row = connection.execute(
-        select(summaries.c.required).where(
+        select(summaries.c.claims).where(
             summaries.c.session_id == session_id, summaries.c.id == summary_id
         )
     ).one_or_none()
-    return None if row is None else row.required["claims"]
+    return None if row is None else row.claims
 
 
 def forget(connection: Connection, session_id: str) -> int:

@@ -130,13 +130,20 @@ def finish(connection: Connection, session_id: str, answer: Message) -> Message:
 
 def read(connection: Connection, session_id: str, start: int, end: int) -> list[Message]:
     """The newest revisions of messages `[start, end)`, in order."""
+    return _newest(
+        connection, session_id, and_(messages.c.index >= start, messages.c.index < end)
+    )
+
+
+def read_at(connection: Connection, session_id: str, indices: Sequence[int]) -> list[Message]:
+    """The newest revisions of the messages at these indices, in order."""
+    return _newest(connection, session_id, messages.c.index.in_(indices))
+
+
+def _newest(connection: Connection, session_id: str, which: Any) -> list[Message]:
     rows = connection.execute(
         select(messages)
-        .where(
-            messages.c.session_id == session_id,
-            messages.c.index >= start,
-            messages.c.index < end,
-        )
+        .where(messages.c.session_id == session_id, which)
         .order_by(messages.c.index, messages.c.revision)
     )
     newest = {row.index: row for row in rows}

@@ -68,7 +68,8 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        candidates = self._candidates(dense_query, lexical_query)
+        vector = self._mixed(dense_query, dense_context)
+        candidates = self._candidates(vector, lexical_query)
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense_query, candidates)
         found = self._read(_folded(candidates), limit)
@@ -78,8 +79,14 @@ class HybridRetriever:
             for candidate, hit in found
         ]
 
-    def _candidates(self, dense_query: str, lexical_query: str) -> list[Candidate]:
-        vector = self._embedder.embed([dense_query])[0]
+    def _mixed(self, query: str, context: Sequence[tuple[str, float]]) -> Vector:
+        """The query's vector with those of its conversation mixed in, of length 1."""
+        rows = self._embedder.embed([query, *(text for text, _ in context)])
+        weights = np.array([1.0, *(weight for _, weight in context)], dtype=np.float32)
+        mixed: Vector = weights @ rows
+        return mixed / max(float(np.linalg.norm(mixed)), 1e-9)
+
+    def _candidates(self, vector: Vector, lexical_query: str) -> list[Candidate]:
         cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, limit=CANDIDATES))
         fused = self._second_look(vector, _fused(cosines, words), words)

@@ -37,6 +37,25 @@ def test_each_query_goes_to_its_own_index(library: Library) -> None:
     assert {hit.chunk.id for hit in hits} == {lamp[0].id, router[0].id}
 
 
+def test_the_conversation_moves_the_query_towards_what_was_talked_about(library: Library) -> None:
+    lamp, router = library.add("Lamp", "Dim light."), library.add("Router", "Wireless reset.")
+
+    plain = library.retriever.search("reset light", lexical_query="nothing", limit=1)
+    moved = library.retriever.search(
+        "reset light",
+        lexical_query="nothing",
+        dense_context=[("Router wireless reset", 2.0)],
+        limit=1,
+    )
+    away = library.retriever.search(
+        "reset light", lexical_query="nothing", dense_context=[("Lamp dim light", 2.0)], limit=1
+    )
+
+    assert plain
+    assert moved[0].chunk.id == router[0].id
+    assert away[0].chunk.id == lamp[0].id
+
+
 def test_a_chunk_that_the_database_no_longer_has_is_dropped(library: Library) -> None:
     kept, gone = library.add("Kept", "Reset here."), library.add("Gone", "Reset there.")
     library.store.delete(gone[0].document_id)

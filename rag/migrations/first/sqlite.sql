@@ -132,6 +132,7 @@ CREATE TABLE summaries (
     is_active BOOLEAN NOT NULL,
     text TEXT NOT NULL,
     required JSON NOT NULL,
+    claims JSON NOT NULL,
     report JSON NOT NULL,
     tokens INTEGER NOT NULL,
     created_at DATETIME NOT NULL,
