@@ -55,7 +55,7 @@ def session_of(store: SqlConversationStore, turns: int) -> SqlSession:
 def milliseconds(call: Callable[[int], object], rounds: int) -> np.ndarray:
     """The time of each round."""
     times = []
-    for _ in range(rounds):
+    for number in range(rounds):
         began = perf_counter()
         call(number)
         times.append(perf_counter() - began)
