@@ -1,0 +1,175 @@
+"""Groundnote as it is deployed: processes of its own, servers beside it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rag.retrieval.vectors import ChromaIndex
+from rag.settings import Settings
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+from tests.openai_server import OpenAIServer
+
+ROOT = Path(__file__).parents[2]
+DEADLINE = 60.0  # a bound for machines under load, not an expectation
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
+def until(condition, *, seconds=DEADLINE):
+    """Wait for a condition; what it gave last."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{condition} did not come true"
+        time.sleep(0.05)
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def server_url(variable):
+    url = os.environ.get(variable)
+    if not url:
+        pytest.skip(f"{variable} names no server")
+    return url
+
+
+@pytest.fixture
+def shared(tmp_path, postgres):
+    """Settings of several hosts: PostgreSQL, a Chroma server and Redis, one folder per host."""
+    chroma_url = server_url("GROUNDNOTE_TEST_CHROMA_URL")
+    redis_url = server_url("GROUNDNOTE_TEST_REDIS_URL")
+    index = ChromaIndex("any", url=chroma_url)
+    index.clear()
+
+    def settings(host="host-1", **changes):
+        return Settings(
+            data_dir=tmp_path / host,
+            sessions={"database_url": postgres.url.render_as_string(hide_password=False)},
+            retrieval={"chroma_url": chroma_url},
+            jobs={"url": redis_url},
+            **changes,
+        )
+
+    yield settings
+    index.clear()
+    index.close()
+
+
+@pytest.fixture
+def built():
+    """Builds applications, and stops them at the end."""
+    applications = []
+
+    def build_one(settings):
+        applications.append(build(settings, embedder=HashEmbedder()))
+        return applications[-1]
+
+    yield build_one
+    for application in applications:
+        application.stop()
+
+
+@dataclass
+class Process:
+    """`groundnote …` in a process of its own."""
+
+    process: subprocess.Popen
+    log: Path
+
+    def end(self, number=signal.SIGTERM):
+        """Its exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=DEADLINE)
+
+    def kill_all(self):
+        """As a machine that loses power: the process and its children at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=DEADLINE)
+
+    def wait(self):
+        return self.process.wait(timeout=DEADLINE)
+
+    def said(self):
+        return self.log.read_text()
+
+    def url(self):
+        """Where the server is, once it serves."""
+
+        def announced():
+            assert self.process.poll() is None, self.said()
+            return "is ready at " in self.said()
+
+        until(announced)
+        return self.said().split("is ready at ")[1].split()[0]
+
+
+@pytest.fixture
+def embeddings():
+    """An embedding server, so that no process has to load a real model."""
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture
+def groundnote(tmp_path, embeddings):
+    """Runs `groundnote …` on a library of this test's own; kills what is left at the end."""
+    started = []
+    own = {
+        "GROUNDNOTE_DATA_DIR": str(tmp_path / "var"),
+        "GROUNDNOTE_EMBEDDING__BASE_URL": embeddings.url,
+        "GROUNDNOTE_EMBEDDING__MODEL": "tiny",
+    }
+
+    def run(*arguments, **variables):
+        log = tmp_path / f"log-{len(started)}.txt"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "rag.cli", *map(str, arguments)],
+                cwd=ROOT,
+                env=os.environ | own | variables,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        started.append(Process(process, log))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.kill_all()
+
+
+@pytest.fixture
+def library(tmp_path, embeddings):
+    """Opens the library that `groundnote` works on."""
+
+    def open_library():
+        embedding = {"base_url": embeddings.url, "model": "tiny"}
+        return build(Settings(data_dir=tmp_path / "var", embedding=embedding))
+
+    return open_library
+
+
+@pytest.fixture
+def web():
+    """An HTTP client that waits long."""
+    with httpx.Client(timeout=DEADLINE) as client:
+        yield client
