@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from alembic.util import CommandError
 from sqlalchemy import Engine, make_url, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.model_writer import ModelWriter
@@ -269,11 +270,14 @@ def open_database(settings: Settings) -> Engine:
     try:
         engine = open_engine(settings.database_url)
         migrate(engine)
-    except (SQLAlchemyError, OSError) as error:
+    except ArgumentError as error:
+        raise SetupError(f"sessions.database_url is no URL of a database: {error}.") from error
+    except (SQLAlchemyError, CommandError, OSError) as error:
         place = make_url(settings.database_url).render_as_string()  # without the password
         raise SetupError(
             f"The database {place} cannot be opened ({getattr(error, 'orig', None) or error}). "
-            "Check sessions.database_url, that its server runs, and that this user may write there."
+            "Check sessions.database_url, that its server runs, that this user may write there, "
+            "and that no newer version of Groundnote used it."
         ) from error
     return engine
 

@@ -186,6 +186,7 @@ class TestBesideAServer:
 
         counts = json.loads(ingested.stdout)
         assert (counts["failed"], ingested.exit_code) == ([], 0)
+        assert (counts["ingested"], counts["unchanged"], counts["chunks"]) == (1, 1, 1)
         assert "thirty months" in asked.output
         assert "warranty.md" in asked.output
         assert "holds the index" in refused.output

@@ -1,9 +1,12 @@
 """Background work survives errors and kills."""
 
+import threading
 import time
+from datetime import timedelta
 
 import pytest
 
+from rag import jobs
 from rag.database import migrate, open_engine
 from rag.errors import NotFound, Unreadable
 from rag.jobs import JobQueue, JobTable
@@ -102,3 +105,82 @@ class TestJobQueue:
         assert [job.id for job in queue.table.newest("ingest")] == [second.id, first.id]
         with pytest.raises(NotFound, match="nobody"):
             queue.table.job("nobody")
+
+    def test_does_jobs_about_one_subject_one_after_the_other_in_order(self, queue):
+        begun, seen = threading.Event(), []
+
+        def slow_at_first(running):
+            seen.append(running.job.id)
+            if not begun.is_set():
+                begun.set()
+                wait_for(queue, other, JobState.DONE)
+            seen.append(running.job.id)
+
+        queue.handle("ingest", slow_at_first)
+        first, second = queue.submit("ingest", "a"), queue.submit("ingest", "a")
+        other = queue.submit("ingest", "b")
+
+        queue.start()
+
+        wait_for(queue, second, JobState.DONE)
+        assert [each for each in seen if each != other.id] == [first.id] * 2 + [second.id] * 2
+
+    def test_takes_up_jobs_of_which_nothing_was_heard(self, queue, monkeypatch):
+        monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.05)
+        monkeypatch.setattr(jobs, "ABANDONED_AFTER", dict.fromkeys(JobState, timedelta()))
+        queue.handle("ingest", lambda running: None)
+        queue.start()
+
+        left = queue.table.add("ingest", "a")
+        queue.table.claim(left.id)
+
+        wait_for(queue, left, JobState.DONE)
+
+    def test_a_running_job_that_is_stopped_is_done_at_the_next_start(self, queue, table, tmp_path):
+        begun, again = threading.Event(), threading.Event()
+
+        def without_end(running):
+            begun.set()
+            while not again.is_set():
+                running.report(1, 2)
+                time.sleep(0.01)
+
+        queue.handle("ingest", without_end)
+        queue.start()
+        job = queue.submit("ingest", "a")
+        assert begun.wait(10)
+        queue.stop()
+        assert table.job(job.id).state is JobState.QUEUED
+
+        again.set()
+        queue.start()
+
+        wait_for(queue, job, JobState.DONE)
+
+    def test_fails_a_job_for_which_there_is_no_room(self, queue):
+        def disk_is_full(running):
+            raise OSError(28, "No space left on device")
+
+        queue.handle("ingest", disk_is_full)
+        not_laid_down = queue.submit("ingest", "a.pdf", prepare=disk_is_full)
+        not_done = queue.submit("ingest", "b.pdf")
+
+        queue.run_waiting()
+
+        for job in (not_laid_down, not_done):
+            failed = queue.table.job(job.id)
+            assert failed.state is JobState.FAILED
+            assert "No space left on device" in failed.error
+
+    def test_a_queue_that_is_away_loses_no_job(self, queue, monkeypatch):
+        def away(job_id):
+            raise ConnectionError("queue is away")
+
+        queue.handle("ingest", lambda running: None)
+        monkeypatch.setattr(queue, "_run", away)
+        job = queue.submit("ingest", "a")
+        monkeypatch.undo()
+
+        queue.start()
+
+        wait_for(queue, job, JobState.DONE)

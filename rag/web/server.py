@@ -17,7 +17,7 @@ from rag.errors import RagError, SetupError
 from rag.retrieval.vectors import holder_of
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring import Application, build, make_data_dir
+from rag.wiring import Application, build, open_database
 
 ADDRESS_FILE = "server.json"
 
@@ -88,9 +88,9 @@ def serve(settings: Settings) -> None:
     """Serve until a signal ends it.
 
     Raises:
-        SetupError: the folder, the index or the address cannot be had.
+        SetupError: the data folder, the database, the index or the address cannot be had.
     """
-    make_data_dir(settings)
+    open_database(settings).dispose()
     _check_index(settings)
     _check_address(settings.web.host, settings.web.port)
     Server(settings).run()
