@@ -1,15 +1,15 @@
 """Tools while an answer is written: those of its session, within its budget."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 
 from rag.answer.tool_loop import RoundLimits, tool_rounds
-from rag.conversation.context import message_tokens
 from rag.conversation.session_tools import Actions, SessionTools
-from rag.records import ChatMessage, ToolUsed
-from rag.seams import ModelDelta, SessionHandle, TokenCounter, Writer, WriteRequest
+from rag.records import ToolUsed
+from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
 
-FEWEST_CHARACTERS_PER_TOKEN = 2  # of the scripts that take the most tokens, roughly
+SPEC_TOKENS = 8  # what the protocol wraps each description in
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,14 @@ class ToolRoom:
         self, writer: Writer, request: WriteRequest, session: SessionHandle
     ) -> Iterator[ModelDelta | ToolUsed]:
         """The answer in pieces, and each tool call that was made for it."""
-        budget = self.input_tokens(session)
-
-        def room(messages: Sequence[ChatMessage]) -> int:
-            taken = sum(message_tokens(message, self.count) for message in messages)
-            return max(0, (budget - taken) * FEWEST_CHARACTERS_PER_TOKEN)
-
+        limits = RoundLimits(input_tokens=self.input_tokens(session), count=self.count)
         toolbox = SessionTools(session, self.actions).toolbox()
-        yield from tool_rounds(writer, request, toolbox, limits=RoundLimits(room=room))
+        yield from tool_rounds(writer, request, toolbox, limits=limits)
+
+    def spec_tokens(self, session: SessionHandle) -> int:
+        """What describing the tools takes in every call of the model."""
+        specs = SessionTools(session, self.actions).toolbox().specs
+        return sum(self._described(spec) for spec in specs)
+
+    def _described(self, spec: ToolSpec) -> int:
+        return self.count(json.dumps(asdict(spec))) + SPEC_TOKENS

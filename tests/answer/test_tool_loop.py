@@ -1,13 +1,17 @@
 """Tools while answering: in rounds, with a bound, whatever the model writes."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rag.answer.model_writer import ModelWriter
-from rag.answer.tool_loop import RoundLimits, tool_rounds
+from rag.answer.tool_loop import RoundLimits, sent_tokens, tool_rounds
+from rag.conversation.context import MESSAGE_TOKENS
 from rag.errors import ModelInterrupted
+from rag.llm.tokens import token_counter
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ToolSpec, WriteRequest
 from tests.fakes import ScriptedModel
@@ -159,22 +163,105 @@ def test_usage_is_the_sum_of_all_rounds():
     assert usages == [Usage(10, 2), Usage(30, 5)]
 
 
+def words(text):
+    return len(text.split())
+
+
+def total(messages):
+    return sum(sent_tokens(message, words) for message in messages) + MESSAGE_TOKENS
+
+
 @pytest.mark.parametrize(
-    ("room", "expected"),
+    ("budget", "begins", "cut"),
     [
-        pytest.param(1000, "x" * 600, id="fits"),
-        pytest.param(300, "x" * 260 + "\n… (cut: no more fits)", id="cut"),
-        pytest.param(0, "Error: there is no room", id="no-room"),
+        pytest.param(2000, "x0 x1", False, id="fits"),
+        pytest.param(300, "x0 x1", True, id="cut"),
+        pytest.param(66, "Error: there is no room", False, id="no-room"),
     ],
 )
-def test_results_stay_within_the_context(room, expected):
+def test_results_are_cut_to_what_fits(budget, begins, cut):
     model = ScriptedModel([look()], "Done.")
+    result = " ".join(f"x{n}" for n in range(600))
 
-    run(model, Tools("x" * 600), room=lambda messages: room)
+    run(model, Tools(result), input_tokens=budget, count=words)
 
     content = model.requests[1].messages[-1].content
-    assert content.startswith(expected)
-    assert len(content) <= max(room, 100)
+    assert content.startswith(begins)
+    assert content.endswith("(cut: no more fits)") == cut
+    assert total(model.requests[1].messages) <= budget
+    if cut:
+        assert total(model.requests[1].messages) > budget - 30
+
+
+def test_calls_that_do_not_fit_are_not_made():
+    model, tools = ScriptedModel([look()], "Done."), Tools()
+
+    pieces = run(model, tools, input_tokens=40, count=words)
+
+    assert tools.calls == []
+    assert model.requests[1].tools == ()
+    assert total(model.requests[1].messages) <= 40
+    assert text_of(pieces) == "Done."
+
+
+def test_results_of_one_round_share_the_room():
+    model = ScriptedModel([look(call_id="a"), look(call_id="b")], "Done.")
+
+    run(model, Tools("word " * 600), input_tokens=400, count=words)
+
+    first, second = (words(message.content) for message in model.requests[1].messages[-2:])
+    assert abs(first - second) <= 5
+    assert first > 80
+
+
+def test_the_oldest_turns_make_room_for_a_result():
+    turns = [
+        message
+        for n in range(4)
+        for message in (
+            ChatMessage(Role.USER, f"question {n}"),
+            ChatMessage(Role.ASSISTANT, f"answer {n} " * 50),
+        )
+    ]
+    system, question = REQUEST.messages
+    request = replace(REQUEST, messages=(system, *turns, question))
+    model = ScriptedModel([look()], "Done.")
+    limits = RoundLimits(input_tokens=500, count=words)
+
+    list(tool_rounds(ModelWriter(model), request, Tools("found " * 100), limits=limits))
+
+    sent = model.requests[1].messages
+    assert sent[0] == system
+    assert turns[0] not in sent
+    assert turns[-2] in sent
+    assert sent[-1].content == "found " * 100
+    assert total(sent) <= 500
+
+
+@given(
+    results=st.lists(st.text("ab \n【é漢", max_size=400), min_size=1, max_size=4),
+    budget=st.integers(30, 900),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_message_list_exceeds_the_budget(results, budget):
+    count = token_counter("any")
+    left = list(results)
+    model = ScriptedModel(
+        lambda request: [look(call_id=f"c{n}") for n in range(2)] if request.tools else "Done."
+    )
+
+    class Many(Tools):
+        def run(self, call):
+            return Result(left.pop() if left else "", "found")
+
+    pieces = tool_rounds(
+        ModelWriter(model), REQUEST, Many(), limits=RoundLimits(input_tokens=budget, count=count)
+    )
+    list(pieces)
+
+    for request in model.requests:
+        taken = sum(sent_tokens(message, count) for message in request.messages)
+        assert taken + MESSAGE_TOKENS <= budget
 
 
 def test_an_interrupted_reply_is_passed_on():
