@@ -1,17 +1,20 @@
 """Which pieces of the sources answer a question, and whether any does."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.answer.passages import Kind, Piece
-from rag.answer.questions import Products, Question
+from rag.answer.passages import Kind, Piece, row_text
+from rag.answer.products import Products
+from rag.answer.questions import Question
 from rag.answer.words import TermWeights, phrases, terms
+from rag.citations.markers import neutralise
 from rag.seams import Embedder
 
 UNKNOWN_RELEVANCE = 0.5
+MOST_EMBEDDED = 24  # of up to hundreds; more have been seen to change no answer for the better
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Signs:
     phrases: float  # of the question's pairs of terms, by the piece itself
     cosine: float
     kind: float  # whether it holds the kind of thing that is asked for
+    measure: float  # whether it holds a figure in the unit that is asked for
     product: float
     in_chunk: float
 
@@ -35,7 +39,7 @@ class Scored:
     signs: Signs
     score: float
     vector: NDArray[np.float32]
-    products: frozenset[str] = frozenset()  # of those asked for, the ones it names
+    products: frozenset[str] = frozenset()  # of several asked for, the ones it is about
 
 
 # All weights were fitted on the development questions of the sets in benchmarks/answers.py,
@@ -46,6 +50,7 @@ _PIECE_WEIGHTS = {
     "phrases": 0.3,
     "cosine": 1.0,
     "kind": 0.1,
+    "measure": 0.3,
     "product": 0.5,
     "in_chunk": 0.15,
 }
@@ -60,52 +65,82 @@ def weigh(
     relevance: Mapping[int, float],
     embedder: Embedder | None,
 ) -> list[Scored]:
-    """All pieces with their scores, in their order."""
-    cosines, vectors = _cosines(question, pieces, embedder)
+    """The pieces that may answer, with their scores, in their order.
+
+    Only those are embedded that words, products and their source's rank speak for: embedding is
+    what takes the time.
+    """
     products = Products(question.text, [f"{piece.context}\n{piece.text}" for piece in pieces])
-    signs = _signs(question, pieces, cosines, products)
+    signs = _signs(question, pieces, products)
+    standings = _standings(question, pieces, signs, relevance)
+    pieces = [focused(piece, products) for piece in pieces]
+    kept = _shortlist([_score(*each, standings) for each in zip(pieces, signs, strict=True)])
+    pieces, signs = [pieces[at] for at in kept], [signs[at] for at in kept]
+    vectors, signs = _with_cosines(question, pieces, signs, embedder)
     standings = _standings(question, pieces, signs, relevance)
     return [
         Scored(
             piece=piece,
             signs=own,
-            score=_piece_score(own, piece.kind) + _SOURCE_SHARE * standings[piece.number],
+            score=_score(piece, own, standings),
             vector=vector,
-            products=products.asked_in(piece.text),
+            products=products.asked_in(piece.text) or products.asked_in(piece.heading),
         )
         for piece, own, vector in zip(pieces, signs, vectors, strict=True)
     ]
 
 
-def _signs(
-    question: Question, pieces: Sequence[Piece], cosines: Sequence[float], products: Products
-) -> list[Signs]:
+def focused(piece: Piece, products: Products) -> Piece:
+    """A row without the columns of rivals: of all routers' weights, the one that is asked for."""
+    if not piece.header or len(piece.header) != len(piece.cells):
+        return piece
+    kept = [at for at, column in enumerate(piece.header) if at == 0 or products.about(column)]
+    if not 1 < len(kept) < len(piece.header):
+        return piece
+    text = row_text([piece.header[at] for at in kept], [piece.cells[at] for at in kept])
+    return replace(piece, text=neutralise(text))
+
+
+def _shortlist(scores: Sequence[float]) -> list[int]:
+    """Places of the best, in order."""
+    best = sorted(range(len(scores)), key=lambda at: -scores[at])
+    return sorted(best[:MOST_EMBEDDED])
+
+
+def _score(piece: Piece, signs: Signs, standings: Mapping[int, float]) -> float:
+    return _piece_score(signs, piece.kind) + _SOURCE_SHARE * standings[piece.number]
+
+
+def _signs(question: Question, pieces: Sequence[Piece], products: Products) -> list[Signs]:
+    """All but the cosines."""
     held = [terms(piece.text) for piece in pieces]
     weights = TermWeights(held)
     return [
         Signs(
             coverage=weights.coverage(question.terms, words),
             context=weights.coverage(question.terms, words | terms(piece.context)),
-            phrases=_share(question.phrases, phrases(piece.text)),
-            cosine=cosine,
+            phrases=share(question.phrases, phrases(piece.text)),
+            cosine=0.0,
             kind=float(question.is_served_by(piece.text)),
+            measure=float(question.is_measured_in(piece.text)),
             product=products.fit(piece.text, piece.context),
             in_chunk=float(piece.in_chunk),
         )
-        for piece, words, cosine in zip(pieces, held, cosines, strict=True)
+        for piece, words in zip(pieces, held, strict=True)
     ]
 
 
-def _cosines(
-    question: Question, pieces: Sequence[Piece], embedder: Embedder | None
-) -> tuple[Sequence[float], Sequence[NDArray[np.float32]]]:
+def _with_cosines(
+    question: Question, pieces: Sequence[Piece], signs: Sequence[Signs], embedder: Embedder | None
+) -> tuple[list[NDArray[np.float32]], list[Signs]]:
     """Each piece is embedded below what stands above it, as chunks are, in one call."""
     if embedder is None or not pieces:
-        nothing: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
-        return [0.0] * len(pieces), [nothing] * len(pieces)
+        return [np.zeros(0, dtype=np.float32)] * len(pieces), list(signs)
     texts = [f"{piece.context}\n{piece.text}" for piece in pieces]
     matrix = embedder.embed([question.text, *texts])
-    return [float(x) for x in matrix[1:] @ matrix[0]], list(matrix[1:])
+    cosines = matrix[1:] @ matrix[0]
+    met = [replace(own, cosine=float(x)) for own, x in zip(signs, cosines, strict=True)]
+    return list(matrix[1:]), met
 
 
 def _piece_score(signs: Signs, kind: Kind) -> float:
@@ -113,7 +148,8 @@ def _piece_score(signs: Signs, kind: Kind) -> float:
     return total + _KIND_BONUS.get(kind, 0.0)
 
 
-def _share(wanted: frozenset[str], held: frozenset[str]) -> float:
+def share(wanted: frozenset[str], held: frozenset[str]) -> float:
+    """How much of what is wanted is held, unweighted."""
     return len(wanted & held) / len(wanted) if wanted else 0.0
 
 
@@ -164,37 +200,3 @@ def _standings(
     }
     highest = max(totals.values(), default=0.0)
     return {number: total - highest for number, total in totals.items()}
-
-
-# ── Declining ────────────────────────────────────────────────────────────────────────────────
-
-
-NAMED = 1.0  # the relevance of a source that the question asks for by its number
-_LONGEST_QUESTION = 15  # terms; even a rambling question must be covered in part
-_WITH_VECTORS = (5.8, 2.6, 1.9, 0.1, -5.7)  # of the four signs below, and the threshold
-_WITHOUT_VECTORS = (0.0, 2.8, 2.2, 0.12, -2.4)
-
-
-def answers(question: Question, scored: Sequence[Scored], relevance: Mapping[int, float]) -> bool:
-    """Whether the pieces answer the question at all.
-
-    Strict where words and meaning both stay away from the question; a long question is seldom
-    covered whole, so it is asked for less. A source that was asked for by its number always does.
-    """
-    if not scored:
-        return False
-    if any(relevance.get(found.piece.number) == NAMED for found in scored):
-        return True
-    if not question.terms:
-        return False
-    best = max(scored, key=lambda found: found.score)
-    held = {f.piece: terms(f.piece.text) | terms(f.piece.title) for f in scored}
-    source = [words for piece, words in held.items() if piece.number == best.piece.number]
-    signs = (
-        max(found.signs.cosine for found in scored),
-        _share(question.terms, frozenset[str]().union(*source)),
-        max(_share(question.terms, words) for words in held.values()),
-        min(len(question.terms), _LONGEST_QUESTION),
-    )
-    *weights, threshold = _WITH_VECTORS if best.vector.size else _WITHOUT_VECTORS
-    return sum(w * sign for w, sign in zip(weights, signs, strict=True)) + threshold > 0

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from rag.citations.markers import neutralise
 from rag.records import Source
@@ -33,6 +33,9 @@ class Kind(StrEnum):
     STEPS = "steps"  # numbered entries, in order
 
 
+LISTS = frozenset({Kind.LIST, Kind.STEPS})  # quoted line by line
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Something a source says; `text` is fit to be quoted, markers in it made harmless."""
@@ -46,6 +49,8 @@ class Piece:
     title: str = ""  # what stands above it within the passage: smaller titles, introductions
     in_chunk: bool = True  # else in its neighbourhood
     leads: bool = False  # the first of its source
+    header: tuple[str, ...] = ()  # of a row: what its table calls the columns
+    cells: tuple[str, ...] = ()  # of a row, its subject first
 
 
 def pieces_of(source: Source) -> list[Piece]:
@@ -55,23 +60,26 @@ def pieces_of(source: Source) -> list[Piece]:
     headings = tuple(dict.fromkeys((source.document_title, *source.heading_path)))
     heading = " › ".join(headings)
     found: list[Piece] = []
-    for text, kind, context, start in _Reader(source.passage).read():
+    for read in _Reader(source.passage).read():
+        text, context = read.text, read.context
         above = f"{heading} › {context}" if context else heading
-        quotable = neutralise(" ".join(text.split())) if "\n" not in text else neutralise(text)
+        quotable = neutralise(text if read.kind in LISTS else " ".join(text.split()))
         if not any(character.isalnum() for character in quotable):
             continue
-        inside = chunk_start <= start < chunk_end
+        inside = chunk_start <= read.start < chunk_end
         found.append(
             Piece(
                 number=source.number,
                 position=len(found),
                 text=quotable,
-                kind=kind,
+                kind=read.kind,
                 context=above,
                 heading=headings[-1],
                 title=context,
                 in_chunk=inside,
                 leads=not found,
+                header=read.header,
+                cells=read.cells,
             )
         )
         if len(found) == PIECES_PER_SOURCE:
@@ -79,7 +87,14 @@ def pieces_of(source: Source) -> list[Piece]:
     return found
 
 
-_Found = tuple[str, Kind, str, int]  # text, kind, context, offset into the passage
+@dataclass(frozen=True, slots=True)
+class _Found:
+    text: str
+    kind: Kind
+    context: str
+    start: int  # offset into the passage
+    header: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
 
 
 class _Reader:
@@ -87,6 +102,7 @@ class _Reader:
 
     def __init__(self, passage: str) -> None:
         self._passage = passage
+        self._headers = _headers(passage)
         self._title = ""
         self._introduction = ""
 
@@ -110,12 +126,13 @@ class _Reader:
 
     def _rows(self, block: Sequence["_Line"]) -> Iterator[_Found]:
         cells = [_cells(line.text) for line in block]
-        ruled = len(block) > 1 and bool(_TABLE_RULE.match(block[1].text.strip()))
-        header = cells[0] if ruled else []
+        ruled = _is_ruled([line.text for line in block])
+        # A passage may begin inside a table, whose header then stands at its next part.
+        header = cells[0] if ruled else self._headers.get(len(cells[0]), ())
         for line, row in list(zip(block, cells, strict=True))[2 if ruled else 0 :]:
             text = row_text(header, row)
-            if text:
-                yield text, Kind.ROW, self._context(), line.start
+            if text and not _TABLE_RULE.match(line.text.strip()):
+                yield _Found(text, Kind.ROW, self._context(), line.start, tuple(header), tuple(row))
 
     def _entries(self, block: Sequence["_Line"]) -> Iterator[_Found]:
         entries = _joined_entries(block)
@@ -127,20 +144,24 @@ class _Reader:
         introduction = f"{self._introduction}\n" if self._introduction else ""
         if len(entries) > 1 and len(whole.split()) <= LONGEST_GROUP:
             kind = Kind.STEPS if is_steps else Kind.LIST
-            yield introduction + whole, kind, self._title, block[0].start
+            yield _Found(introduction + whole, kind, self._title, block[0].start)
             if is_steps:
                 return
         for entry in entries:
-            yield entry.text, Kind.ENTRY, self._context(), entry.start
+            yield _Found(entry.text, Kind.ENTRY, self._context(), entry.start)
 
     def _sentences(self, block: Sequence["_Line"]) -> Iterator[_Found]:
         start, end = block[0].start, block[-1].start + len(block[-1].text)
         text = self._passage[start:end]
-        for span in split_sentences(text):
+        spans = split_sentences(text)
+        titles = [self._is_title(text[s.start : s.end], text[s.end : s.end + 1]) for s in spans]
+        for at, span in enumerate(spans):
             sentence = text[span.start : span.end]
-            if self._is_title(sentence, text[span.end : span.end + 1]):
+            if titles[at]:
                 self._title = " ".join(sentence.split())
-                continue
+                # Several in a row are lines of a list or a table rather than titles.
+                if not any(titles[max(0, at - 1) : at] + titles[at + 1 : at + 2]):
+                    continue
             self._introduction = ""
             if sentence.endswith((":", "：")):
                 self._introduction = " ".join(sentence.split())  # quoted with what it introduces
@@ -154,13 +175,13 @@ class _Reader:
     def _in_pieces(self, sentence: str, start: int) -> Iterator[_Found]:
         words = sentence.split()
         if len(words) <= LONGEST_PIECE:
-            yield sentence, Kind.SENTENCE, self._title, start
+            yield _Found(sentence, Kind.SENTENCE, self._title, start)
             return
         for at in range(0, len(words), LONGEST_PIECE):
             part = " ".join(words[at : at + LONGEST_PIECE])
             before = "… " if at else ""
             after = " …" if at + LONGEST_PIECE < len(words) else ""
-            yield before + part[:1000] + after, Kind.SENTENCE, self._title, start
+            yield _Found(before + part[:1000] + after, Kind.SENTENCE, self._title, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +234,20 @@ def _joined_entries(block: Sequence[_Line]) -> list[_Line]:
 
 def _is_numbered(mark: re.Match[str] | None) -> bool:
     return mark is not None and bool(mark["number"] or mark["plain"])
+
+
+def _is_ruled(lines: Sequence[str]) -> bool:
+    return len(lines) > 1 and bool(_TABLE_RULE.match(lines[1].strip()))
+
+
+def _headers(passage: str) -> dict[int, list[str]]:
+    """The headers of the passage's tables by their number of columns, the first of each."""
+    found: dict[int, list[str]] = {}
+    for pair in pairwise(passage.split("\n")):
+        if pair[0].lstrip().startswith("|") and _is_ruled(pair):
+            cells = _cells(pair[0])
+            found.setdefault(len(cells), cells)
+    return found
 
 
 def _cells(line: str) -> list[str]:

@@ -1,10 +1,8 @@
-"""What a question asks for: its terms, the kind of its answer, the products it is about."""
+"""What a question asks for: its terms, and the kind of its answer."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 from rag.answer.words import phrases, terms
 from rag.names import find_names
@@ -38,7 +36,8 @@ _CUES = (
     (Wanted.REASON, r"\b(why|what (causes?|caused)|reason|warum|weshalb|wieso)\b"),
     (
         Wanted.STEPS,
-        r"\bhow (do|can|to|should|would|could|does one)\b|\bsteps?\b|\bwie (kann|stelle)\b",
+        r"\bhow (do|can|to|should|would|could|does one)\b|\bsteps?\b|\bwie (kann|stelle)\b"
+        r"|\bhow (is|are) .*\b\w+ed\b",
     ),
     (
         Wanted.MEANING,
@@ -50,6 +49,11 @@ _CUES = (
 _MEASURED = re.compile(
     r"\bhow (long|far|tall|large|big|wide|fast|high|deep|old|often|loud)\b", re.IGNORECASE
 )
+_BRIEF = {Wanted.FIGURE, Wanted.DATE, Wanted.PERSON, Wanted.PLACE}
+_LOOKED_UP = re.compile(
+    r"\W*what (is|are|was|were) the (?!differen)[^?]+ (of|for|on) ", re.IGNORECASE
+)
+_POINTED = re.compile(r"\W*(is|are|was|were|do|does|did|has|have|which|whose)\b", re.IGNORECASE)
 _COMPILED = tuple((wanted, re.compile(pattern, re.IGNORECASE)) for wanted, pattern in _CUES)
 
 _MONTH = (
@@ -90,6 +94,43 @@ _HOLDS = {
 }
 
 
+# Words of questions that an answer need not repeat.
+_IDLE = terms(
+    "support supports difference different differ mean means work works hold held keep come comes "
+    "use used compare better best have happen happens kind type thing things go make makes take "
+    "takes need needs possible available able know help matter product products device"
+)
+
+# What is asked for, and the units of its answer.
+_UNITS = (
+    (
+        r"how (far|tall|large|big|wide|high|deep)|wie (weit|hoch|breit|tief|groß)",
+        r"\d\s?(mm|cm|m|km|in|inch(es)?|ft|feet|metres?|meters?|miles?)[²³]?\b|[\d.] × \d",
+    ),
+    (
+        r"how long|wie lange",
+        r"\b(seconds?|minutes?|hours?|days?|weeks?|months?|years?|sekunden?|minuten?|stunden?|"
+        r"tage?n?|wochen?|monate?n?|jahren?)\b|\d\s?(s|min|h|mm|cm|m|km)\b",
+    ),
+    (
+        r"how heavy|weight|weighs?|wie schwer|gewicht|wiegt",
+        r"\d\s?(g|kg|lbs?|oz|t|grams?|pounds?|tons?)\b",
+    ),
+    (
+        r"prices?|costs?|how expensive|how much (is|are)|kostet|preis",
+        r"[€$£¥]|\b(EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|euros?|dollars?|pounds?|yen|prices?|preis)\b",
+    ),
+    (
+        r"how fast",
+        r"\d\s?([kMGT]?bit/s|[kMGT]bps|[kM]B/s|km/h|mph|m/s|rpm|fps|seconds?|minutes?)\b",
+    ),
+)
+_MEASURES = tuple(
+    (re.compile(rf"\b({asked})\b", re.IGNORECASE), re.compile(units, re.IGNORECASE))
+    for asked, units in _UNITS
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question, read."""
@@ -98,6 +139,20 @@ class Question:
     terms: frozenset[str]
     phrases: frozenset[str]
     wanted: Wanted
+    names: frozenset[str] = frozenset()  # of products and the like
+    aspects: frozenset[str] = frozenset()  # terms of no name: what is asked about it
+    measure: re.Pattern[str] | None = None  # what a text must hold to give what is asked for
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether one statement is likely to be the whole answer."""
+        if self.wanted is Wanted.ANYTHING:
+            return bool(_POINTED.match(self.text))
+        return self.wanted in _BRIEF or bool(_LOOKED_UP.match(self.text))
+
+    def is_measured_in(self, text: str) -> bool:
+        """Whether a text has a figure in a unit of what is asked for, if any is."""
+        return self.measure is not None and bool(self.measure.search(text))
 
     def is_served_by(self, text: str) -> bool:
         """Whether a text holds the kind of thing that is wanted; of anything, it always does."""
@@ -109,75 +164,8 @@ def read_question(text: str) -> Question:
     """Its terms, and the kind of its answer by its first cue."""
     wanted = next((kind for kind, cue in _COMPILED if cue.search(text)), Wanted.ANYTHING)
     told = _MEASURED.sub(" ", text)
-    return Question(text, terms(told), phrases(told), wanted)
-
-
-class Products:
-    """Which of the products that the sources name a question is about, and which are rivals.
-
-    Rivals are siblings of a product asked for: `Aero 5 Pro` and `Aero 7` when it is `Aero 5`.
-    """
-
-    def __init__(self, question: str, texts: Iterable[str]) -> None:
-        known = {_key(name) for text in texts for name in _names(text)}
-        known |= {_key(name) for name in _names(question)}
-        asked = _mentioned(_key(question), known)
-        # Only products that could be mistaken for another one matter here.
-        self._asked = frozenset(
-            name for name in asked if any(_are_siblings(name, other) for other in known - {name})
-        )
-        self._rivals = frozenset(
-            name for name in known - asked if any(_are_siblings(mine, name) for mine in self._asked)
-        )
-
-    def asked_in(self, text: str) -> frozenset[str]:
-        """The products asked for that a text names itself."""
-        if len(self._asked) < 2:
-            return frozenset()
-        return frozenset(_mentioned(_key(text), self._asked | self._rivals) & self._asked)
-
-    def fit(self, text: str, context: str) -> float:
-        """1 where a product asked for is named, -1 where only a rival is, else 0.
-
-        A text that names neither is about whatever stands above it.
-        """
-        if not self._rivals:
-            return 0.0
-        for where in (text, context):
-            named = _mentioned(_key(where), self._asked | self._rivals)
-            if named & self._asked:
-                return 1.0
-            if named:
-                return -1.0
-        return 0.0
-
-
-@lru_cache(maxsize=4096)
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.text for name in find_names(text))
-
-
-def _key(text: str) -> str:
-    return " ".join(re.sub(r"[™®©]", "", text).casefold().split())
-
-
-def _mentioned(text: str, names: Iterable[str]) -> set[str]:
-    """The names in a text, longest first: within `aero 5 pro` no `aero 5` is mentioned."""
-    found: set[str] = set()
-    for name in sorted(names, key=len, reverse=True):
-        pattern = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
-        rest = re.sub(pattern, "\0", text)
-        if rest != text:
-            found.add(name)
-            text = rest
-    return found
-
-
-def _are_siblings(asked: str, other: str) -> bool:
-    if asked.split()[0] != other.split()[0]:
-        return False
-    if other.startswith(f"{asked} "):
-        return True
-    return any(map(str.isdigit, other)) and (
-        asked.startswith(f"{other} ") or any(map(str.isdigit, asked))
-    )
+    measure = next((units for asked, units in _MEASURES if asked.search(text)), None)
+    found = terms(told)
+    names = frozenset(name.text for name in find_names(text))
+    named = frozenset[str]().union(*map(terms, names))
+    return Question(text, found, phrases(told), wanted, names, found - named - _IDLE, measure)

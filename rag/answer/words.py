@@ -31,7 +31,11 @@ _SHORT_ENDINGS = ("er", "ly", "s", "e", "y")
 
 
 # What questions call by another word than tables and texts do.
-_SAME = {"cost": "pric", "expens": "pric", "expensiv": "pric", "weight": "weigh", "heavy": "weigh"}
+_SAME = {
+    **dict.fromkeys(("cost", "expens", "expensiv", "kostet", "kosten", "preis"), "pric"),
+    **dict.fromkeys(("weight", "heav", "heavi", "heaviest", "wiegt", "gewicht", "schw"), "weigh"),
+    **dict.fromkeys(("colour", "farb"), "color"),
+}
 
 
 @lru_cache(maxsize=8192)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag.answer.evidence import MOST_EMBEDDED
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.prompts import DECLINE
 from rag.citations.markers import cited_numbers
@@ -152,6 +153,69 @@ class TestTables:
         assert "Aero 5 — Price" in text
         assert "Aero 5 Pro — Price" in text
 
+    def test_are_quoted_without_the_columns_of_other_products(self, embedder):
+        table = "| | Aero 5 | Aero 5 Pro |\n| --- | --- | --- |\n| Weight | 310 g | 295 g |"
+
+        text = write("What is the weight of the Aero 5?", table, embedder=embedder)
+
+        assert text == "Weight — Aero 5: 310 g [1]."
+
+    def test_are_answered_with_one_row_where_one_is_asked_for(self):
+        lights = "| Light | Meaning |\n| --- | --- |\n| red | hot |\n| violet | new firmware |"
+
+        text = write("What does the violet light mean?", lights)
+
+        assert text == "violet — Meaning: new firmware [1]."
+
+
+class TestContradictions:
+    MEMO = "The warranty of the Aero 5 is 36 months. The memo is final."
+    HANDBOOK = "The warranty of the Aero 5 is 24 months. It covers the battery."
+
+    def test_are_told_with_both_numbers(self, embedder):
+        text = write("How long is the warranty of the Aero 5?", self.MEMO, self.HANDBOOK)
+
+        assert "36 months [1]" in text
+        assert "24 months [2]" in text
+
+    def test_are_none_where_both_say_the_same(self):
+        text = write("How long is the warranty of the Aero 5?", self.MEMO, self.MEMO)
+
+        assert cited_numbers(text) == [1]
+
+
+class TestLength:
+    def test_is_that_of_one_statement_where_one_is_asked_for(self, embedder):
+        filler = "The case is made of wood. The colour is grey. The lid opens upwards."
+
+        text = write("How much does the Aero 5 weigh?", f"The Aero 5 weighs 310 g. {filler}")
+
+        assert text == "The Aero 5 weighs 310 g [1]."
+
+    def test_goes_on_to_the_sentence_that_has_the_missing_word(self):
+        text = write(
+            "What does the Plus plan cost?",
+            "The Plus plan adds 24 months. It costs 9 EUR a year. Ask in May.",
+        )
+
+        assert "It costs 9 EUR a year [1]." in text
+
+    def test_is_bounded_in_what_is_embedded(self):
+        embedder = Counting()
+
+        write("How long do refunds take?", *[REFUNDS, PRICES, RESET, COLOURS] * 10)
+        write("How long do refunds take?", *[REFUNDS] * 30, embedder=embedder)
+
+        assert embedder.most == MOST_EMBEDDED + 1
+
+
+class Counting(HashEmbedder):
+    most = 0
+
+    def embed(self, texts):
+        self.most = max(self.most, len(texts))
+        return super().embed(texts)
+
 
 class TestLists:
     def test_of_steps_stay_together_and_in_order(self, embedder):
@@ -184,6 +248,18 @@ class TestLists:
 
         numbers = [int(number) for number in re.findall(r"(\d)\. ", text)]
         assert numbers == sorted(numbers)
+
+    def test_begin_on_a_line_of_their_own(self, embedder):
+        text = write("Tell me about the colours of the headphones", COLOURS, embedder=embedder)
+
+        assert all(line.startswith("- ") for line in text.split("\n") if "- " in line)
+
+    def test_give_way_to_the_one_entry_that_answers(self, embedder):
+        notes = "- Fixed: the clock was late.\n- Closed: NWSA-2026-001 let guests in.\n- New: lamp."
+
+        text = write("Which release closed NWSA-2026-001?", notes, embedder=embedder)
+
+        assert text == "Closed: NWSA-2026-001 let guests in [1]."
 
 
 class TestProducts:
@@ -232,11 +308,35 @@ class TestDeclining:
 
         assert text == DECLINE
 
-    def test_says_so_and_names_what_comes_nearest(self, embedder):
+    def test_says_so_and_names_nothing_that_is_far_away(self, embedder):
         text = write("Who won the football match in Madrid?", REFUNDS, embedder=embedder)
 
+        assert text == DECLINE
+
+    def test_names_what_comes_nearest(self):
+        text = write("Which colour has the Aero 7 in Iceland?", "The Aero 5 has a grey colour.")
+
         assert text.startswith(DECLINE)
-        assert cited_numbers(text) == [1]
+        assert "The nearest that they say: The Aero 5 has a grey colour [1]." in text
+
+    @pytest.mark.parametrize(
+        ("question", "name"),
+        [
+            pytest.param("What is the price of the Aero 6?", "Aero 6", id="a sibling"),
+            pytest.param("what is the price of the aero 6?", "aero 6", id="in small letters"),
+            pytest.param("What is the price of the Aero 5 Ultra?", "Aero 5 Ultra", id="longer"),
+            pytest.param("What does E-99 say about the price?", "E-99", id="a code"),
+        ],
+    )
+    def test_follows_from_a_name_that_no_source_mentions(self, question, name, embedder):
+        text = write(question, PRICES, embedder=embedder)
+
+        assert text.startswith(f"{DECLINE} Nothing that was found in them mentions {name}.")
+
+    def test_follows_where_nothing_of_the_product_is_about_what_is_asked(self):
+        text = write("Is the Aero 5 Pro waterproof?", PRICES)
+
+        assert text.startswith(DECLINE)
 
     def test_is_recognised(self):
         writer = ExtractiveWriter(None)

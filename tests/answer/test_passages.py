@@ -40,6 +40,28 @@ class TestPieces:
         assert piece.text == "Press the button."
         assert "Reset" in piece.context
 
+    def test_are_made_of_short_lines_that_follow_each_other(self):
+        pieces = read("Last order 28 February\nSecurity updates until 31 March\nSpare parts 2029")
+
+        assert [piece.text for piece in pieces] == [
+            "Last order 28 February",
+            "Security updates until 31 March",
+            "Spare parts 2029",
+        ]
+
+    def test_of_wrapped_lines_are_whole_sentences(self):
+        (piece,) = read("Two of them at\nopposite walls are better.")
+
+        assert piece.text == "Two of them at opposite walls are better."
+
+    def test_of_rows_without_a_header_borrow_that_of_the_next_part_of_the_table(self):
+        passage = "| Aero 4 | 99 EUR |\n\n| Product | Price |\n| --- | --- |\n| Aero 5 | 129 EUR |"
+
+        assert [piece.text for piece in read(passage)] == [
+            "Aero 4 — Price: 99 EUR",
+            "Aero 5 — Price: 129 EUR",
+        ]
+
     def test_of_code_are_left_out(self):
         pieces = read("Run this now.\n```\npip install x\n```\nThen restart it.")
 

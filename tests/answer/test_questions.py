@@ -1,6 +1,7 @@
 import pytest
 
-from rag.answer.questions import Products, Wanted, read_question
+from rag.answer.products import Products, unmentioned
+from rag.answer.questions import Wanted, read_question
 from rag.answer.words import TermWeights, terms
 
 
@@ -111,3 +112,72 @@ class TestTerms:
         assert weights.of("port") > weights.of("rout")
         assert weights.coverage(terms("port router"), terms("port")) > 0.5
         assert weights.coverage(frozenset(), terms("port")) == 0.0
+
+
+class TestUnmentioned:
+    TEXTS = (
+        "Aero 5 costs 129 EUR, with its warranty. Use the Galaxy S10+ or the e-strand 2400.",
+        "Step by step. Firmware 3.4.1. E-23: the fan.",
+    )
+
+    @pytest.mark.parametrize(
+        ("question", "missing"),
+        [
+            ("What does the Aero 6 cost?", ("Aero 6",)),
+            ("what does the aero 6 cost?", ("aero 6",)),
+            ("What does E-99 mean?", ("E-99",)),
+            ("What changed in firmware 3.9.9?", ("3.9.9",)),
+            ("How fast is the e-strand 9900?", ("e-strand 9900",)),
+            ("Is the Aero 5 Ultra new?", ("Aero 5 Ultra",)),
+            ("Is the Aero 5 better than the Aero 6?", ("Aero 6",)),
+            ("What does the Aero 5 cost?", ()),
+            ("What does the AERO5 cost?", ()),
+            ("Is the aero-5 quiet?", ()),
+            ("What is the Aero 5 Warranty?", ()),
+            ("Is the Galaxy S10 Plus new?", ()),
+            ("What is Step 3?", ()),
+            ("What changed in June 2024?", ()),
+            ("What does E-23 mean?", ()),
+            ("Who sells the Nimbus Prime?", ()),
+        ],
+    )
+    def test_are_models_codes_and_versions_that_no_text_has(self, question, missing):
+        assert unmentioned(question, self.TEXTS) == missing
+
+    def test_is_nothing_where_there_are_no_texts(self):
+        assert unmentioned("What does the Aero 6 cost?", ()) == ()
+
+
+class TestMeasures:
+    @pytest.mark.parametrize(
+        ("question", "measured", "other"),
+        [
+            ("How wide is it?", "It is 104 cm wide.", "It has 3 channels."),
+            ("How long does it take?", "It takes 70 seconds.", "It has 70 keys."),
+            ("How heavy is it?", "980 g", "980 lamps"),
+            ("What does it cost?", "List price EUR: 29", "29 lamps"),
+            ("How fast is it?", "It reaches 620 Mbit/s.", "It reaches 620 people."),
+        ],
+    )
+    def test_are_in_units_of_what_is_asked(self, question, measured, other):
+        assert read_question(question).is_measured_in(measured)
+        assert not read_question(question).is_measured_in(other)
+
+    def test_are_not_asked_for_in_other_questions(self):
+        assert not read_question("Who wrote it?").is_measured_in("104 cm")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_brief"),
+    [
+        ("How heavy is it?", True),
+        ("What is the address of the office?", True),
+        ("Does it float?", True),
+        ("Which codecs does it support?", True),
+        ("How do I reset it?", False),
+        ("Tell me about refunds", False),
+        ("What is the difference of the two for me?", False),
+    ],
+)
+def test_a_question_is_brief_if_one_statement_may_answer_it(question, is_brief):
+    assert read_question(question).is_brief is is_brief
