@@ -1,0 +1,145 @@
+"""A whole installation on a temporary folder; only the embedding model is a fake."""
+
+import json
+from contextlib import contextmanager
+from io import BytesIO
+
+import pytest
+
+from rag.settings import Settings
+from rag.web import create_app
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+MANUAL = b"""# Aero 5 manual
+
+## Weight
+
+The Aero 5 weighs 120 g. The Aero 5 Pro weighs 140 g.
+
+## Battery
+
+The battery of the Aero 5 lasts 30 hours at medium volume.
+
+## Price
+
+The Aero 5 costs 99 EUR and the Aero 5 Pro costs 149 EUR.
+"""
+HTML = {"Accept": "text/html"}
+
+
+class Installation:
+    """The application as its users meet it: over HTTP."""
+
+    def __init__(self, folder, **sections):
+        self.folder = folder
+        self.settings = Settings(data_dir=folder, **sections)
+        self.open()
+
+    def open(self):
+        self.application = build(self.settings, embedder=HashEmbedder())
+        self.app = create_app(self.application)
+        self.client = self.app.test_client()
+
+    def close(self):
+        self.application.stop()
+
+    def restart(self):
+        self.close()
+        self.open()
+
+    def get(self, path, status=200):
+        response = self.client.get(f"/api/v1{path}")
+        assert response.status_code == status, response.get_data(as_text=True)
+        return response.get_json()
+
+    def post(self, path, json=None, status=None, **options):
+        response = self.client.post(f"/api/v1{path}", json=json, **options)
+        assert status in (None, response.status_code), response.get_data(as_text=True)
+        return response
+
+    def page(self, path, form=None):
+        """The HTML of a page, a form's redirect followed."""
+        send = self.client.get if form is None else self.client.post
+        given = {} if form is None else {"data": form}
+        return send(path, headers=HTML, follow_redirects=True, **given)
+
+    def upload(self, name, content):
+        """The job of one file, when it has ended."""
+        queued = self.post("/documents", data={"file": [(BytesIO(content), name)]}, status=202)
+        self.application.jobs.run_waiting()
+        return self.get(f"/jobs/{queued.get_json()['jobs'][0]['id']}")
+
+    def add(self, name, content):
+        """The id of a document that can be read."""
+        job = self.upload(name, content)
+        assert job["state"] == "done", job
+        found = self.get("/documents")["documents"]
+        return next(document["id"] for document in found if document["name"] == name)
+
+    def session(self, **body):
+        return self.post("/sessions", json=body, status=201).get_json()["id"]
+
+    def ask(self, session_id, question, status=200):
+        path = f"/sessions/{session_id}/messages"
+        return self.post(path, json={"content": question}, status=status).get_json()
+
+    def stream(self, session_id, question):
+        """The response of a streamed answer, and its events: (name, content)."""
+        response = self.post(
+            f"/sessions/{session_id}/messages",
+            json={"content": question},
+            headers={"Accept": "text/event-stream"},
+        )
+        frames = response.get_data(as_text=True).split("\n\n")
+        lines = [frame.splitlines() for frame in frames if frame.startswith("event: ")]
+        events = [(name[7:], json.loads(content[6:])) for name, content in lines]
+        return response, events
+
+    def numbers(self, session_id):
+        """Which number stands for which chunk."""
+        sources = self.get(f"/sessions/{session_id}/sources")["sources"]
+        return {source["chunk_id"]: source["n"] for source in sources}
+
+
+@contextmanager
+def installed(folder, **sections):
+    installation = Installation(folder, **sections)
+    try:
+        yield installation
+    finally:
+        installation.close()
+
+
+@pytest.fixture
+def installation(tmp_path):
+    with installed(tmp_path / "home") as made:
+        yield made
+
+
+@pytest.fixture
+def library(installation):
+    """An installation with one manual."""
+    installation.add("manuals/aero.md", MANUAL)
+    return installation
+
+
+@pytest.fixture
+def with_model(tmp_path, monkeypatch):
+    """An installation whose model is a scripted server."""
+    opened = []
+
+    def install(server, **llm):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-1234567890")
+        wanted = {
+            "base_url": server.url, "model": "fake", "max_retries": 0, "timeout_seconds": 2,
+            "tools": False, **llm,
+        }  # fmt: skip
+        made = Installation(tmp_path / "home", llm=wanted, follow_up={"use_model": False})
+        opened.append(made)
+        made.add("manuals/aero.md", MANUAL)
+        return made
+
+    yield install
+    for made in opened:
+        made.close()
