@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens"},
+    {"errors", "records", "tokens", "hangup"},
     {"metrics"},
     {"seams"},
     {"sentences", "names", "name_words"},

@@ -1,16 +1,18 @@
 """A chat model behind any server that speaks the OpenAI protocol."""
 
 import re
+import socket
 import ssl
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ModelError, ModelInterrupted, SetupError, UnreadableReply
+from rag.hangup import has_hung_up, on_hang_up
 from rag.llm.failures import Server, says_too_long
 from rag.llm.replies import Reply, ServerComplaint, read_events
 from rag.records import ChatMessage, Role, ToolCall, Usage
@@ -105,7 +107,7 @@ class OpenAIChatModel:
     def _client(self) -> "OpenAI":
         with self._opening:
             if self._opened is None:
-                from openai import OpenAI, Timeout
+                from openai import DefaultHttpxClient, OpenAI, Timeout
 
                 self._opened = OpenAI(
                     base_url=self._server.base_url,
@@ -113,6 +115,9 @@ class OpenAIChatModel:
                     timeout=Timeout(
                         self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds)
                     ),
+                    http_client=DefaultHttpxClient(event_hooks={"request": [_make_cuttable]}),
+                    # A connection of its own for each call, which can be cut without harm.
+                    default_headers={"Connection": "close"},
                     max_retries=0,  # ours know which failures are worth another try
                 )
             return self._opened
@@ -133,7 +138,7 @@ class OpenAIChatModel:
                 if self._habits.concede(error, body):
                     continue
                 wait_seconds = _wait_seconds(error, tries)
-                if tries >= self._max_retries or wait_seconds is None:
+                if tries >= self._max_retries or wait_seconds is None or has_hung_up():
                     raise
                 tries += 1
                 time.sleep(wait_seconds)
@@ -144,6 +149,8 @@ class OpenAIChatModel:
         import openai
 
         match error:
+            case _ if has_hung_up():
+                return ModelInterrupted("The answer was stopped before its end.")
             case openai.APIStatusError():
                 return self._server.refused(error.status_code, _said(error))
             case ServerComplaint() if wrote:
@@ -255,6 +262,23 @@ def _timeout(request: ModelRequest, own_seconds: float) -> Any:
 
     seconds = min(own_seconds, request.timeout_seconds or own_seconds)
     return Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def _make_cuttable(request: Any) -> None:
+    """Have the connection of this request cut when nobody waits for its reply any more."""
+
+    def trace(step: str, values: dict[str, Any]) -> None:
+        if step in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            connected = values["return_value"].get_extra_info("socket")
+            on_hang_up(lambda: _cut(connected))
+
+    request.extensions["trace"] = trace
+
+
+def _cut(connected: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        # Not the method of a TLS socket, which the thread that reads does not survive.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _failures() -> tuple[type[Exception], ...]:

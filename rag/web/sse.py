@@ -4,7 +4,6 @@ import json
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from queue import Empty, SimpleQueue
-from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
@@ -12,6 +11,7 @@ from flask import Response, request
 from pydantic_core import to_jsonable_python
 
 from rag.errors import RagError
+from rag.hangup import HangUp
 from rag.records import (
     Cited,
     Compacted,
@@ -28,7 +28,7 @@ from rag.web.response_models import AnswerModel, as_json, sources_of
 
 EVENT_STREAM = "text/event-stream"
 PING = ": ping\n\n"
-PING_SECONDS = 15.0
+PING_SECONDS = 5.0  # a client that left is noticed when the second ping cannot be sent
 
 LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
@@ -54,11 +54,11 @@ def with_pings(frames: Frames, *, ping_seconds: float) -> Iterator[str]:
     """The frames, and a comment whenever none came for a while.
 
     The frames are made in a thread of their own, so that a silent model does not silence the
-    pings. When the client goes away, they are closed there as soon as they yield again.
+    pings. When the client goes away, the model they wait for is cut off, and they are closed.
     """
     queue: SimpleQueue[str | None] = SimpleQueue()
-    client_left = Flag()
-    Thread(target=_pump, args=(frames, queue, client_left), daemon=True).start()
+    hang_up = HangUp()
+    Thread(target=_pump, args=(frames, queue, hang_up), daemon=True).start()
     try:
         while True:
             try:
@@ -70,15 +70,15 @@ def with_pings(frames: Frames, *, ping_seconds: float) -> Iterator[str]:
                 return
             yield frame
     finally:
-        client_left.set()
+        hang_up.now()
 
 
-def _pump(frames: Frames, queue: "SimpleQueue[str | None]", client_left: Flag) -> None:
+def _pump(frames: Frames, queue: "SimpleQueue[str | None]", hang_up: HangUp) -> None:
     try:
-        with closing(frames):
+        with hang_up.heard_here(), closing(frames):
             for frame in frames:
                 queue.put(frame)
-                if client_left.is_set():
+                if hang_up.is_over:
                     return
     finally:
         queue.put(None)

@@ -1,0 +1,69 @@
+"""A wait is cut from another thread, whether it began before or after."""
+
+import threading
+
+import pytest
+
+from rag.errors import ModelInterrupted
+from rag.hangup import HangUp, has_hung_up, on_hang_up
+from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply
+
+
+def test_cuts_what_was_begun_and_what_is_begun_later():
+    hang_up, cut = HangUp(), []
+
+    with hang_up.heard_here():
+        on_hang_up(lambda: cut.append("before"))
+        assert not has_hung_up()
+        hang_up.now()
+        on_hang_up(lambda: cut.append("after"))
+        assert has_hung_up()
+
+    assert cut == ["before", "after"]
+
+
+def test_is_heard_by_the_thread_that_works_for_it_alone():
+    hang_up, cut = HangUp(), []
+    hang_up.now()
+
+    on_hang_up(lambda: cut.append("stranger"))
+
+    assert (cut, has_hung_up()) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "behaviour", [hang(), hang("Refunds "), endless()], ids=["silent", "middle", "endless"]
+)
+def test_ends_the_call_of_a_model_whatever_it_does(behaviour):
+    hang_up, ended = HangUp(), []
+
+    def ask(model):
+        with hang_up.heard_here():
+            try:
+                list(model.stream(asked()))
+            except ModelInterrupted as error:
+                ended.append(str(error))
+
+    with OpenAIServer(behaviour) as server:
+        working = threading.Thread(
+            target=ask, args=[model_at(server, timeout_seconds=600, max_retries=3)]
+        )
+        working.start()
+        while not server.requests:
+            working.join(0.01)
+        hang_up.now()
+        working.join(30)
+
+        assert ended == ["The answer was stopped before its end."]
+        assert len(server.requests) == 1
+
+
+def test_disturbs_no_call_that_nobody_left():
+    hang_up = HangUp()
+
+    with OpenAIServer(reply("Two weeks.")) as server, hang_up.heard_here():
+        model = model_at(server)
+        texts = ["".join(delta.text for delta in model.stream(asked())) for _ in range(2)]
+
+    hang_up.now()
+    assert texts == ["Two weeks."] * 2
