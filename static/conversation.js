@@ -25,7 +25,7 @@ export function startConversation() {
   form.querySelector("[data-stop]").addEventListener("click", () => running?.abort());
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
-  if (turns.querySelector("[data-pending]")) waitForPending();
+  waitForPending();
   grow();
 }
 
@@ -280,6 +280,7 @@ async function settle(live) {
     takeParts(page);
     forgetEvidence();
     sessionId = document.getElementById("session-head").dataset.session;
+    waitForPending();
   } catch {
     // What was written stays in sight; the page itself can be loaded again later.
   }
@@ -312,15 +313,27 @@ function takeMessages(page, live) {
   });
 }
 
+let isWaiting = false;
+
+/** Answers that are written elsewhere, or by a model that fell silent before it was stopped. */
 async function waitForPending() {
-  for (let tries = 0; tries < 100; tries += 1) {
+  if (isWaiting) return;
+  isWaiting = true;
+  for (let tries = 0; tries < 100 && turns.querySelector("[data-pending]"); tries += 1) {
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    const page = await loadPage(location.href).catch(() => null);
-    const fresh = page?.querySelector("#turns [data-message]:last-of-type");
-    if (!fresh || page.querySelector("[data-pending]")) continue;
-    document.getElementById(fresh.id)?.replaceWith(document.adoptNode(fresh));
+    const page = running ? null : await loadPage(location.href).catch(() => null);
+    if (page && !running) takeEnded(page);
+  }
+  isWaiting = false;
+}
+
+function takeEnded(page) {
+  for (const note of turns.querySelectorAll("[data-pending]")) {
+    const old = note.closest("[data-message]");
+    const fresh = page.getElementById(old.id);
+    if (!fresh || fresh.querySelector("[data-pending]")) continue;
+    old.replaceWith(document.adoptNode(fresh));
     takeParts(page);
-    return;
   }
 }
 

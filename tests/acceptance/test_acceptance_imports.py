@@ -12,12 +12,12 @@ ODD = [
     pytest.param([("user", "a" * 1_000_000), ("assistant", "b " * 500_000)], id="a million"),
     pytest.param([("user", "\ud800 half"), ("assistant", "a \udfff pair [1]")], id="surrogates"),
     pytest.param(
-        [*(("system", f"Rule {n}: be brief.") for n in range(10)), ("user", "Hi"), ("assistant", "Hello")],
+        [*(("system", f"Rule {n}.") for n in range(10)), ("user", "Hi"), ("assistant", "Hello")],
         id="ten system messages",
     ),
     pytest.param([("narrator", "Once"), ("user", "Hi"), ("judge", "[5]")], id="unknown roles"),
     pytest.param(
-        [("user", "Weight?"), ("assistant", None), ("tool", "120 g [7]"), ("assistant", "120 g [1].")],
+        [("user", "Weight?"), ("assistant", None), ("tool", "120 g [7]"), ("assistant", "OK [1].")],
         id="tool messages",
     ),
     pytest.param([("user", "One?"), ("user", "Two?"), ("user", "Three?")], id="no answers"),

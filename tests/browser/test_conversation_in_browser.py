@@ -107,6 +107,19 @@ class TestWithScripts:
         expect(page.locator(".question")).to_have_count(1)
         expect(chip(page)).to_be_visible()
 
+    def test_stop_in_a_long_silence_shows_the_end_when_it_comes(self, page, held_writer):
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+
+        page.locator("[data-stop]").click()
+        expect(page.locator("[data-pending]")).to_be_visible(timeout=30_000)
+        held_writer.set()
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
+        page.locator("[data-regenerate] button").click()
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+
     def test_a_refused_question_goes_back_to_its_form(self, page, expected_complaints):
         expected_complaints.append("status of 413")
         ask(page)
