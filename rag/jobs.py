@@ -6,8 +6,10 @@ while. So a job is done at least once; every kind of job can be run again. Jobs 
 one subject are done one after the other, in the order they were submitted.
 """
 
+import fcntl
 import hashlib
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -181,7 +183,8 @@ class JobQueue:
     def __init__(self, table: JobTable, *, folder: Path, url: str | None, workers: int) -> None:
         self.table = table
         self._workers = workers
-        self._is_alone = url is None and table.is_local
+        # Its lock says which process is the only one, so that what is left must be of dead ones.
+        self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
         self._handlers: dict[str, Handler] = {}
         self._huey = _open_huey(folder, url, name=f"groundnote-{table.place}")
         self._queue_errors = _queue_errors(url)
@@ -229,7 +232,7 @@ class JobQueue:
 
     def _resume(self) -> None:
         """Queue what a killed process left; beside other hosts only what looks abandoned."""
-        if not self._is_alone:
+        if self._lock is None or not self._lock.take():
             self._beat()
             return
         self._huey.flush()
@@ -259,6 +262,8 @@ class JobQueue:
         if self._consumer is not None:
             self._consumer.stop(graceful=True)
             self._consumer = None
+        if self._lock is not None:
+            self._lock.release()
 
     def run_waiting(self) -> None:
         """Run what is queued now, in this thread."""
@@ -310,6 +315,30 @@ class JobQueue:
             self.table.set(job_id, done=done, total=total)
 
         return report
+
+
+class AloneLock:
+    """Held by one process at a time, and by none that is dead."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Whether it is ours now."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def _reason(error: Exception) -> str:

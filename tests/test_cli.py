@@ -83,6 +83,13 @@ class TestWithoutAModel:
         (tmp_path / "server.json").write_text(json.dumps(address | {"pid": 2**22 + 1}))
         assert running_server(tmp_path) is None
 
+    def test_a_process_with_the_number_of_a_dead_server_is_not_taken_for_it(self, tmp_path):
+        write_address(tmp_path, "http://127.0.0.1:1")
+        (tmp_path / "chroma").mkdir()
+        (tmp_path / "chroma" / "in_use_by.json").write_text(json.dumps({"pid": os.getpid()}))
+
+        assert running_server(tmp_path) is None
+
 
 @pytest.mark.slow
 class TestWithTheModel:
@@ -162,7 +169,7 @@ class TestBesideAServer:
     def server(self, tmp_path, run, folder):
         """`groundnote serve` in a process of its own, on a port of its own."""
         run("ingest", folder)
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(
             [sys.executable, "-m", "rag.cli", "serve", "--port", "0"],
             cwd=ROOT,
             env={**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path / "var")},

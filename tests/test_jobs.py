@@ -184,3 +184,29 @@ class TestJobQueue:
         queue.start()
 
         wait_for(queue, job, JobState.DONE)
+
+    def test_a_second_process_on_the_same_data_leaves_running_jobs_alone(
+        self, queue, table, tmp_path
+    ):
+        begun, enough, runs = threading.Event(), threading.Event(), []
+
+        def slow(running):
+            runs.append(running.job.id)
+            begun.set()
+            enough.wait(10)
+
+        second = JobQueue(table, folder=tmp_path, url=None, workers=1)
+        for each in (queue, second):
+            each.handle("ingest", slow)
+        queue.start()
+        job = queue.submit("ingest", "a")
+        assert begun.wait(10)
+
+        second.start()
+        follower = second.submit("ingest", "b")
+        enough.set()
+
+        wait_for(queue, job, JobState.DONE)
+        wait_for(queue, follower, JobState.DONE)
+        second.stop()
+        assert sorted(runs) == sorted([job.id, follower.id])

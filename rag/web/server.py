@@ -147,9 +147,13 @@ def running_server(data_dir: Path) -> str | None:
     """The URL of the server that holds this data, if one runs on this machine."""
     try:
         address = json.loads((data_dir / ADDRESS_FILE).read_text(encoding="utf-8"))
-        os.kill(int(address["pid"]), 0)
+        pid = int(address["pid"])
+        os.kill(pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    index = data_dir / "chroma"
+    if index.is_dir() and holder_of(index) != pid:
+        return None  # another process has the number now, as happens in containers
     url = str(address["url"])
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 

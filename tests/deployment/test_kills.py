@@ -96,3 +96,22 @@ def test_uploads_that_waited_in_a_killed_server_are_ingested_by_the_next(
         until(lambda id=job["id"]: web.get(f"{url}/api/v1/jobs/{id}").json()["state"] == "done")
     assert again.end() == 0
     assert_whole(library, names)
+
+
+def test_a_server_that_is_stopped_in_the_middle_of_an_ingest_goes_on_with_it_later(
+    groundnote, embeddings, gate, folder, library, web, tmp_path
+):
+    server = groundnote("serve", "--port", "0")
+    sent = [("file", ("file-1.md", (folder / "file-1.md").read_bytes()))]
+    job = web.post(f"{server.url()}/api/v1/documents", files=sent).json()["jobs"][0]
+    until(lambda: embeddings.other_requests)
+
+    assert server.end() == 0
+    assert not (tmp_path / "var" / "server.json").exists()
+    gate.set()
+    again = groundnote("serve", "--port", "0")
+
+    url = f"{again.url()}/api/v1/jobs/{job['id']}"
+    until(lambda: web.get(url).json()["state"] == "done")
+    assert again.end() == 0
+    assert_whole(library, ["file-1.md"])
