@@ -9,6 +9,7 @@ from rag.answer.words import terms
 
 _CLOSE = 0.66  # cosine of a piece that may answer in other words
 _NEAR = 0.4  # cosine of a piece with a word of the question that is worth mentioning
+_RATHER_NEAR = 0.58  # … without one
 _LONGEST_HINT = 45  # words
 NAMED = 1.0  # the relevance of a source that the question asks for by its number
 _LONGEST_QUESTION = 15  # terms; even a rambling question must be covered in part
@@ -76,10 +77,10 @@ def related(
 
 def _is_near(question: Question, found: Scored) -> bool:
     """Near in meaning, or with a word of what is asked; a name alone is not enough."""
-    shares = bool(question.aspects & (terms(found.piece.text) | terms(found.piece.title)))
+    held = terms(found.piece.text) | terms(found.piece.title)
     if not found.vector.size:
-        return shares
-    return found.signs.cosine >= (_NEAR if shares else _CLOSE)
+        return bool(question.aspects & held)
+    return found.signs.cosine >= (_NEAR if question.aspects & held else _RATHER_NEAR)
 
 
 def _mentions(found: Scored, words: frozenset[str]) -> bool:

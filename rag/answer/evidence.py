@@ -70,7 +70,9 @@ def weigh(
     Only those are embedded that words, products and their source's rank speak for: embedding is
     what takes the time.
     """
-    products = Products(question.text, [f"{piece.context}\n{piece.text}" for piece in pieces])
+    products = Products(
+        question.text, {text for piece in pieces for text in (piece.context, piece.text)}
+    )
     signs = _signs(question, pieces, products)
     standings = _standings(question, pieces, signs, relevance)
     pieces = [focused(piece, products) for piece in pieces]

@@ -10,6 +10,7 @@ from rag.answer.passages import LISTS, Piece, pieces_of
 from rag.answer.products import unmentioned
 from rag.answer.prompts import DECLINE, says_declined
 from rag.answer.questions import read_question
+from rag.answer.verdict import verdict
 from rag.citations.markers import neutralise
 from rag.seams import Embedder, ModelDelta, WriteRequest
 from rag.sentences import split_sentences
@@ -34,8 +35,12 @@ class ExtractiveWriter:
         if missing or not answers(question, scored, request.relevance):
             yield from _decline(missing, related(question, scored, missing=missing))
             return
+        chosen = choose(question, scored)
+        plain = verdict(question, chosen[0])
+        if plain:
+            yield ModelDelta(text=f"{plain}: ")
         before = ""
-        for found in _steps_in_order(choose(question, scored)):
+        for found in _steps_in_order(chosen):
             text = cited(found.piece)
             separator = "\n" if "\n" in before + text else " "
             yield ModelDelta(text=separator + text if before else text)

@@ -98,7 +98,8 @@ _HOLDS = {
 _IDLE = terms(
     "support supports difference different differ mean means work works hold held keep come comes "
     "use used compare better best have happen happens kind type thing things go make makes take "
-    "takes need needs possible available able know help matter product products device"
+    "takes need needs possible available able know help matter product products device "
+    "option options feature features function functions setting settings mode anything everything"
 )
 
 # What is asked for, and the units of its answer.

@@ -41,13 +41,19 @@ _SAME = {
 @lru_cache(maxsize=8192)
 def terms(text: str) -> frozenset[str]:
     """The distinct terms of a text; pairs of letters where a script sets no blanks."""
-    return frozenset(_in_order(text))
+    return frozenset(sequence(text))
 
 
 @lru_cache(maxsize=8192)
 def phrases(text: str) -> frozenset[str]:
     """The distinct pairs of terms that follow each other, stop words left out."""
-    return frozenset(f"{one} {other}" for one, other in pairwise(_in_order(text)))
+    return frozenset(f"{one} {other}" for one, other in pairwise(sequence(text)))
+
+
+@lru_cache(maxsize=4096)
+def sequence(text: str) -> tuple[str, ...]:
+    """The terms of a text as they follow each other."""
+    return tuple(_in_order(text))
 
 
 def _in_order(text: str) -> Iterator[str]:
@@ -66,6 +72,7 @@ def _pairs(run: str) -> Iterable[str]:
     return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
 
 
+@lru_cache(maxsize=16384)
 def stem(word: str) -> str:
     """The word without common endings: `charging`, `charger` and `charges` meet in `charg`."""
     word = re.sub(r"['’]s$", "", word)
