@@ -1,0 +1,82 @@
+"""Clients that go away in the middle: the model is let go, and what was written is kept."""
+
+import json
+import socket
+import threading
+import time
+from contextlib import closing, contextmanager
+
+import pytest
+from werkzeug.serving import make_server
+
+from tests.openai_server import OpenAIServer, endless, hang, reply
+
+QUESTION = "How much does the Aero 5 weigh?"
+DEADLINE = 20.0  # a bound for machines under load, not an expectation
+
+
+@contextmanager
+def listening(app):
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+
+
+def leave_after(words, port, session_id):
+    """Ask over a connection of our own, and hang up when these bytes have come."""
+    body = json.dumps({"content": QUESTION}).encode()
+    head = (
+        f"POST /api/v1/sessions/{session_id}/messages HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)) as connection:
+        connection.sendall(head.encode() + body)
+        came = b""
+        while words not in came:
+            came += connection.recv(4096)
+
+
+def ended(library, session_id, index):
+    """The message once it is written."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        message = library.get(f"/sessions/{session_id}/messages/{index}")
+        if message["status"] != "pending":
+            return message
+        time.sleep(0.05)
+    raise AssertionError(f"message {index} never ended")
+
+
+@pytest.mark.slow
+class TestAClientThatLeaves:
+    def test_while_the_model_writes_ends_the_call_and_keeps_the_words(self, with_model):
+        with OpenAIServer(endless("word ")) as server:
+            library = with_model(server)
+            session_id = library.session()
+            with listening(library.app) as port:
+                leave_after(b"event: delta", port, session_id)
+
+                assert server.disconnected.wait(DEADLINE)
+                message = ended(library, session_id, 1)
+
+        assert message["status"] == "interrupted"
+        assert message["content"].startswith("word")
+
+    def test_while_the_model_is_silent_blocks_nobody_and_can_try_again(self, with_model):
+        with OpenAIServer(hang("The Aero "), reply("It weighs 120 g [1].")) as server:
+            library = with_model(server, timeout_seconds=2)
+            session_id = library.session()
+            with listening(library.app) as port:
+                leave_after(b"event: delta", port, session_id)
+                other = library.ask(library.session(), QUESTION)
+                kept = ended(library, session_id, 1)
+                again = library.post(f"/sessions/{session_id}/messages/1/regenerate", json={})
+
+        assert other["content"] == "It weighs 120 g [1]."
+        assert kept["status"] == "interrupted"
+        assert kept["error"]
+        assert again.get_json()["content"] == "It weighs 120 g [1]."
