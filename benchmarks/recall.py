@@ -3,6 +3,9 @@
 Generated sessions in a real database: every turn tells one property of one of the products, so
 that each probe has near misses in the same product and in the same property. Everything but the
 last ten messages counts as evicted. Also times `search_session_history` over long sessions.
+
+The second table goes through the memory itself: three real compactions, then the context that a
+probe is given is read; the turn counts as found when it stands there word for word.
 """
 
 import json
@@ -16,13 +19,16 @@ from pathlib import Path
 import click
 import numpy as np
 
+from rag.conversation.compact import Compactor
 from rag.conversation.recall import Recall
 from rag.conversation.session_tools import Actions, SessionTools
 from rag.conversation.store import SqlConversationStore
 from rag.database import migrate, open_engine
+from rag.llm.tokens import token_counter
+from rag.memory import Memory, MemoryRules
 from rag.records import ImportedMessage, Summary, ToolCall
 from rag.retrieval.embed import LocalEmbedder
-from rag.seams import SessionHandle
+from rag.seams import Embedder, SessionHandle
 
 PRODUCTS = [
     f"{stem} {kind}".strip()
@@ -49,7 +55,18 @@ PROBES = (
     "Earlier you told me something about the {p} and its {x}. What was it?",
     "what was the {p} {x} again",
 )
+OTHER_WORDS = {
+    "warranty": "What was it you said about the guarantee on the {p}?",
+    "battery": "Earlier you told me how many hours the {p} runs on a charge. What was it?",
+    "weight": "What did you say about how heavy the {p} is?",
+    "price": "What did you tell me the {p} costs?",
+    "range": "You mentioned how far away the {p} still works, what was that?",
+    "firmware": "Which software version did you say the {p} requires?",
+    "delivery": "What did you say about shipping time for the {p}?",
+    "colours": "What did you say about the finishes one can buy the {p} in?",
+}
 KEPT_MESSAGES = 10
+COMPACTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,43 @@ def found_share(session: SessionHandle, recall: Recall, told: Sequence[Told], se
     return float(np.mean(hits))
 
 
+def compacted(
+    store: SqlConversationStore, memory: Memory, turns: int, chance: random.Random
+) -> tuple[SessionHandle, list[Told]]:
+    """A session that was compacted three times on its way."""
+    session = store.create("bench")
+    told: list[Told] = []
+    for _ in range(COMPACTIONS):
+        first = session.read().message_count
+        new = tell(session, turns // COMPACTIONS, chance)
+        told += [Told(turn.product, turn.about, first + turn.index) for turn in new]
+        memory.compact(session)
+    assert len(told) * 2 > max(summary.end for summary in session.summaries())
+    return session, told
+
+
+def in_context_share(
+    session: SessionHandle, memory: Memory, told: Sequence[Told], *, other_words: bool, seed: int
+) -> float:
+    """The share of probes in whose context the turn stands, word for word."""
+    chance = random.Random(seed)
+    evicted = [t for t in told if t.index < max(s.end for s in session.summaries())]
+    hits = []
+    for turn in chance.sample(evicted, min(60, len(evicted))):
+        form = OTHER_WORDS[turn.about] if other_words else chance.choice(PROBES)
+        probe = session.begin(form.format(x=turn.about, p=turn.product))
+        prepared = memory.prepare(session, probe, ())
+        sent = "\n".join(message.content for message in prepared.messages)
+        same = (t for t in told if (t.product, t.about) == (turn.product, turn.about))
+        hits.append(any(_shows(sent, session, other.index + 1) for other in same))
+    return float(np.mean(hits))
+
+
+def _shows(sent: str, session: SessionHandle, index: int) -> bool:
+    message = session.message(index)
+    return f"Message {index} ({message.role}): {message.content}" in sent
+
+
 def search_times(session: SessionHandle, recall: Recall) -> tuple[float, float]:
     """Median and 95th percentile of `search_session_history`, in milliseconds."""
     actions = Actions(lambda query, limit: [], lambda *_: None, _no_summary, recall)
@@ -112,14 +166,41 @@ def _no_summary(session: SessionHandle, start: int, end: int) -> Summary:
     raise AssertionError("The benchmark asks for no summary.")
 
 
+def contexts(embedder: Embedder | None, seed: int) -> None:
+    """The table of what probes find in their contexts after three compactions."""
+    print("window   verbatim   in other words")
+    count = token_counter("")
+    for window in (2000, 4000, 8000):
+        with tempfile.TemporaryDirectory() as folder:
+            engine = open_engine(f"sqlite:///{Path(folder) / 'bench.db'}")
+            migrate(engine)
+            memory = Memory(
+                Compactor(None, count, names=lambda: PRODUCTS),
+                Recall(embedder),
+                rules=MemoryRules(),
+                window=lambda size=window: size,
+                count=count,
+            )
+            store = SqlConversationStore(engine)
+            session, told = compacted(store, memory, 90, random.Random(seed))
+            shares = [
+                in_context_share(session, memory, told, other_words=other_words, seed=seed)
+                for other_words in (False, True)
+            ]
+            engine.dispose()
+        print(f"{window:6}{shares[0]:11.1%}{shares[1]:14.1%}", flush=True)
+
+
 @click.command(help=__doc__)
 @click.option("--turns", default="60,200,1000,10000", help="Lengths of sessions.")
 @click.option("--seed", default=1)
 @click.option("--meaning/--words-only", default=True, help="Whether vectors rerank the words.")
 def main(turns: str, seed: int, meaning: bool) -> None:
     """Print the table."""
-    recall = Recall(LocalEmbedder() if meaning else None)
-    print("turns    found   search p50   p95 (ms)")
+    embedder = LocalEmbedder() if meaning else None
+    recall = Recall(embedder)
+    contexts(embedder, seed)
+    print("\nturns    found   search p50   p95 (ms)")
     for count in map(int, turns.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             engine = open_engine(f"sqlite:///{Path(folder) / 'bench.db'}")

@@ -15,6 +15,8 @@ from rag.seams import Embedder, SessionHandle
 CANDIDATES = 60  # messages that the text search may propose
 RERANKED = 12  # turns that are read and compared by meaning
 EMBEDDED_CHARACTERS = 1200  # of a message; what follows seldom changes what it is about
+BLOCK = 200  # messages that are read at once to catch up
+CAUGHT_UP = 400  # messages embedded in one go, roughly
 WORDS_WEIGHT = 0.5  # the rest of a score is meaning
 WORTH_SHOWING = 0.5  # of the best score
 MAX_WORDS = 24
@@ -72,17 +74,34 @@ class Recall:
         return found[:limit]
 
     def remember(self, session: SessionHandle, messages: Sequence[Message]) -> None:
-        """Embed messages once, so that later questions find their vectors; done in background."""
-        if self._embedder is None:
+        """Embed messages once, so that later questions find their vectors; done in background.
+
+        Some of those before them, which an imported transcript brought along, are caught up on
+        each time, the newest first.
+        """
+        if self._embedder is None or not messages:
             return
+        room = CAUGHT_UP - self._embed_missing(self._embedder, session, messages)
+        end = min(message.index for message in messages)
+        while end > 0 and room > 0:
+            start = max(0, end - BLOCK)
+            older = session.messages(start, end)
+            room -= self._embed_missing(self._embedder, session, older)
+            end = start
+
+    def _embed_missing(
+        self, embedder: Embedder, session: SessionHandle, messages: Sequence[Message]
+    ) -> int:
+        """How many messages were embedded: those that say something and have no vector."""
         wanted = [message for message in messages if message.content.strip()]
         known = session.vectors([message.index for message in wanted])
         missing = [message for message in wanted if message.index not in known]
         if missing:
-            rows = self._embedder.embed([_embedded(message) for message in missing])
+            rows = embedder.embed([_embedded(message) for message in missing])
             session.save_vectors(
                 {message.index: row for message, row in zip(missing, rows, strict=True)}
             )
+        return len(missing)
 
     def _marks(
         self,
@@ -95,6 +114,8 @@ class Recall:
         if self._embedder is None:
             return by_words
         vectors = session.vectors([message.index for turn in turns for message in turn])
+        if not vectors:
+            return by_words
         asked = self._embedder.embed([question])[0]
         return [
             WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * _meaning(asked, turn, vectors, words)

@@ -210,7 +210,7 @@ def test_results_of_one_round_share_the_room():
     run(model, Tools("word " * 600), input_tokens=400, count=words)
 
     first, second = (words(message.content) for message in model.requests[1].messages[-2:])
-    assert abs(first - second) <= 5
+    assert abs(first - second) <= 20
     assert first > 80
 
 

@@ -104,13 +104,29 @@ def test_saved_vectors_are_used_and_not_computed_again(session):
     assert embedder.embedded[10:] == ["And the warranty?"]
 
 
-def test_looking_back_writes_nothing_and_embeds_only_the_question(session):
+def test_looking_back_writes_nothing_and_embeds_nothing_that_cannot_be_compared(session):
     embedder = HashEmbedder()
 
-    Recall(embedder).relevant(session, "And the warranty?", before=10, limit=1)
+    found = Recall(embedder).relevant(session, "And the warranty?", before=10, limit=1)
 
+    assert found[0].answer.content == FACTS["warranty"]
     assert session.vectors(range(10)) == {}
-    assert embedder.embedded == ["And the warranty?"]
+    assert embedder.embedded == []
+
+
+def test_what_an_import_brought_along_is_caught_up_on_bit_by_bit(engine, monkeypatch):
+    session = SqlConversationStore(engine).create("ada")
+    monkeypatch.setattr("rag.conversation.recall.BLOCK", 10)
+    monkeypatch.setattr("rag.conversation.recall.CAUGHT_UP", 20)
+    tell(session, {f"thing {n}": f"It is number {n} [1]." for n in range(30)})
+    recall = Recall(HashEmbedder(dimensions=8))
+
+    counts = []
+    for _ in range(4):
+        recall.remember(session, session.messages(56))
+        counts.append(len(session.vectors(range(60))))
+
+    assert counts == [24, 44, 60, 60]
 
 
 def test_meaning_decides_between_turns_that_share_as_many_words(engine):
