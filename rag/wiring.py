@@ -3,8 +3,9 @@
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import Any
 
 from alembic.util import CommandError
@@ -45,6 +46,7 @@ from rag.settings import Settings
 from rag.toolroom import ToolRoom
 
 OPENAI = "https://api.openai.com/v1"
+TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 TOOL_TOKENS = 500  # what the descriptions of our tools take, rounded up
 
 
@@ -64,12 +66,19 @@ class Application:
     index: ChromaIndex
     loader: GuardedLoader
     embedder: Embedder
+    stopping: Event = field(default_factory=Event)
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
         self.store.interrupt_abandoned(datetime.now(UTC))
         self.forget_old_sessions()
         self.jobs.start()
+        if self.settings.sessions.ttl_hours is not None:
+            Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+
+    def _tidy_up(self) -> None:
+        while not self.stopping.wait(TIDY_SECONDS):
+            self.forget_old_sessions()
 
     def warm_up(self) -> None:
         """Load the models before the first question needs them, and finish interrupted ingests."""
@@ -78,6 +87,7 @@ class Application:
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
+        self.stopping.set()
         self.jobs.stop()
         self.loader.close()
         self.index.close()

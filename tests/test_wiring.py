@@ -1,0 +1,85 @@
+"""The application as it is put together."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rag import wiring
+from rag.conversation.store import SqlConversationStore
+from rag.errors import SetupError
+from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
+from rag.wiring import build, open_embedder, open_model
+from tests.fakes import HashEmbedder
+
+
+@pytest.fixture
+def old_session(tmp_path):
+    """A session that was last used two days ago."""
+    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    then = datetime.now(UTC) - timedelta(days=2)
+    store = SqlConversationStore(application.engine, clock=lambda: then)
+    session = store.create("ada")
+    application.stop()
+    return session.id
+
+
+class TestTimeToLive:
+    def test_old_sessions_go_when_the_server_starts(self, tmp_path, old_session):
+        settings = Settings(data_dir=tmp_path, sessions=SessionSettings(ttl_hours=24))
+        application = build(settings, embedder=HashEmbedder())
+
+        application.start()
+
+        assert application.store.sessions("ada") == []
+        application.stop()
+
+    def test_and_while_it_runs(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(wiring, "TIDY_SECONDS", 0.01)
+        settings = Settings(data_dir=tmp_path, sessions=SessionSettings(ttl_hours=24))
+        application = build(settings, embedder=HashEmbedder())
+        application.start()
+        then = datetime.now(UTC) - timedelta(days=2)
+        SqlConversationStore(application.engine, clock=lambda: then).create("ada")
+
+        until = time.monotonic() + 10
+        while application.store.sessions("ada") and time.monotonic() < until:
+            time.sleep(0.01)
+
+        assert application.store.sessions("ada") == []
+        application.stop()
+
+    def test_without_a_limit_nothing_goes(self, tmp_path, old_session):
+        application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+
+        application.start()
+
+        assert [s.id for s in application.store.sessions("ada")] == [old_session]
+        application.stop()
+
+
+class TestParts:
+    def test_no_model_is_opened_unless_one_is_named(self, tmp_path):
+        assert open_model(Settings(data_dir=tmp_path)) is None
+
+    def test_a_summary_model_is_at_the_same_server(self, tmp_path):
+        llm = LlmSettings(base_url="http://127.0.0.1:1/v1", model="large")
+
+        assert open_model(Settings(data_dir=tmp_path, llm=llm), "small").name == "small"
+
+    def test_an_embedding_server_needs_the_name_of_its_model(self, tmp_path):
+        embedding = EmbeddingSettings(base_url="http://127.0.0.1:1/v1")
+
+        with pytest.raises(SetupError, match=r"embedding\.model is not"):
+            open_embedder(Settings(data_dir=tmp_path, embedding=embedding))
+
+    def test_readiness_says_which_part_is_missing(self, tmp_path):
+        application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+        assert application.ready() == {"database": True, "index": True}
+
+        (tmp_path / "groundnote.db").unlink()
+        application.engine.dispose()
+        (tmp_path / "groundnote.db").mkdir()
+
+        assert application.ready()["database"] is False
+        application.stop()
