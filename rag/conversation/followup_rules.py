@@ -69,7 +69,8 @@ OFFER = re.compile(
 )
 MODIFIER = re.compile(
     r"^(?:(?:can you |could you |please )?(?:show|list|give|display|break|split|group|sort|order|"
-    r"rank|filter|limit|present|format|narrow|compare)(?:\s+(?:me|it|them|that|this|those|these|"
+    r"rank|filter|limit|present|format|narrow|"
+    r"compare(?=(?:\s+(?:it|them|that|this|those|these))*\s+(?:by|per)\b))(?:\s+(?:me|it|them|that|this|those|these|"
     r"down|up|the (?:results?|list|answer)))*|only|just)\s+"
     r"((?:by|per|as|in|for|with|without|from|of|to|on|since|until|sorted|grouped|only)\b.+)$",
     re.IGNORECASE,
@@ -81,6 +82,7 @@ MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_FRAGMENT_WORDS = 7
 MAX_PROPERTY_WORDS = 3
 MAX_OPEN_WORDS = 9
+LISTS = 4  # newest answers that are looked through for a list
 
 
 NOBODY = Bindings()
@@ -111,7 +113,7 @@ def rewrite(
     bare = _bare(question, past)
     if bare:
         return Rewritten(bare, leans=True)
-    counted, numbers = lists.count_out(question, past[-1].answer, lexicon)
+    counted, numbers = _counted(question, past, lexicon)
     carried = _carried(counted, past, lexicon, cue_words)
     if carried:
         return Rewritten(carried, leans=True, source_numbers=numbers, is_whole=True)
@@ -159,6 +161,15 @@ def _offered(answer: str) -> str:
         return ""
     wish = re.sub(r"^(?:know|hear|learn)\s+", "Tell me ", found[1].strip(), flags=re.IGNORECASE)
     return wish[0].upper() + wish[1:]
+
+
+def _counted(question: str, past: Sequence[Past], lexicon: Names) -> tuple[str, tuple[int, ...]]:
+    """ "The second one" of the newest list: what was said of its first entry came in between."""
+    for turn in reversed(past[-LISTS:]):
+        counted, numbers = lists.count_out(question, turn.answer, lexicon)
+        if counted != question or numbers:
+            return counted, numbers
+    return question, ()
 
 
 def _carried(question: str, past: Sequence[Past], lexicon: Names, cue_words: Sequence[str]) -> str:
@@ -256,4 +267,5 @@ def _is_open(question: str, lexicon: Names) -> bool:
 def leans(question: str) -> bool:
     """Whether a question, left as it is, still points at the turns before."""
     words = [token.lower for token in tokens(question) if token.is_word]
-    return bool(POINTING & set(words)) or len(words) <= 3
+    goes_on = words[:2] in (["what", "about"], ["how", "about"])
+    return goes_on or bool(POINTING & set(words)) or len(words) <= 3

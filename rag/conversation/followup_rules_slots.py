@@ -32,6 +32,9 @@ VARIANTS = word_set(
     "pro max mini plus lite ultra air se xl xs standard basic premium light classic deluxe sport "
     "home business enterprise small medium large big one two three"
 )
+PLACES = word_set(
+    "abroad overseas outside inside outdoors indoors online offline upstairs elsewhere"
+)
 PHRASE_END = r"(?=\s+(?:{})\b|\s*[?.!,;]|\s*$)".format("|".join(sorted(PREPOSITIONS - {"of"})))
 DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
@@ -90,7 +93,13 @@ def append(text: str, words: str) -> str:
 def _product(earlier: str, fragment: str, lexicon: Names) -> str:
     name = full_product(earlier, fragment, lexicon)
     old = _product_in(earlier, name, lexicon)
-    return earlier.replace(old.text, name, 1) if name and old else ""
+    return _put(earlier, old.text, name) if name and old else ""
+
+
+def _put(earlier: str, old: str, new: str) -> str:
+    """One name for another, with the ending that its owner's form takes."""
+    text = earlier.replace(old, new, 1)
+    return text if new.endswith("s") else re.sub(rf"({re.escape(new)})'(?=\s)", r"\1's", text)
 
 
 def _product_in(text: str, name: str, lexicon: Names) -> Mention | None:
@@ -137,6 +146,8 @@ def _prepositional(earlier: str, fragment: str) -> str:
     """ "in Chile" takes the place of "in Argentina", or is added."""
     words = fragment.split()
     preposition = words[0].lower() if words else ""
+    if fragment.lower() in PLACES:
+        return append(earlier, fragment)
     if preposition not in PREPOSITIONS | {"by"} or len(words) < 2:
         return ""
     old = re.search(rf"\b{preposition}\s+(?:(?!\b{preposition}\b).)+?{PHRASE_END}", earlier)
@@ -152,7 +163,7 @@ def _named(earlier: str, fragment: str, lexicon: Names) -> str:
     new = mentions(f"about {fragment}", lexicon)
     if not new:
         return ""
-    old = mentions(earlier, lexicon)
+    old = [m for m in mentions(earlier, lexicon) if not _is_degree(earlier, m)]
     names = [mention for mention in old if mention.is_name]
     if new[0].is_name:
         target = _most_alike(new[0], names) or (old[0] if len(old) == 1 else None)
@@ -163,7 +174,12 @@ def _named(earlier: str, fragment: str, lexicon: Names) -> str:
     if target is None:
         return ""
     bare = DETERMINER.sub("", fragment) if _has_article(earlier, target) else fragment
-    return earlier.replace(target.text, bare, 1)
+    return _put(earlier, target.text, bare)
+
+
+def _is_degree(text: str, mention: Mention) -> bool:
+    """ "How heavy": no thing that another could stand for."""
+    return bool(re.search(rf"\bhow\s+{re.escape(mention.text)}", text, re.IGNORECASE))
 
 
 def _has_article(text: str, mention: Mention) -> bool:

@@ -57,6 +57,28 @@ FILLED = [
     ("table", "as a table", [("Revenue in 2023", "")], "Revenue in 2023 as a table"),
     ("only", "only in Germany", [("List all dealers", "")], "List all dealers in Germany"),
     ("filler", "Thanks! What about Q4?", TOP, "Top 10 products in Q4"),
+    ("abroad", "what about abroad?", HEAVY, "How heavy is the Aero 5 abroad?"),
+    (
+        "earlier-list",
+        "and the first one?",
+        [
+            ("Which headphones support LDAC?", "1. Étude ANC [1]\n2. Höra Buds [2]"),
+            ("How long does the battery of the Höra Buds last?", "8 hours [2]."),
+        ],
+        "How long does the battery of the Étude ANC last?",
+    ),
+    (
+        "owner",
+        "and the Étude ANC?",
+        [("How long does Höra Buds' battery last?", "")],
+        "How long does the Étude ANC's battery last?",
+    ),
+    (
+        "compared-with",
+        "Compare it with the Aero 7",
+        HEAVY,
+        "Compare the Aero 5 with the Aero 7",
+    ),
 ]
 POINTED = [
     ("its", "What is its weight?", BATTERY, "What is the Aero 5's weight?"),
@@ -287,3 +309,10 @@ def test_entries_are_counted_out_where_there_are_that_many(question, history, ex
 
     assert resolution.query == expected
     assert resolution.source_numbers == ()
+
+
+def test_a_degree_is_no_thing_that_another_takes_the_place_of():
+    resolution = resolve("What about the battery?", [("How heavy?", "410 g [1].")])
+
+    assert resolution.query == "What about the battery?"
+    assert resolution.is_followup
