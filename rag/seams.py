@@ -1,12 +1,11 @@
 """What can be swapped: every Protocol, with its promise in the docstring."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rag.records import (
     ChatMessage,
@@ -24,7 +23,11 @@ from rag.records import (
     Usage,
 )
 
-Matrix = NDArray[np.float32]
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    import numpy as np
+    from numpy.typing import NDArray
+
+Matrix: TypeAlias = "NDArray[np.float32]"
 TokenCounter = Callable[[str], int]
 
 
@@ -159,10 +162,10 @@ class DocumentStore(Protocol):
 
     def replace(
         self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
-    ) -> "ChunkChanges":
+    ) -> ChunkChanges:
         """Store a document, in one transaction; chunks that stayed the same are not touched."""
 
-    def delete(self, document_id: str) -> "ChunkChanges":
+    def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
 
     def document(self, document_id: str) -> Document:

@@ -1,16 +1,20 @@
 """Binding: whether a summary's sentence makes a claim for which the turns cited that number."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from rag.citations.claims import Claim, Statement, statements, without_markers
 from rag.citations.features import Features, features, figures_within, wording
 
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    import numpy as np
+    from numpy.typing import NDArray
+
+Embed: TypeAlias = Callable[[Sequence[str]], "NDArray[np.float32]"]
 
 # Chosen with `python -m benchmarks.binding` (by words: precision 0.997, recall 0.986); figures,
 # names and negations must agree besides.
@@ -110,7 +114,7 @@ class Evidence:
         if not near or self.embed is None:
             return False
         vectors = self.embed([found.text, *(known.claim.text for known in near)])
-        return bool(np.max(vectors[1:] @ vectors[0]) >= self.similarity)
+        return bool((vectors[1:] @ vectors[0]).max() >= self.similarity)
 
 
 def _before_marker(claim: Claim) -> str:

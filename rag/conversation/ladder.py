@@ -9,11 +9,10 @@ Rungs, each taken only when the one before does not fit:
 5  the oldest numbers and names go to the archive, and the text says so
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag.citations.claims import marks
-from rag.citations.markers import cited_numbers
 from rag.conversation.facts import GROUPED, Facts
 from rag.conversation.lines import (
     BRIEF,
@@ -26,12 +25,13 @@ from rag.conversation.lines import (
     Composed,
     Limits,
     Line,
+    kept_names,
     name_size,
     names_line,
+    numbers_in,
 )
 from rag.conversation.lower_rungs import LowerRungs
 from rag.conversation.shorten import closed
-from rag.names import Lexicon
 from rag.seams import TokenCounter
 
 NOTHING = "Nothing was cited and no product named."
@@ -76,8 +76,8 @@ class Ladder:
         return read if kept else None
 
     def _read_back(self, composed: Composed) -> Composed:
-        cited = frozenset(cited_numbers(composed.text))
-        named = frozenset(Lexicon(self.facts.names).kept(composed.text))
+        cited = numbers_in(composed.text)
+        named = frozenset(kept_names(self.facts.names).kept(composed.text))
         return replace(composed, cited=cited, named=named)
 
     def _admitted(self, composed: Composed) -> Composed:
@@ -95,31 +95,18 @@ class Ladder:
         answers = [at for at, line in enumerate(self.lines) if not line.fact.is_asked]
         covering = self._covering
         everything = sorted({*answers, *covering})
-        for form in (FULL, TRIMMED, TELEGRAM):
-            chosen = dict.fromkeys(everything, form)
-            if self._fits(chosen, self.limits.soft):
-                return self._composed(chosen, form)
-        for form in (FULL, TRIMMED, TELEGRAM):
-            chosen = dict.fromkeys(covering, form)
-            if self._fits(chosen, self.limits.soft):
-                return self._composed(self._with_extras(chosen, answers), form)
-        for form in (TELEGRAM, BRIEF):
-            chosen = dict.fromkeys(covering, form)
-            if self._fits(chosen, self.limits.hard):
-                return self._composed(chosen, 2)
+        for form, chosen in self._fitting(everything, (FULL, TRIMMED, TELEGRAM), self.limits.soft):
+            return self._composed(chosen, form)
+        for form, chosen in self._fitting(covering, (FULL, TRIMMED, TELEGRAM), self.limits.soft):
+            return self._composed(self._with_extras(chosen, answers), form)
+        for _, chosen in self._fitting(covering, (TELEGRAM, BRIEF), self.limits.hard):
+            return self._composed(chosen, 2)
         return None
 
     def _cover(self) -> list[int]:
         """Few lines that together cite every number: the newest of equals, answers first."""
-        ranked = sorted(
-            range(len(self.lines)),
-            key=lambda at: (
-                self.lines[at].fact.is_asked,
-                not self.lines[at].is_models,
-                -len(self.lines[at].numbers),
-                -at,
-            ),
-        )
+        ranks = [line.rank for line in self.lines]
+        ranked = sorted(range(len(ranks) - 1, -1, -1), key=ranks.__getitem__)
         cited: set[int] = set()
         chosen: list[int] = []
         for at in ranked:
@@ -128,9 +115,16 @@ class Ladder:
                 chosen.append(at)
         return sorted(chosen)
 
-    def _fits(self, chosen: Chosen, limit: int) -> bool:
-        lines = sum(self.lines[at].size(form) for at, form in chosen.items())
-        return lines <= limit and self._size(chosen) <= limit
+    def _fitting(
+        self, wanted: Sequence[int], forms: Sequence[int], limit: int
+    ) -> Iterator[tuple[int, Chosen]]:
+        """The forms in which all the wanted lines fit."""
+        sizes = [self.lines[at].sizes for at in wanted]
+        together = [sum(column) for column in zip(*sizes, strict=True)]
+        for form in forms:
+            chosen = dict.fromkeys(wanted, form)
+            if (not together or together[form] <= limit) and self._size(chosen) <= limit:
+                yield form, chosen
 
     def _size(self, chosen: Chosen) -> int:
         """An estimate of the text's tokens, a little too high."""
@@ -187,7 +181,7 @@ class Ladder:
         written = [line.form(form) for line, form in ordered if line.is_models]
         cited = {number for line, _ in ordered for number in line.numbers}
         bare = [number for number in self.facts.numbers if number not in cited]
-        kept = Lexicon(self.facts.names).kept("\n".join([*body, *written]))
+        kept = kept_names(self.facts.names).kept("\n".join([*body, *written]))
         missing = [name for name in self.facts.names if name not in kept]
         blocks = [
             "\n".join([EVIDENCE, *body]) if body else "",

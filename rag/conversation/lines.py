@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
+from rag.citations.markers import cited_numbers
 from rag.conversation.facts import Fact
 from rag.conversation.shorten import BRIEF_WORDS, closed, telegram, trim_sentence
-from rag.names import find_names
+from rag.names import Lexicon, find_names
 from rag.seams import TokenCounter
 
 LINE_TOKENS = 3  # the bullet and the line break around a line
@@ -43,7 +44,19 @@ class Line:
 
     def size(self, which: int) -> int:
         """Its tokens, with the bullet and the line break."""
-        return self._sizes[which]
+        return self.sizes[which]
+
+    @cached_property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Low for what is quoted first: answers, the model's sentences, many numbers."""
+        return self.fact.is_asked, not self.is_models, -len(self.numbers)
+
+    def as_models(self) -> "Line":
+        """The same line, said by the model as well; what is known of it is not measured again."""
+        made = Line(self.fact, self.count, is_models=True)
+        known = ("numbers", "_forms", "sizes", "names", "name")
+        made.__dict__.update({name: vars(self)[name] for name in known if name in vars(self)})
+        return made
 
     @cached_property
     def _forms(self) -> tuple[str, str, str, str]:
@@ -52,7 +65,7 @@ class Line:
         return text, trimmed, telegram(trimmed), telegram(trimmed, BRIEF_WORDS)
 
     @cached_property
-    def _sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[int, ...]:
         known = {form: self.count(form) + LINE_TOKENS for form in dict.fromkeys(self._forms)}
         return tuple(known[form] for form in self._forms)
 
@@ -84,7 +97,55 @@ def measured(fact: Fact, count: TokenCounter) -> Line:
     """A line whose sizes are known already: the work is done when a message comes in."""
     line = Line(fact, count)
     line.size(TELEGRAM)
+    assert line.name is not None, "looked up to be known"
     return line
+
+
+# ── Reading back ─────────────────────────────────────────────────────────────────────────────
+
+# Most lines of a summary stand in the next one as well, so what they hold is read once.
+REMEMBERED_LINES = 4096
+
+
+def numbers_in(text: str) -> frozenset[int]:
+    """The numbers of a text's markers."""
+    if "`" in text or "~" in text:  # code goes over lines, nothing else that matters does
+        return frozenset(cited_numbers(text))
+    return frozenset().union(*map(_numbers_in_line, text.split("\n")))
+
+
+@lru_cache(maxsize=REMEMBERED_LINES)
+def _numbers_in_line(line: str) -> frozenset[int]:
+    return frozenset(cited_numbers(line))
+
+
+class KeptNames:
+    """Which of some names a text of many lines holds whole; see `Lexicon.kept`."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._lexicon = Lexicon(names)
+        self._by_line: dict[str, set[str]] = {}
+        self._go_over_lines = any("\n" in name for name in self._lexicon.names)
+
+    def kept(self, text: str) -> set[str]:
+        """The names that stand in the text."""
+        if self._go_over_lines:
+            return self._lexicon.kept(text)
+        if len(self._by_line) > REMEMBERED_LINES:
+            self._by_line.clear()
+        return set().union(*map(self._kept_in_line, text.split("\n")))
+
+    def _kept_in_line(self, line: str) -> set[str]:
+        known = self._by_line.get(line)
+        if known is None:
+            known = self._by_line[line] = self._lexicon.kept(line)
+        return known
+
+
+@lru_cache(maxsize=16)
+def kept_names(names: tuple[str, ...]) -> KeptNames:
+    """The reader for these names, the same one again while they stay the same."""
+    return KeptNames(names)
 
 
 def names_line(names: Iterable[str]) -> str:

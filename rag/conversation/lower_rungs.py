@@ -13,9 +13,9 @@ from rag.conversation.lines import (
     MARKER_TOKENS,
     Composed,
     Line,
+    kept_names,
     names_line,
 )
-from rag.names import Lexicon
 from rag.seams import TokenCounter
 
 LONGEST_RUN = 100  # numbers in one range marker; see rag.citations.grammar
@@ -91,7 +91,7 @@ class LowerRungs:
         return [f"- {neutralise(name)} {marks(own)}." for name, own in groups.items()]
 
     def _text(self, body: Sequence[str], loose: Sequence[int]) -> Composed:
-        kept = Lexicon(self.facts.names).kept("\n".join(body))
+        kept = kept_names(self.facts.names).kept("\n".join(body))
         missing = [name for name in self.facts.names if name not in kept]
         blocks = [
             "\n".join([EVIDENCE, *body]) if body else "",

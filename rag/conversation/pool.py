@@ -46,7 +46,7 @@ class Pool:
         key = self.worded.get(_plain_wording(line.fact))
         known = self.lines.get(key) if key is not None else None
         if known is not None and set(line.numbers) <= set(known.numbers):
-            self.lines[key] = Line(known.fact, known.count, is_models=True)
+            self.lines[key] = known.as_models()
         elif line.fact.key not in self.lines:
             self.keep(line)
 

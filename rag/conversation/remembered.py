@@ -1,6 +1,7 @@
 """What a trimmer remembers of one transcript of plain message dicts, by content."""
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -51,6 +52,9 @@ class Remembered:
     failed: bool = False  # the model, the last time
     removed: int = 0  # markers of the model's that were taken out
 
+    lock: threading.Lock = field(default_factory=threading.Lock)  # held by who works on it
+    coming: list[MessageDict] = field(default_factory=list)  # what is worked on, while it is
+
     def common(self, messages: Sequence[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen."""
         seen = len(self.messages)
@@ -69,6 +73,7 @@ class Remembered:
     def forked(self, common: int) -> "Remembered":
         """The same memory of the part in common, for a transcript that goes on differently."""
         fork = copy(self)
+        fork.lock = threading.Lock()
         fork.pool = self.pool.copy()
         for name in ("messages", "contents", "facts", "lines"):
             setattr(fork, name, getattr(self, name)[:common])

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rag.conversation.line_counts import by_lines
 from rag.conversation.remembered import MessageDict, Remembered
 from rag.conversation.trim_client import ClientModel
 from rag.conversation.trim_steps import TrimLimits, compact, is_due, kept_messages
@@ -66,6 +67,7 @@ class HistoryTrimmer:
                 client, str(model), max_tokens=max_summary_tokens, temperature=temperature
             )
         self._lexicon = Lexicon(products)
+        self._count = by_lines(count_tokens)
         self._transcripts: list[Remembered] = []  # the one used last stands last
         self._lock = threading.Lock()
 
@@ -75,27 +77,49 @@ class HistoryTrimmer:
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
         """
-        with self._lock:
-            seen = self._recall(list(messages))
+        given = list(messages)
+        seen = self._taken(given)
+        try:
+            seen.extend(given)
             if is_due(seen, self._limits):
                 compact(seen, self._limits, self._model)
             return _trimmed(seen)
+        finally:
+            seen.lock.release()
+
+    def _taken(self, messages: list[MessageDict]) -> Remembered:
+        """What we know of this transcript, locked: other conversations go on meanwhile."""
+        while True:
+            with self._lock:
+                ahead = self._worked_on(messages)
+                if ahead is None:
+                    seen = self._recall(messages)
+                    seen.lock.acquire()  # nobody else has it: it is idle, or new
+                    seen.coming = messages
+                    return seen
+            with ahead.lock:
+                pass  # another thread has come with this conversation: wait for what it finds
+
+    def _worked_on(self, messages: list[MessageDict]) -> Remembered | None:
+        for seen in self._transcripts:
+            if seen.lock.locked() and messages[: len(seen.coming)] == seen.coming:
+                return seen
+        return None
 
     def _recall(self, messages: list[MessageDict]) -> Remembered:
         """What we know of this transcript; one that was changed is known up to the change."""
         best, common = None, 0
-        for seen in reversed(self._transcripts):
+        for seen in reversed([seen for seen in self._transcripts if not seen.lock.locked()]):
             alike = seen.common(messages)
             if alike == len(seen.messages) or alike > common:
                 best, common = seen, alike
             if alike == len(seen.messages) > 0:
                 break
         if best is None or not best.reaches(common):
-            best = Remembered(count_tokens, self._lexicon)
+            best = Remembered(self._count, self._lexicon)
         elif common < len(best.messages):
             best = best.forked(common)
         self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]
-        best.extend(messages)
         return best
 
 

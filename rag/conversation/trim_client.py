@@ -42,9 +42,10 @@ class ClientModel:
     def _concede(self, complaint: str) -> None:
         """Some models take neither a temperature nor this name of the limit: not next time."""
         if "max_completion_tokens" in complaint and "max_tokens" in self._options:
-            self._options["max_completion_tokens"] = self._options.pop("max_tokens")
+            renamed = {"max_tokens": "max_completion_tokens"}
+            self._options = {renamed.get(k, k): v for k, v in self._options.items()}
         elif "temperature" in complaint:
-            self._options.pop("temperature", None)
+            self._options = {k: v for k, v in self._options.items() if k != "temperature"}
 
 
 def _impatient(client: Any) -> Any:

@@ -24,10 +24,11 @@ from rag.records import SummaryReport
 SUMMARY_SHARE = 0.5  # of the room at most for what a summary must keep
 ASKED_SHARE = 0.7  # of the room at most where `max_summary_tokens` asks for more
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-LOW_WATER = 0.4  # of the room beside the summary stays word for word
+LOW_WATER = 0.3  # of the room beside the summary stays word for word
 LEAST_SUMMARY = 60  # tokens: an archive line
 OPENING_TOKENS = 6
 TURNS_PER_CALL = 8
+ASKED_TURNS = 16  # not yet read, so that further calls are worth what they cost
 CALLS_PER_TRIM = 4  # of a long transcript seen at once; the rest is summarised without the model
 PROMPT_SHARE = 1.12  # tokens of all prompts, to tokens of the turns summarised
 FIRST_RETRY_TOKENS = 500
@@ -213,7 +214,7 @@ def _may_ask(seen: Remembered, start: int, stop: int) -> bool:
     if seen.calls + 1 > max(2, len(seen.turns) // TURNS_PER_CALL):
         return False
     turns = _turns_from(seen, start) - _turns_from(seen, stop)
-    return seen.calls == 0 or turns >= TURNS_PER_CALL
+    return seen.calls == 0 or turns >= ASKED_TURNS
 
 
 def _summarise(
