@@ -47,6 +47,7 @@ from rag.toolroom import ToolRoom
 
 OPENAI = "https://api.openai.com/v1"
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
+LONGEST_ANSWER = timedelta(minutes=15)  # one begun earlier belongs to a host that died
 TOOL_TOKENS = 500  # what the descriptions of our tools take, rounded up
 
 
@@ -70,7 +71,8 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
-        self.store.interrupt_abandoned(datetime.now(UTC))
+        grace = timedelta() if self._is_alone() else LONGEST_ANSWER
+        self.store.interrupt_abandoned(datetime.now(UTC) - grace)
         self.forget_old_sessions()
         self.jobs.start()
         if self.settings.sessions.ttl_hours is not None:
@@ -79,6 +81,11 @@ class Application:
     def _tidy_up(self) -> None:
         while not self.stopping.wait(TIDY_SECONDS):
             self.forget_old_sessions()
+
+    def _is_alone(self) -> bool:
+        """Whether no other process can be answering: an embedded index has one at a time."""
+        is_local = self.engine.dialect.name == "sqlite"
+        return is_local and self.settings.retrieval.chroma_url is None
 
     def warm_up(self) -> None:
         """Load the models before the first question needs them, and finish interrupted ingests."""
