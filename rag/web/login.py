@@ -6,7 +6,7 @@ from flask import Blueprint, redirect, render_template, request
 from werkzeug.wrappers import Response
 
 from rag.errors import NotAllowed
-from rag.web.owner import forget_token, remember_token
+from rag.web.owner import forget_token, has_login, remember_token
 
 login = Blueprint("login", __name__)
 
@@ -30,7 +30,9 @@ def log_in() -> Response | tuple[str, int]:
 
 @login.post("/logout")
 def log_out() -> Response:
-    """Forget the browser."""
+    """Forget the browser, where there is anything to forget."""
+    if not has_login():
+        return redirect("/", 303)
     forget_token()
     return redirect("/login", 303)
 

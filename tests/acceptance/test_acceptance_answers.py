@@ -4,6 +4,8 @@ from itertools import groupby
 
 import pytest
 
+from tests.acceptance.conftest import installed
+
 ANSWER = {
     "index", "role", "content", "citations", "sources", "resolved_query", "is_followup", "context",
     "usage",
@@ -79,3 +81,14 @@ def test_a_question_that_names_a_source_gets_it_and_an_unknown_number_is_said(li
     assert {each["n"] for each in again["citations"]} == {number}
     assert "no source number 99" in unknown["content"]
     assert "[99]" not in unknown["content"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "leads_to"), [("single", "/"), ("proxy", "/"), ("tokens", "/login")]
+)
+def test_logging_out_is_no_error_where_nobody_is_logged_in(tmp_path, mode, leads_to):
+    auth = {"mode": mode, "tokens": {"token-of-anna": "anna"} if mode == "tokens" else {}}
+    with installed(tmp_path / "home", auth=auth) as library:
+        response = library.client.post("/logout")
+
+        assert (response.status_code, response.location) == (303, leads_to)
