@@ -103,6 +103,8 @@ class _Choice:
 
     def _adds(self, found: Scored) -> bool:
         """Neither a repetition nor another row of a table whose right row is there already."""
+        if not terms(found.piece.text):  # `No.` says nothing without what stands before it
+            return False
         if any(_repeats(found, other) for other in self.chosen):
             return self._dissents(found)
         is_beside = found.piece.kind is Kind.ROW and any(

@@ -40,14 +40,19 @@ class Products:
     def fit(self, text: str, context: str) -> float:
         """1 where a product asked for is named, -1 where only a rival is, else 0.
 
+        What names both below a heading of the rival is about the rival.
+
         A text that names neither is about whatever stands above it, and so is one that names a
         rival in passing, after its first sentence.
         """
         if not self._rivals:
             return 0.0
         known = self._asked | self._rivals
-        if _mentioned(_key(text), known) & self._asked:
-            return 1.0
+        mentioned = _mentioned(_key(text), known)
+        if mentioned & self._asked:
+            above = _mentioned(_key(context), known)
+            is_elsewhere = bool(above) and not above & self._asked
+            return -1.0 if is_elsewhere and mentioned - self._asked else 1.0
         for where in (_first_sentence(text), context):
             named = _mentioned(_key(where), known)
             if named:

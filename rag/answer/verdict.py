@@ -12,13 +12,11 @@ _ASKS_WHETHER = re.compile(
     r"(?!.*\b(what|which|how|why|when|where|who|than|not|no|never|without)\b)(?!.*n['’]t\b)",
     re.IGNORECASE | re.DOTALL,
 )
-_DENIES = re.compile(
-    r"\b(?:not|no|cannot|never|neither|nor|none|without)\b|n['’]t\b", re.IGNORECASE
-)
+_DENIES = re.compile(r"\b(?:not|no|cannot|never|neither|nor|none)\b|n['’]t\b", re.IGNORECASE)
 # Words that bound a statement, so that it is neither a plain yes nor a plain no.
 _BOUNDED = re.compile(
     r"\b(only|if|unless|except|but|although|though|however|should|might|may|planned|until|before|"
-    r"when|while|some|most|few|rarely|often|longer|instead|too|yes)\b|[;:?]|^no\b,?",
+    r"when|while|some|most|few|rarely|often|longer|instead|too|yes|without|than)\b|[;:?]|^no\b,?",
     re.IGNORECASE,
 )
 _LONGEST = 25  # words of a sentence that says one thing

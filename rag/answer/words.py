@@ -9,6 +9,7 @@ from itertools import pairwise
 
 _CODE = r"(?=\S*\d)[^\W_]+(?:[-./][^\W_]+)+"  # `E-23`, `3.4.2`, `802.11ax`: one term
 _WORD = re.compile(rf"{_CODE}|\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_POSSESSIVE = re.compile(r"(?<=\d)['’]s\b")  # `the Aero 4's successor`
 _IS_CODE = re.compile(r"^(?=\S*\d)\S*[^\W\d]\S*$|\d[-./]")
 _CODE_WEIGHT = 3.0  # who names a code or a version means that one
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
@@ -57,7 +58,7 @@ def sequence(text: str) -> tuple[str, ...]:
 
 
 def _in_order(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text.lower()):
+    for word in _WORD.findall(_POSSESSIVE.sub("", text.lower())):
         unspaced = _UNSPACED.findall(word)
         if unspaced:
             yield from (pair for run in unspaced for pair in _pairs(run))

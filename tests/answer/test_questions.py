@@ -114,6 +114,17 @@ class TestTerms:
         assert weights.coverage(frozenset(), terms("port")) == 0.0
 
 
+def test_a_possessive_after_a_figure_is_no_term_of_its_own():
+    assert read_question("What is Aero 4's successor?").terms == terms("Aero 4 successor")
+
+
+def test_what_names_both_below_a_rivals_heading_is_about_the_rival():
+    products = Products("How do I reset the Aero 7?", ["Aero 5", "Aero 7"])
+
+    assert products.fit("Settings of an Aero 5 fit an Aero 7.", "Aero 5 manual") == -1.0
+    assert products.fit("Settings of an Aero 5 fit an Aero 7.", "Aero 7 manual") == 1.0
+
+
 class TestUnmentioned:
     TEXTS = (
         "Aero 5 costs 129 EUR, with its warranty. Use the Galaxy S10+ or the e-strand 2400.",

@@ -28,6 +28,7 @@ def verdict_of(question, text):
         ("Is the Aero 4 discontinued?", "The Aero 4 is discontinued.", "Yes"),
         ("Does the hub support USB-C?", "The hub does support USB-C.", "Yes"),
         ("Does the Aero 5 lead the Aero 7?", "The Aero 7 can lead the Aero 5.", ""),
+        ("Does it cover a garden?", "It covers a garden without walls.", ""),
         ("Is the Aero 4 still made?", "The Aero 4 is discontinued.", ""),
         ("Is the cable free?", "The cable is free only until May.", ""),
         ("Is the cable free?", "The cable is not free, and not new.", ""),
