@@ -71,7 +71,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _key(text: str) -> str:
-    return " ".join(re.sub(r"[™®©]", "", text).casefold().split())
+    return " ".join(re.sub(r"[™®©]|['’]s\b", "", text).casefold().split())
 
 
 def _mentioned(text: str, names: Iterable[str]) -> set[str]:
