@@ -7,12 +7,17 @@ if TYPE_CHECKING:
 
 
 def create() -> "Flask":
-    """The app with its own settings; called in each worker, after the fork."""
+    """The app with its own settings; called in each worker, after the fork.
+
+    Raises SetupError at once where another process holds the embedded index: several workers need
+    `retrieval.chroma_url`.
+    """
     from rag.settings import load_settings
     from rag.web import create_app
     from rag.wiring import build
 
     application = build(load_settings())
+    application.index.check()
     application.start()
     return create_app(application)
 

@@ -124,8 +124,8 @@ class Ingestion:
         Run at the start: it finishes what a killed process left.
         """
         with self._turn:
-            embedded = sum(len(chunks) for chunks in self._embed_missing())
             self._remove_deleted()
+            embedded = sum(len(chunks) for chunks in self._embed_missing())
         return embedded
 
     def reindex(self) -> Iterator[tuple[int, int]]:
@@ -210,9 +210,9 @@ class Ingestion:
         yield from waiting.all(Stage.EMBEDDING)
         try:
             with self._turn:
+                self._remove_deleted()
                 for chunks in self._embed_missing():
                     yield from waiting.embedded(chunks)
-                self._remove_deleted()
         except ModelError as error:
             yield from waiting.failed(error)
             return
@@ -239,6 +239,8 @@ class Ingestion:
         while ids := self._store.removed(REMOVE_IDS):
             self._index.remove(ids)
             self._store.forget_removed(ids)
+            # Another host may have brought some of them back in between.
+            self._store.mark_unembedded(ids)
 
 
 class _Waiting:

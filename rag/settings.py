@@ -57,6 +57,9 @@ class RetrievalSettings(_Section):
     limit: int = Field(8, ge=1, le=50)
     rerank_model: str | None = None
     chroma_url: str | None = None
+    chroma_collection: str = Field(
+        "groundnote", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,60}[A-Za-z0-9]$"
+    )
 
 
 class ContextSettings(_Section):

@@ -345,7 +345,10 @@ def open_embedder(settings: Settings) -> Embedder:
 def open_index(settings: Settings, embedder: Embedder) -> ChromaIndex:
     """The vector index: a folder of ours, or a Chroma server."""
     if settings.retrieval.chroma_url is not None:
-        return ChromaIndex(embedder.name, url=settings.retrieval.chroma_url)
+        retrieval = settings.retrieval
+        return ChromaIndex(
+            embedder.name, url=retrieval.chroma_url, collection=retrieval.chroma_collection
+        )
     return ChromaIndex(embedder.name, directory=settings.data_dir / "chroma")
 
 

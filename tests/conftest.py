@@ -9,6 +9,12 @@ from sqlalchemy.engine import make_url
 
 from rag.database import migrate, open_engine
 
+# Settings of whoever runs the tests must not reach them: they would write into a real library.
+for name in [key for key in os.environ if key.startswith("GROUNDNOTE_")]:
+    if not name.startswith(("GROUNDNOTE_TEST_", "GROUNDNOTE_BENCH_")):
+        del os.environ[name]
+for name in ("HOST", "PORT", "CONTEXT_MESSAGE_PAIRS"):
+    os.environ.pop(name, None)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))

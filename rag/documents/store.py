@@ -196,6 +196,13 @@ class SqlDocumentStore:
                 connection.execute(update(chunk_table).where(is_one).values(is_embedded=True))
         return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
 
+    def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index may have lost these, if they exist."""
+        with writing(self._engine) as connection:
+            for ids in _batches(chunk_ids):
+                again = update(chunk_table).where(chunk_table.c.id.in_(ids))
+                connection.execute(again.values(is_embedded=False))
+
     def mark_all_unembedded(self) -> None:
         """Before the vector index is built anew."""
         with writing(self._engine) as connection:

@@ -34,12 +34,18 @@ class ChromaIndex:
     """
 
     def __init__(
-        self, embedding: str, *, directory: Path | None = None, url: str | None = None
+        self,
+        embedding: str,
+        *,
+        directory: Path | None = None,
+        url: str | None = None,
+        collection: str = COLLECTION,
     ) -> None:
         """`embedding` is the model's name; give a directory (embedded) or a URL (server)."""
         if (directory is None) == (url is None):
             raise SetupError("A vector index is either a directory or a URL; expected one of them.")
         self._embedding = embedding
+        self._name = collection
         self._directory = directory
         self._url = url
         self._lock = threading.RLock()
@@ -103,7 +109,7 @@ class ChromaIndex:
 
         with self._lock, self._translated():
             try:
-                self._opened().delete_collection(COLLECTION)
+                self._opened().delete_collection(self._name)
             except NotFoundError:
                 return  # nothing was ever added
             finally:
@@ -145,7 +151,7 @@ class ChromaIndex:
         with self._lock:
             if self._collection is None and dimensions is not None:
                 self._collection = self._opened().get_or_create_collection(
-                    COLLECTION,
+                    self._name,
                     embedding_function=None,
                     configuration={"hnsw": HNSW},
                     metadata={"embedding": self._embedding, "dimensions": dimensions},
@@ -153,7 +159,7 @@ class ChromaIndex:
             elif self._collection is None:
                 try:
                     self._collection = self._opened().get_collection(
-                        COLLECTION, embedding_function=None
+                        self._name, embedding_function=None
                     )
                 except NotFoundError:
                     return None
