@@ -1,7 +1,7 @@
 """What the model sees of a session, and when its past is summarised."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Protocol
 
@@ -37,6 +37,7 @@ SYSTEM_MESSAGES = 4  # of a client that are read at most
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
+OPEN_TURNS = 256  # whose state is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Memory:
         self._count = count
         self._made = made
         self._preferences: dict[str, ContextPreferences] = {}
+        self._turns = _Turns()
         self._later: Callable[[SessionHandle], Any] = lambda session: None
 
     def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
@@ -112,7 +114,7 @@ class Memory:
         self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
     ) -> Prepared:
         """The context of one question; see `rag.assistant.Memory`."""
-        state = self._state(session)
+        state = self._turns.of(session, turn.answer.index + 1) or self._state(session)
         budget = self._budget(state.session.config)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question)
@@ -141,9 +143,11 @@ class Memory:
 
     def before_turn(self, session: SessionHandle) -> Compacted | None:
         """An extractive summary at once, if the background is late and history does not fit."""
+        self._turns.forget(session)
         state = self._state(session)
         room = self._history_room(state)
         if not state.summarises or self._history_tokens(state) <= room.budget_tokens:
+            self._turns.keep(session, state)
             return None
         summary = self._compactor.compact(session, room, at_once=True, force=False)
         if summary is None:
@@ -153,7 +157,7 @@ class Memory:
 
     def after_turn(self, session: SessionHandle) -> None:
         """Queue a compaction if history passes the high-water mark."""
-        state = self._state(session)
+        state = self._turns.ended(session) or self._state(session)
         room = self._history_room(state)
         over = self._history_tokens(state) > room.high_tokens
         if state.summarises and (over or len(state.recent) > room.max_pairs):
@@ -284,6 +288,36 @@ class State:
     recent: tuple[Pair, ...]  # after the last summary
     summarises: bool
     instructions: str = ""  # the system messages with which an imported transcript begins
+
+
+class _Turns:
+    """States of sessions as their open turns found them, so that a turn reads them once."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, State] = {}
+
+    def keep(self, session: SessionHandle, state: State) -> None:
+        """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
+        self._states[session.id] = state
+        for oldest in list(self._states)[: max(0, len(self._states) - OPEN_TURNS)]:
+            self._states.pop(oldest, None)
+
+    def forget(self, session: SessionHandle) -> State | None:
+        """What was remembered, if anything."""
+        return self._states.pop(session.id, None)
+
+    def of(self, session: SessionHandle, message_count: int) -> State | None:
+        """The state of the turn that ends with this many messages."""
+        state = self._states.get(session.id)
+        return state if state and state.session.message_count == message_count else None
+
+    def ended(self, session: SessionHandle) -> State | None:
+        """The state with what the turn added to it."""
+        state = self.forget(session)
+        if state is None:
+            return None
+        added = session.messages(max(0, state.session.message_count - 2))
+        return replace(state, recent=(*state.recent, *pairs_of(added)))
 
 
 def _instructions(session: SessionHandle) -> str:

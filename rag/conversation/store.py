@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
 
 from rag.conversation import register_rows, summary_rows, transcript
 from rag.conversation.rows import session_from
@@ -29,6 +29,11 @@ from rag.seams import FoundMessages, OpenTurn
 
 Clock = Callable[[], datetime]
 TO_THE_END = 2**31 - 1
+# Put together once: every call of a session begins with it.
+_MINE = select(sessions).where(
+    sessions.c.id == bindparam("its_id"), sessions.c.owner == bindparam("its_owner")
+)
+_MINE_LOCKED = _MINE.with_for_update()
 
 
 def utc_now() -> datetime:
@@ -57,8 +62,8 @@ class SqlSession:
             yield connection, self._mine(connection, for_update=True)
 
     def _mine(self, connection: Connection, *, for_update: bool = False) -> Session:
-        query = select(sessions).where(sessions.c.id == self.id, sessions.c.owner == self.owner)
-        row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+        asked = {"its_id": self.id, "its_owner": self.owner}
+        row = connection.execute(_MINE_LOCKED if for_update else _MINE, asked).one_or_none()
         if row is None:
             raise NotFound(f"There is no session {self.id!r}. It may have been deleted.")
         return session_from(row)

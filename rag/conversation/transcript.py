@@ -9,7 +9,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, insert, literal_column, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    TextClause,
+    and_,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy import text as sql
 
 from rag.conversation.rows import answer_details, message_from
@@ -20,6 +32,7 @@ from rag.seams import FoundMessage, FoundMessages, OpenTurn
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80
+COMMON = 500  # messages of one session: a word in more of them tells little, and costs much
 NEWEST = ~(
     select(literal_column("1"))
     .select_from(messages.alias("later"))
@@ -31,6 +44,18 @@ NEWEST = ~(
     .correlate(messages)
     .exists()
 )
+
+
+# Put together once: every turn reads by them.
+_OF_SESSION = (
+    select(messages)
+    .where(messages.c.session_id == bindparam("its_id"))
+    .order_by(messages.c.index, messages.c.revision)
+)
+_IN_RANGE = _OF_SESSION.where(
+    messages.c.index >= bindparam("first"), messages.c.index < bindparam("stop")
+)
+_AT = _OF_SESSION.where(messages.c.index.in_(bindparam("wanted", expanding=True)))
 
 
 def reserve(connection: Connection, session_id: str, count: int, *, now: datetime) -> Any:
@@ -130,22 +155,16 @@ def finish(connection: Connection, session_id: str, answer: Message) -> Message:
 
 def read(connection: Connection, session_id: str, start: int, end: int) -> list[Message]:
     """The newest revisions of messages `[start, end)`, in order."""
-    return _newest(
-        connection, session_id, and_(messages.c.index >= start, messages.c.index < end)
-    )
+    rows = connection.execute(_IN_RANGE, {"its_id": session_id, "first": start, "stop": end})
+    return _newest(rows)
 
 
 def read_at(connection: Connection, session_id: str, indices: Sequence[int]) -> list[Message]:
     """The newest revisions of the messages at these indices, in order."""
-    return _newest(connection, session_id, messages.c.index.in_(indices))
+    return _newest(connection.execute(_AT, {"its_id": session_id, "wanted": list(indices)}))
 
 
-def _newest(connection: Connection, session_id: str, which: Any) -> list[Message]:
-    rows = connection.execute(
-        select(messages)
-        .where(messages.c.session_id == session_id, which)
-        .order_by(messages.c.index, messages.c.revision)
-    )
+def _newest(rows: Any) -> list[Message]:
     newest = {row.index: row for row in rows}
     return [message_from(row) for row in newest.values()]
 
@@ -213,21 +232,45 @@ def matching(
 def _matching_sqlite(
     connection: Connection, session_id: str, words: list[str], limit: int
 ) -> list[tuple[int, float]]:
-    any_word = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
-    rows = connection.execute(
-        sql(
-            'SELECT messages."index", -bm25(messages_words, 0.0, 1.0) AS score '
-            "FROM messages_words JOIN messages ON messages.row = messages_words.rowid "
-            "WHERE messages_words MATCH :wanted AND messages.session_id = :session_id "
-            "ORDER BY score DESC LIMIT :limit"
-        ),
-        {
-            "wanted": f'session_id:"{session_id}" AND content:({any_word})',
-            "session_id": session_id,
-            "limit": limit,
-        },
-    )
-    return _best_per_index(rows)
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    telling = [word for word in quoted if not _is_common(connection, session_id, word)]
+    if telling:
+        return _looked_up(connection, session_id, _RANKED, " OR ".join(telling), limit)
+    together = _looked_up(connection, session_id, _LATEST, " AND ".join(quoted), limit)
+    return together or _looked_up(connection, session_id, _LATEST, " OR ".join(quoted), limit)
+
+
+_HOLDING = (
+    "FROM messages_words JOIN messages ON messages.row = messages_words.rowid "
+    "WHERE messages_words MATCH :wanted AND messages.session_id = :session_id "
+)
+_RANKED = sql(
+    'SELECT messages."index", -bm25(messages_words, 0.0, 1.0) AS score '
+    f"{_HOLDING} ORDER BY score DESC LIMIT :limit"
+)
+_LATEST = sql(  # reads no further than the limit
+    f'SELECT messages."index", 1.0 {_HOLDING} ORDER BY messages_words.rowid DESC LIMIT :limit'
+)
+_COUNTED = sql(
+    "SELECT count(*) FROM "
+    "(SELECT 1 FROM messages_words WHERE messages_words MATCH :wanted LIMIT :limit)"
+)
+
+
+def _is_common(connection: Connection, session_id: str, word: str) -> bool:
+    asked = {"wanted": _in_session(session_id, word), "limit": COMMON + 1}
+    return bool(connection.execute(_COUNTED, asked).scalar_one() > COMMON)
+
+
+def _looked_up(
+    connection: Connection, session_id: str, query: TextClause, words: str, limit: int
+) -> list[tuple[int, float]]:
+    wanted = {"wanted": _in_session(session_id, words), "session_id": session_id, "limit": limit}
+    return _best_per_index(connection.execute(query, wanted))
+
+
+def _in_session(session_id: str, words: str) -> str:
+    return f'session_id:"{session_id}" AND content:({words})'
 
 
 def _matching_postgresql(
