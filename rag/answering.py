@@ -16,6 +16,7 @@ from rag.records import (
     MessageStatus,
     Resolution,
     Source,
+    Statement,
     Text,
     ToolUsed,
     Usage,
@@ -124,11 +125,16 @@ class Answering:
         return Answer(
             text=text,
             citations=citations,
-            unsupported=() if declined else checked.unsupported,
+            unsupported=() if declined else _of_the_writer(checked.unsupported, draft),
             declined=declined,
             model=draft.model,
             usage=draft.usage,
         )
+
+
+def _of_the_writer(statements: Sequence[Statement], draft: "Draft") -> tuple[Statement, ...]:
+    """Without what we said ourselves before the writer's text."""
+    return tuple(each for each in statements if each.start >= len(draft.preface))
 
 
 class Registered:

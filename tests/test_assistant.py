@@ -165,6 +165,7 @@ class TestNumbers:
         finished = list(application.assistant.ask(session, "What does [77] say of refunds?"))[-1]
 
         assert finished.message.content.startswith("This conversation has no source number 77 ")
+        assert finished.message.answer.unsupported == ()
         assert all(citation.number < 77 for citation in finished.message.answer.citations)
 
 

@@ -25,6 +25,20 @@ shouldn ll ve re s t d m im ive id
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
+# People ask with a verb or an adjective, tables and lists answer under a noun.
+RESTATED_WEIGHT = 0.8
+RESTATED = {
+    **dict.fromkeys(("cost", "costs", "expensive", "cheap", "cheaper", "cheapest"), "price"),
+    **dict.fromkeys(("weigh", "weighs", "heavy", "heavier", "lighter"), "weight"),
+    **dict.fromkeys(("tall", "taller"), "height"),
+    **dict.fromkeys(("wide", "wider"), "width"),
+    **dict.fromkeys(("deep", "deeper"), "depth"),
+    **dict.fromkeys(("costing", "pricing"), "price"),
+    "price": "cost",
+    "prices": "cost",
+    "weight": "weighs",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -47,7 +61,7 @@ def terms_of(query: str) -> list[Term]:
     told = [word for word in words if not _is_stop_word(word)] or words
     ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
     found: dict[tuple[str, ...], Term] = {}
-    for term in (*ordinary, *_codes(words), *_phrases(words)):
+    for term in (*ordinary, *_codes(words), *_phrases(words), *_restated(words)):
         found.setdefault(term.tokens, term)
     return list(found.values())[:MAX_TERMS]
 
@@ -108,6 +122,14 @@ def _phrases(words: list[str]) -> Iterator[Term]:
             and not _UNSPACED.search("".join(pair))
         ):
             yield Term(pair, weight=PHRASE_WEIGHT, counts=False)
+
+
+def _restated(words: list[str]) -> Iterator[Term]:
+    """`cost` is `price` in a price list: looked up beside the word that was used."""
+    for word in words:
+        other = RESTATED.get(word.lower())
+        if other is not None:
+            yield Term((other,), weight=RESTATED_WEIGHT, counts=False)
 
 
 def _codes(words: list[str]) -> Iterator[Term]:

@@ -60,3 +60,11 @@ def test_tokens_hold_no_operators_and_stay_few(query) -> None:
 
 def test_a_hundred_thousand_characters_are_cut() -> None:
     assert len(terms_of("word number " * 10_000)) <= MAX_TERMS
+
+
+def test_a_verb_is_looked_up_under_the_noun_of_tables_too() -> None:
+    terms = {term.tokens: term for term in terms_of("What does the lamp cost?")}
+
+    assert terms[("cost",)].counts
+    assert not terms[("price",)].counts
+    assert ("weight",) in {term.tokens for term in terms_of("How much does it weigh?")}
