@@ -4,6 +4,7 @@ import copy
 import random
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -535,3 +536,25 @@ class TestAnyHistory:
             if contains_name(raw, name):
                 assert contains_name(after, name) or name in lost_names
         assert messages == before
+
+
+def test_a_hanging_model_holds_up_no_other_conversation():
+    asked, go_on = threading.Event(), threading.Event()
+
+    class Hanging(Client):
+        def create(self, **options):
+            asked.set()
+            go_on.wait(20)
+            return super().create(**options)
+
+    trimmer = HistoryTrimmer(client=Hanging(""), model="m", max_history_turns=2)
+    stuck = threading.Thread(target=trimmer.trim, args=([SYSTEM, *conversation(5)],))
+    stuck.start()
+    asked.wait(20)
+
+    other = trimmer.trim([SYSTEM, *conversation(1, start=50)])
+
+    assert stuck.is_alive()
+    assert len(other.messages) == 3
+    go_on.set()
+    stuck.join()
