@@ -24,7 +24,7 @@ from rag.records import SummaryReport
 SUMMARY_SHARE = 0.5  # of the room at most for what a summary must keep
 ASKED_SHARE = 0.7  # of the room at most where `max_summary_tokens` asks for more
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-LOW_WATER = 0.3  # of the room beside the summary stays word for word
+LOW_WATER = 0.4  # of the room beside the summary stays word for word
 LEAST_SUMMARY = 60  # tokens: an archive line
 OPENING_TOKENS = 6
 TURNS_PER_CALL = 8
