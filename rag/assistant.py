@@ -162,13 +162,14 @@ class Assistant:
         draft.resolution = resolution
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
+        known = session.source_count()
         found = self._find(session, resolution)
         yield Sources(found.sources)
 
         compacted = self._memory.before_turn(session)
         if compacted is not None:
             yield compacted
-        yield from self._about_unknown(session, resolution, draft)
+        yield from _about_unknown(known, resolution, draft)
         shown = yield from self._write(session, turn, found, draft)
 
         answer = self._answering.checked(session, draft, shown)
@@ -198,19 +199,6 @@ class Assistant:
         relevance = {source.number: hit.relevance for hit, source in zip(hits, found, strict=True)}
         return Found(tuple(found), relevance, resolution)
 
-    def _about_unknown(
-        self, session: SessionHandle, resolution: Resolution, draft: Draft
-    ) -> Iterator[Event]:
-        """Say so when the question names numbers that this session has not given."""
-        count = session.source_count() if resolution.source_numbers else 0
-        unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= count]
-        if unknown:
-            known = f"they run from 1 to {count}" if count else "it has none yet"
-            draft.preface = (
-                f"This conversation has no source number {', '.join(unknown)} ({known}).\n\n"
-            )
-            yield Text(draft.preface)
-
     def _write(
         self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
@@ -237,6 +225,17 @@ class Assistant:
         missing = [number for number in cited if number not in by_number]
         by_number |= {source.number: source for source in session.sources(missing)}
         return tuple(by_number[number] for number in cited)
+
+
+def _about_unknown(known: int, resolution: Resolution, draft: Draft) -> Iterator[Event]:
+    """Say so when the question names numbers that the session had not given before it."""
+    unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= known]
+    if unknown:
+        those = f"they run from 1 to {known}" if known else "it has none yet"
+        draft.preface = (
+            f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
+        )
+        yield Text(draft.preface)
 
 
 def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:

@@ -125,8 +125,7 @@ class Ingestion:
         """
         with self._turn:
             self._remove_deleted()
-            embedded = sum(len(chunks) for chunks in self._embed_missing())
-        return embedded
+            return sum(len(chunks) for chunks in self._embed_missing())
 
     def reindex(self) -> Iterator[tuple[int, int]]:
         """Build the index anew from the database; yields chunks done and in all."""

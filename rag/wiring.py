@@ -194,7 +194,9 @@ def _assistant(
         writer,
         SupportChecker(),
         tools,
-        learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
+        learn=lambda ours, theirs: count.learn(
+            estimated_tokens=ours + (TOOL_TOKENS if tools else 0), reported_tokens=theirs
+        ),
     )
     follow_up = settings.follow_up
     return Assistant(

@@ -83,7 +83,7 @@ class TestEveryModule:
 def modules_after(statement: str) -> set[str]:
     """The top-level modules that are loaded once a statement ran in a fresh interpreter."""
     code = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     return set(done.stdout.split())

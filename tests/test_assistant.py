@@ -168,6 +168,11 @@ class TestNumbers:
         assert finished.message.answer.unsupported == ()
         assert all(citation.number < 77 for citation in finished.message.answer.citations)
 
+    def test_nor_does_one_that_the_question_itself_brings_forth(self, application, session):
+        finished = list(application.assistant.ask(session, "What does [1] say of refunds?"))[-1]
+
+        assert "no source number 1 (it has none yet)" in finished.message.content
+
 
 class TestWithAModel:
     def test_an_invented_number_never_leaves(self, session, with_model):

@@ -73,7 +73,9 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            pytest.param({"llm": {"modell": "x"}}, r"llm\.modell is not a setting.*model", id="key"),
+            pytest.param(
+                {"llm": {"modell": "x"}}, r"llm\.modell is not a setting.*model", id="key"
+            ),
             pytest.param({"extra": 1}, r"extra is not a setting.*llm", id="section"),
             pytest.param({"web": {"port": "x"}}, r"web\.port is 'x'", id="type"),
             pytest.param({"context": {"input_share": 2}}, r"context\.input_share is 2", id="range"),
@@ -86,7 +88,7 @@ class TestMistakes:
             load_settings(write(values))
 
     def test_a_missing_file_is_named(self, tmp_path):
-        with pytest.raises(SetupError, match="nothing.json cannot be read"):
+        with pytest.raises(SetupError, match=r"nothing\.json cannot be read"):
             load_settings(tmp_path / "nothing.json")
 
     def test_an_unknown_variable_of_a_section_is_named(self, write, monkeypatch):

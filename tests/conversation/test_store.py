@@ -62,9 +62,7 @@ def hit(chunk_id, text="Refunds take 5 days."):
 def answered(session, question, text="Five days [1]."):
     turn = session.begin(question)
     return session.finish(
-        replace(
-            turn.answer, content=text, status=MessageStatus.COMPLETE, answer=Answer(text=text)
-        )
+        replace(turn.answer, content=text, status=MessageStatus.COMPLETE, answer=Answer(text=text))
     )
 
 

@@ -55,7 +55,8 @@ class TestTokenCounter:
         text = "".join(parts)
         whole = len(encoding_named(ENCODING).encode_ordinary(text))
 
-        assert whole <= count_tokens(text) <= whole + 2 + len(text) // 100
+        # A cut in a run of blanks may save a token where a line ends; the reserve covers that.
+        assert whole - len(parts) <= count_tokens(text) <= whole + 2 + len(text) // 100
 
     @pytest.mark.parametrize(
         "name", ["gpt-4o-mini", "openai/gpt-5", "gpt-4", "gpt-oss-20b", "gpt2", ""]
