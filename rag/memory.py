@@ -97,6 +97,7 @@ class Memory:
         self._count = count
         self._made = made
         self._preferences: dict[str, ContextPreferences] = {}
+        self._shown: dict[str, ContextPreferences] = {}
         self._turns = _Turns()
         self._later: Callable[[SessionHandle], Any] = lambda session: None
 
@@ -120,20 +121,16 @@ class Memory:
         room = self._room_for_sources(state, budget, question)
         fitted = fit_sources(sources, budget_tokens=room, count=self._count)
         before = turn.question.index
-        context = assemble(
-            Parts(
-                system=self._system(state, budget),
-                question=question_prompt(question, fitted.text),
-                summaries=state.summaries,
-                recent=[pair for pair in state.recent if pair.question.index < before],
-                recalled=self._recalled(session, state, question, before),
-                requested=self._requested(session),
-                message_count=before,
-            ),
-            self._selection(state.session.config, fewer),
-            budget_tokens=budget.input_tokens,
-            count=self._count,
+        parts = Parts(
+            system=self._system(state, budget),
+            question=question_prompt(question, fitted.text),
+            summaries=state.summaries,
+            recent=[pair for pair in state.recent if pair.question.index < before],
+            requested=self._requested(session, is_first_try=not fewer),
+            message_count=before,
         )
+        selection = self._selection(state.session.config, fewer)
+        context = self._assembled(session, parts, selection, budget, question)
         return Prepared(
             messages=context.messages,
             max_tokens=budget.max_tokens,
@@ -267,16 +264,37 @@ class Memory:
             return Selection(at_least=pairs, at_most=pairs, fewer=fewer)
         return Selection(at_least=pairs, fewer=fewer)
 
-    def _recalled(
-        self, session: SessionHandle, state: "State", question: str, before: int
-    ) -> list[Pair]:
-        first = min((pair.question.index for pair in state.recent), default=before)
+    def _assembled(
+        self,
+        session: SessionHandle,
+        parts: Parts,
+        selection: Selection,
+        budget: Budget,
+        question: str,
+    ) -> Context:
+        """The context, with the best of what it would leave out put back."""
+        tokens = budget.input_tokens
+        context = assemble(parts, selection, budget_tokens=tokens, count=self._count)
+        if not context.is_compressed:
+            return context
+        kept = parts.recent[len(parts.recent) - context.pairs :]
+        first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
-        return [Pair(turn.question, turn.answer) for turn in turns]
+        if not turns:
+            return context
+        recalled = [Pair(turn.question, turn.answer) for turn in turns]
+        parts = replace(parts, recalled=recalled)
+        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
-    def _requested(self, session: SessionHandle) -> list[Message]:
-        wanted = self._preferences.pop(session.id, None)
-        return session.messages(wanted.start, wanted.end) if wanted else []
+    def _requested(self, session: SessionHandle, *, is_first_try: bool) -> list[Message]:
+        """The slice that was asked for; shown in one context, and in its shorter tries."""
+        if is_first_try:
+            wanted = self._preferences.pop(session.id, None)
+            self._shown.pop(session.id, None)
+            if wanted is not None:
+                self._shown[session.id] = wanted
+        shown = self._shown.get(session.id)
+        return session.messages(shown.start, shown.end) if shown else []
 
 
 @dataclass(frozen=True, slots=True)

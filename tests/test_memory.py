@@ -123,6 +123,21 @@ class TestLongSessions:
         assert session.summaries() == []
         assert "Previous conversation summary" not in context_text(assistant, session)
 
+    def test_of_plain_truncation_put_back_the_turn_that_a_question_is_about(self, application):
+        config = ContextConfig(enabled=False, max_tokens=2000)
+        session = application.store.create("ada", config=config)
+        assistant = remembering(application, None)
+        asked = list(questions(40))
+        for question in asked:
+            list(assistant.ask(session, question))
+        wanted = asked.index("What is the battery of the Nimbus 4?")
+
+        last = list(assistant.ask(session, "What did you say of the Nimbus 4 and its battery?"))[-1]
+
+        assert last.context["pairs"] < 40
+        assert 2 * wanted in last.context["recalled"]
+        assert last.context["tokens"] <= last.context["budget"]
+
     def test_with_a_sliding_window_send_the_last_messages_only(self, application):
         config = ContextConfig(compression_strategy="sliding_window", recent_message_count=4)
         session = application.store.create("ada", config=config)
