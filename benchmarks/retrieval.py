@@ -27,7 +27,8 @@ from benchmarks.corpora import (
     xquad,
 )
 from rag.database import migrate, open_engine
-from rag.documents.store import SqlDocumentStore, StoredDocument
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.records import Chunk, Document
 from rag.retrieval.embed import LocalEmbedder
 from rag.retrieval.fuse import ranked, reciprocal_rank_fusion

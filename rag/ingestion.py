@@ -16,7 +16,8 @@ from queue import Empty, SimpleQueue
 from rag.documents.chunk import cut, document_id_for, fit_title
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import SqlDocumentStore, StoredDocument
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.errors import ModelError, UserError
 from rag.records import Chunk, Document
 from rag.seams import ChunkIndex, Embedder

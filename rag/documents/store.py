@@ -2,32 +2,25 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC
-from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Engine, Row, Select, delete, func, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
 from rag.database import reading, removed_chunks, writing
 from rag.database import sections as section_table
+from rag.documents.store_rows import (
+    StoredDocument,
+    batches,
+    chunk_ids_of,
+    remove_chunks,
+    write_documents,
+)
 from rag.errors import NotFound
 from rag.records import Chunk, Document, Section
 from rag.seams import ChunkChanges
-
-BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
-MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """A document with everything that is written for it."""
-
-    document: Document
-    sections: Sequence[Section]
-    chunks: Sequence[Chunk]
 
 
 class SqlDocumentStore:
@@ -47,22 +40,18 @@ class SqlDocumentStore:
         return self.replace_all([StoredDocument(document, sections, chunks)])
 
     def replace_all(self, stored: Iterable[StoredDocument]) -> ChunkChanges:
-        """Several documents in one transaction."""
-        added: list[Chunk] = []
-        removed: list[str] = []
+        """Several documents in one transaction; of two with the same id the later one counts."""
+        last = {each.document.id: each for each in stored}
         with writing(self._engine) as connection:
-            for each in stored:
-                changes = _replace(connection, each)
-                added.extend(changes.added)
-                removed.extend(changes.removed)
+            changes = write_documents(connection, last)
         self._forget_lexicon()
-        return ChunkChanges(tuple(added), tuple(removed))
+        return changes
 
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
         with writing(self._engine) as connection:
-            removed = _chunk_ids(connection, document_id)
-            _remove_chunks(connection, removed)
+            removed = chunk_ids_of(connection, document_id)
+            remove_chunks(connection, removed)
             connection.execute(
                 delete(section_table).where(section_table.c.document_id == document_id)
             )
@@ -106,7 +95,7 @@ class SqlDocumentStore:
         """Those that exist."""
         found: dict[str, Chunk] = {}
         with reading(self._engine) as connection:
-            for ids in _batches(chunk_ids):
+            for ids in batches(chunk_ids):
                 query = _chunk_query().where(chunk_table.c.id.in_(ids))
                 found.update((row.id, _chunk(row)) for row in connection.execute(query))
         return found
@@ -119,7 +108,7 @@ class SqlDocumentStore:
         found: dict[tuple[str, int], str] = {}
         with reading(self._engine) as connection:
             for document_id, indices in wanted.items():
-                for batch in _batches(sorted(indices)):
+                for batch in batches(sorted(indices)):
                     query = select(section_table.c.index, section_table.c.text).where(
                         section_table.c.document_id == document_id, section_table.c.index.in_(batch)
                     )
@@ -188,7 +177,7 @@ class SqlDocumentStore:
         """The vector index holds these now; returns those that were deleted meanwhile."""
         existing: set[str] = set()
         with writing(self._engine) as connection:
-            for ids in _batches(chunk_ids):
+            for ids in batches(chunk_ids):
                 is_one = chunk_table.c.id.in_(ids)
                 existing.update(
                     connection.execute(select(chunk_table.c.id).where(is_one)).scalars()
@@ -199,7 +188,7 @@ class SqlDocumentStore:
     def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
         """The vector index may have lost these, if they exist."""
         with writing(self._engine) as connection:
-            for ids in _batches(chunk_ids):
+            for ids in batches(chunk_ids):
                 again = update(chunk_table).where(chunk_table.c.id.in_(ids))
                 connection.execute(again.values(is_embedded=False))
 
@@ -218,7 +207,7 @@ class SqlDocumentStore:
     def forget_removed(self, chunk_ids: Sequence[str]) -> None:
         """The vector index holds these no longer."""
         with writing(self._engine) as connection:
-            for ids in _batches(chunk_ids):
+            for ids in batches(chunk_ids):
                 connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
 
     def all_chunks(self, batch_size: int = 1_000) -> Iterator[list[Chunk]]:
@@ -241,109 +230,6 @@ class SqlDocumentStore:
 
 def _no_document(document_id: str) -> NotFound:
     return NotFound(f"There is no document {document_id!r}: it was deleted or never ingested.")
-
-
-def _batches(values: Iterable[Any]) -> Iterator[list[Any]]:
-    rest = iter(values)
-    while batch := list(islice(rest, BATCH)):
-        yield batch
-
-
-def _replace(connection: Connection, stored: StoredDocument) -> ChunkChanges:
-    document = stored.document
-    old = _old_places(connection, document.id)
-    new = {chunk.id: chunk for chunk in stored.chunks}
-    removed = [chunk_id for chunk_id in old if chunk_id not in new]
-    added = tuple(chunk for chunk in stored.chunks if chunk.id not in old)
-    _write_document(connection, document)
-    _write_sections(connection, document.id, stored.sections)
-    _remove_chunks(connection, removed)
-    _move_chunks(connection, old, new)
-    _add_chunks(connection, added)
-    return ChunkChanges(added, tuple(removed))
-
-
-def _old_places(connection: Connection, document_id: str) -> dict[str, tuple[Any, ...]]:
-    columns = [chunk_table.c[name] for name in MOVABLE]
-    query = select(chunk_table.c.id, *columns).where(chunk_table.c.document_id == document_id)
-    return {row[0]: tuple(row[1:]) for row in connection.execute(query)}
-
-
-def _chunk_ids(connection: Connection, document_id: str) -> list[str]:
-    query = select(chunk_table.c.id).where(chunk_table.c.document_id == document_id)
-    return list(connection.execute(query).scalars())
-
-
-def _write_document(connection: Connection, document: Document) -> None:
-    values = {column.name: getattr(document, column.name) for column in document_table.columns}
-    values["names"] = list(document.names)
-    changed = connection.execute(
-        update(document_table).where(document_table.c.id == document.id).values(values)
-    )
-    if changed.rowcount == 0:
-        connection.execute(insert(document_table).values(values))
-
-
-def _write_sections(connection: Connection, document_id: str, sections: Sequence[Section]) -> None:
-    connection.execute(delete(section_table).where(section_table.c.document_id == document_id))
-    rows = [
-        {
-            "document_id": document_id,
-            "index": section.index,
-            "heading_path": list(section.heading_path),
-            "locator": section.locator,
-            "text": section.text,
-            "page": section.page,
-        }
-        for section in sections
-    ]
-    if rows:
-        connection.execute(insert(section_table), rows)
-
-
-def _remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
-    for ids in _batches(chunk_ids):
-        connection.execute(delete(chunk_table).where(chunk_table.c.id.in_(ids)))
-        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
-        connection.execute(insert(removed_chunks), [{"id": each} for each in ids])
-
-
-def _move_chunks(
-    connection: Connection, old: dict[str, tuple[Any, ...]], new: dict[str, Chunk]
-) -> None:
-    """Chunks that say the same at another place: only their place is written."""
-    for chunk_id in old.keys() & new.keys():
-        place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
-        if tuple(place.values()) != old[chunk_id]:
-            connection.execute(
-                update(chunk_table).where(chunk_table.c.id == chunk_id).values(place)
-            )
-
-
-def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
-    if not added:
-        return
-    for ids in _batches(chunk.id for chunk in added):
-        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
-    connection.execute(
-        insert(chunk_table),
-        [
-            {
-                "id": chunk.id,
-                "document_id": chunk.document_id,
-                "section_index": chunk.section_index,
-                "position": chunk.position,
-                "locator": chunk.locator,
-                "heading": chunk.heading,
-                "heading_path": list(chunk.heading_path),
-                "text": chunk.text,
-                "start": chunk.start,
-                "end": chunk.end,
-                "is_embedded": False,
-            }
-            for chunk in added
-        ],
-    )
 
 
 def _chunk_query(*more: Any) -> Select[Any]:

@@ -4,10 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import event
 
 from rag.database import migrate, open_engine
 from rag.documents.chunk import cut, document_id_for
 from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.errors import NotFound
 from rag.records import Document, Section
 from tests.documents.ingest_fakes import HashingEmbedder
@@ -27,7 +29,7 @@ def document(name="a.md", *, names=("Aero 5",)) -> Document:
     return Document(document_id_for(name), name, "Manual", "text/markdown", "h", 9, 2, NOW, names)
 
 
-def write(store, *texts: str, name="a.md", names=("Aero 5",)):
+def stored(*texts: str, name="a.md", names=("Aero 5",)) -> StoredDocument:
     sections = [
         Section(at, ("Part",), f"page {at + 1}", text, at + 1) for at, text in enumerate(texts)
     ]
@@ -40,7 +42,20 @@ def write(store, *texts: str, name="a.md", names=("Aero 5",)):
         count_tokens=counting.count_tokens,
         max_tokens=256,
     )
-    return store.replace(document(name, names=names), sections, chunks), chunks
+    return StoredDocument(document(name, names=names), sections, chunks)
+
+
+def write(store, *texts: str, name="a.md", names=("Aero 5",)):
+    it = stored(*texts, name=name, names=names)
+    return store.replace(it.document, it.sections, it.chunks), it.chunks
+
+
+def statements_of(engine, call) -> int:
+    """How many statements a call sends to the database."""
+    sent = []
+    event.listen(engine, "before_cursor_execute", lambda *_args: sent.append(1))
+    call()
+    return len(sent)
 
 
 class TestSqlDocumentStore:
@@ -74,6 +89,41 @@ class TestSqlDocumentStore:
         assert [chunk.text for chunk in changes.added] == ["New."]
         moved = store.chunks([before[0].id])[before[0].id]
         assert (moved.section_index, moved.position, moved.locator) == (1, 1, "page 2")
+
+    def test_replaces_a_whole_batch_as_it_would_each_of_its_documents(self, store):
+        write(store, "One.", name="a.md")
+        write(store, "Two.", "Three.", name="b.md")
+
+        batch = [
+            stored("One.", "More.", name="a.md"),
+            stored("Three.", name="b.md"),
+            stored("Four.", name="c.md"),
+        ]
+        changes = store.replace_all(batch)
+
+        assert [chunk.text for chunk in changes.added] == ["More.", "Four."]
+        assert len(changes.removed) == 1
+        assert [each.name for each in store.documents()] == ["a.md", "b.md", "c.md"]
+        found = store.chunks([chunk.id for each in batch for chunk in each.chunks])
+        assert found == {chunk.id: chunk for each in batch for chunk in each.chunks}
+
+    def test_takes_the_later_of_two_with_the_same_id(self, store):
+        changes = store.replace_all([stored("Old."), stored("New.")])
+
+        assert [chunk.text for chunk in changes.added] == ["New."]
+        assert [chunk.text for chunk in store.unembedded(9)] == ["New."]
+
+    def test_sends_as_many_statements_for_a_batch_as_for_one_document(self, tmp_path):
+        engine = open_engine(f"sqlite:///{tmp_path / 'counted.sqlite3'}")
+        migrate(engine)
+        store = SqlDocumentStore(engine)
+        batch = [stored("One.", "Two.", name=f"{number}.md") for number in range(40)]
+
+        of_one = statements_of(engine, lambda: store.replace_all([stored("One.", name="x.md")]))
+        of_batch = statements_of(engine, lambda: store.replace_all(batch))
+
+        assert of_batch == of_one
+        engine.dispose()
 
     def test_forgets_a_removal_when_the_chunk_comes_back(self, store):
         write(store, "One.")

@@ -1,0 +1,154 @@
+"""How documents, sections and chunks are written: many rows in few statements.
+
+A statement costs more than the rows that it carries, so the documents of a batch go together.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from rag.database import chunks as chunk_table
+from rag.database import documents as document_table
+from rag.database import removed_chunks
+from rag.database import sections as section_table
+from rag.records import Chunk, Document, Section
+from rag.seams import ChunkChanges
+
+BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
+MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document with everything that is written for it."""
+
+    document: Document
+    sections: Sequence[Section]
+    chunks: Sequence[Chunk]
+
+
+def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:
+    """Write them, by their ids, in place of what was there; says which chunks came and went."""
+    old = _old_places(connection, stored)
+    new = {chunk.id: chunk for each in stored.values() for chunk in each.chunks}
+    removed = [chunk_id for chunk_id in old if chunk_id not in new]
+    added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
+    _write_document_rows(connection, [each.document for each in stored.values()])
+    _write_sections(connection, {key: each.sections for key, each in stored.items()})
+    remove_chunks(connection, removed)
+    _move_chunks(connection, old, new)
+    _add_chunks(connection, added)
+    return ChunkChanges(added, tuple(removed))
+
+
+def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """As many as one statement may name."""
+    rest = iter(values)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def chunk_ids_of(connection: Connection, document_id: str) -> list[str]:
+    """Ids of a document's chunks, in no order."""
+    query = select(chunk_table.c.id).where(chunk_table.c.document_id == document_id)
+    return list(connection.execute(query).scalars())
+
+
+def remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
+    """Delete them, and remember that the vector index may still hold them."""
+    for ids in batches(chunk_ids):
+        connection.execute(delete(chunk_table).where(chunk_table.c.id.in_(ids)))
+        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+        connection.execute(insert(removed_chunks), [{"id": each} for each in ids])
+
+
+def _old_places(connection: Connection, document_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    columns = [chunk_table.c[name] for name in MOVABLE]
+    places: dict[str, tuple[Any, ...]] = {}
+    for ids in batches(document_ids):
+        query = select(chunk_table.c.id, *columns).where(chunk_table.c.document_id.in_(ids))
+        places.update((row[0], tuple(row[1:])) for row in connection.execute(query))
+    return places
+
+
+def _write_document_rows(connection: Connection, documents: Sequence[Document]) -> None:
+    known: set[str] = set()
+    for ids in batches(document.id for document in documents):
+        query = select(document_table.c.id).where(document_table.c.id.in_(ids))
+        known.update(connection.execute(query).scalars())
+    rows = [_document_row(document) for document in documents]
+    changed = [row | {"its_id": row["id"]} for row in rows if row["id"] in known]
+    if changed:
+        is_it = document_table.c.id == bindparam("its_id")
+        connection.execute(update(document_table).where(is_it), changed)
+    first = [row for row in rows if row["id"] not in known]
+    if first:
+        connection.execute(insert(document_table), first)
+
+
+def _document_row(document: Document) -> dict[str, Any]:
+    row = {column.name: getattr(document, column.name) for column in document_table.columns}
+    return row | {"names": list(document.names)}
+
+
+def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Section]]) -> None:
+    for ids in batches(sections):
+        connection.execute(delete(section_table).where(section_table.c.document_id.in_(ids)))
+    rows = [
+        {
+            "document_id": document_id,
+            "index": section.index,
+            "heading_path": list(section.heading_path),
+            "locator": section.locator,
+            "text": section.text,
+            "page": section.page,
+        }
+        for document_id, of_document in sections.items()
+        for section in of_document
+    ]
+    if rows:
+        connection.execute(insert(section_table), rows)
+
+
+def _move_chunks(
+    connection: Connection, old: dict[str, tuple[Any, ...]], new: dict[str, Chunk]
+) -> None:
+    """Chunks that say the same at another place: only their place is written."""
+    moved = []
+    for chunk_id in old.keys() & new.keys():
+        place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
+        if tuple(place.values()) != old[chunk_id]:
+            moved.append(place | {"its_id": chunk_id})
+    if moved:
+        connection.execute(
+            update(chunk_table).where(chunk_table.c.id == bindparam("its_id")), moved
+        )
+
+
+def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
+    if not added:
+        return
+    for ids in batches(chunk.id for chunk in added):
+        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+    connection.execute(
+        insert(chunk_table),
+        [
+            {
+                "id": chunk.id,
+                "document_id": chunk.document_id,
+                "section_index": chunk.section_index,
+                "position": chunk.position,
+                "locator": chunk.locator,
+                "heading": chunk.heading,
+                "heading_path": list(chunk.heading_path),
+                "text": chunk.text,
+                "start": chunk.start,
+                "end": chunk.end,
+                "is_embedded": False,
+            }
+            for chunk in added
+        ],
+    )
