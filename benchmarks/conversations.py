@@ -54,7 +54,7 @@ class _Generator:
         self.chance = chance
         self.products: list[str] = []
         self.facts: list[Fact] = []
-        self.said: list[Fact] = []
+        self.said = 0  # of the facts, which are told in their order
 
     def run(self, turns: int) -> Conversation:
         made = Conversation()
@@ -93,11 +93,11 @@ class _Generator:
                 return name
 
     def _turn(self) -> tuple[str, str, list[Fact]]:
-        fresh = [fact for fact in self.facts if fact not in self.said][:3]
+        fresh = self.facts[self.said : self.said + 3]
         count = self.chance.randint(4, 6)
         facts = [*fresh, *self.chance.choices(self.facts, k=max(1, count - len(fresh)))]
         facts = list(dict.fromkeys(facts))
-        self.said += fresh
+        self.said += len(fresh)
         style = self.chance.choice(("prose", "prose", "bullets", "table", "bare", "many"))
         question = f"What should I know about the {facts[0].product}, please?"
         if style == "bare" and len(facts[0].text.split()) > 2:

@@ -18,9 +18,9 @@ LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 
 # One character each, so that offsets stay: odd spaces and hyphens are read as the plain ones, and
 # half surrogates, which are no text, as the replacement character.
-_SPACES = dict.fromkeys((0xA0, 0x2007, 0x2009, 0x202F), " ")
-_HYPHENS = dict.fromkeys((0x2010, 0x2011), "-")
-_TRANSLATION: dict[int, str] = _SPACES | _HYPHENS
+_SPACES = dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
+_HYPHENS = dict.fromkeys("\u2010\u2011", "-")
+_TRANSLATED: dict[str, str] = _SPACES | _HYPHENS
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Scripts written without spaces (or with particles attached): a neighbour of these ends a name.
 _UNSPACED = re.compile(
@@ -35,7 +35,9 @@ def _plain(text: str) -> str:
     """The text as names are matched in it, the same length."""
     if text.isascii():
         return text
-    return _SURROGATE.sub("\ufffd", text.translate(_TRANSLATION))
+    for odd, plain in _TRANSLATED.items():  # mostly absent: found out faster one by one
+        text = text.replace(odd, plain)
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def _is_word(character: str) -> bool:
@@ -92,6 +94,12 @@ class Lexicon:
         self.names = tuple(dict.fromkeys(n for n in cleaned if n and len(n) <= LONGEST_NAME))
         self._automaton: Any = None  # built at the first search
 
+    def joined(self, other: "Lexicon") -> "Lexicon":
+        """The names of both."""
+        both = Lexicon(())
+        both.names = tuple(dict.fromkeys((*self.names, *other.names)))
+        return both
+
     def find(self, text: str) -> list[Name]:
         """The names in a text, in order, not overlapping; of those that overlap, the longest."""
         return [Name(text[start:end], start, end) for _, start, end in self._matches(_plain(text))]
@@ -106,15 +114,25 @@ class Lexicon:
         found = self._matches(plain)
         return {self.names[index] for index, _, end in found if not _goes_on(plain, end)}
 
-    def _matches(self, plain: str) -> list[tuple[int, int, int]]:
+    def places(self, text: str) -> list[int]:
+        """Where the letters of a name begin in a text, be they a name there or not."""
+        return [start for _, start, _ in self._occurrences(_plain(text))]
+
+    def _occurrences(self, plain: str) -> list[tuple[int, int, int]]:
         if not self.names:
             return []
         if self._automaton is None:
             import ahocorasick_rs
 
             self._automaton = ahocorasick_rs.AhoCorasick(self.names, store_patterns=False)
+        found: list[tuple[int, int, int]] = self._automaton.find_matches_as_indexes(
+            plain, overlapping=True
+        )
+        return found
+
+    def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
-        every = self._automaton.find_matches_as_indexes(plain, overlapping=True)
+        every = self._occurrences(plain)
         whole = [m for m in every if _starts_word(plain, m[1]) and _ends_word(plain, m[2])]
         whole.sort(key=lambda match: (match[1], -match[2]))
         return list(_without_overlap(whole))

@@ -190,16 +190,8 @@ class Compactor:
         return self._summary(whole, draft, composed, is_fold=True)
 
     def _composed(self, session: SessionHandle, draft: "_Draft", limits: Limits) -> Composed:
-        facts = draft.pool.facts()
-        ladder = Ladder(
-            facts,
-            list(draft.pool.lines.values()),
-            limits,
-            self._count,
-            tuple(draft.pool.prose),
-            _titles(session, facts.numbers),
-        )
-        return ladder.compose()
+        titles = _titles(session, tuple(draft.pool.numbers))
+        return Ladder(draft.pool, limits, self._count, titles).compose()
 
     def _summary(
         self, stretch: _Stretch, draft: "_Draft", composed: Composed, *, is_fold: bool = False

@@ -9,11 +9,11 @@ Rungs, each taken only when the one before does not fit:
 5  the oldest numbers and names go to the archive, and the text says so
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rag.citations.claims import marks
-from rag.conversation.facts import GROUPED, Facts
+from rag.conversation.facts import GROUPED
 from rag.conversation.lines import (
     BRIEF,
     EVIDENCE,
@@ -24,37 +24,35 @@ from rag.conversation.lines import (
     TRIMMED,
     Composed,
     Limits,
-    Line,
-    kept_names,
+    Required,
     name_size,
     names_line,
     numbers_in,
 )
 from rag.conversation.lower_rungs import LowerRungs
+from rag.conversation.pool import Pool
 from rag.conversation.shorten import closed
 from rag.seams import TokenCounter
 
 NOTHING = "Nothing was cited and no product named."
 
-Chosen = dict[int, int]  # indices of lines, with the form in which each is quoted
+Chosen = dict[int, int]  # ages of lines, with the form in which each is quoted; oldest first
 
 
 @dataclass(slots=True)
 class Ladder:
-    """Composes one summary; `lines` and uncited `prose` have passed the check, oldest first."""
+    """Composes one summary of what is in a pool: lines and prose that have passed the check."""
 
-    facts: Facts
-    lines: Sequence[Line]
+    pool: Pool
     limits: Limits
     count: TokenCounter
-    prose: Sequence[str] = ()
     documents: Mapping[int, str] = field(default_factory=dict)  # titles by number, where known
-    _name_tokens: dict[str, int] = field(init=False)
+    _required: Required = field(init=False)
     _covering: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._covering = self._cover()
-        self._name_tokens = {name: name_size(name) for name in self.facts.names}
+        self._required = self.pool.required()
+        self._covering = self.pool.covering
 
     def compose(self) -> Composed:
         """The fullest text that fits; what is required may take the hard limit."""
@@ -63,21 +61,26 @@ class Ladder:
             checked = self._checked(composed)
             if checked is not None:
                 return checked
-        covering = [self.lines[at] for at in self._covering]
-        lower = LowerRungs(self.facts, covering, self.limits.hard, self.count, self.documents)
+        lower = LowerRungs(
+            self._required,
+            [self.pool.lines[age] for age in self._covering],
+            self.limits.hard,
+            self.count,
+            self.documents,
+        )
         return self._checked(lower.compose()) or self._admitted(lower.bare())
 
     def _checked(self, composed: Composed) -> Composed | None:
         """The summary, once its exact text was read back; None if it lost or invented anything."""
         read = self._read_back(composed)
-        required = set(self.facts.numbers).difference(composed.archived_numbers)
-        names = set(self.facts.names).difference(composed.archived_names)
-        kept = required <= read.cited <= set(self.facts.numbers) and names <= read.named
-        return read if kept else None
+        every = set(self._required.numbers)
+        names = set(self._required.names).difference(composed.archived_names)
+        numbers = every.difference(composed.archived_numbers)
+        return read if numbers <= read.cited <= every and names <= read.named else None
 
     def _read_back(self, composed: Composed) -> Composed:
         cited = numbers_in(composed.text)
-        named = frozenset(kept_names(self.facts.names).kept(composed.text))
+        named = frozenset(self._required.reader.kept(composed.text))
         return replace(composed, cited=cited, named=named)
 
     def _admitted(self, composed: Composed) -> Composed:
@@ -85,74 +88,72 @@ class Ladder:
         read = self._read_back(composed)
         return replace(
             read,
-            archived_numbers=tuple(n for n in self.facts.numbers if n not in read.cited),
-            archived_names=tuple(name for name in self.facts.names if name not in read.named),
+            archived_numbers=tuple(n for n in self._required.numbers if n not in read.cited),
+            archived_names=tuple(n for n in self._required.names if n not in read.named),
         )
 
     # ── Rungs 0 to 2: a claim for every number ───────────────────────────────────────────────
 
     def _claims_for_all(self) -> Composed | None:
-        answers = [at for at, line in enumerate(self.lines) if not line.fact.is_asked]
-        covering = self._covering
-        everything = sorted({*answers, *covering})
-        for form, chosen in self._fitting(everything, (FULL, TRIMMED, TELEGRAM), self.limits.soft):
-            return self._composed(chosen, form)
-        for form, chosen in self._fitting(covering, (FULL, TRIMMED, TELEGRAM), self.limits.soft):
-            return self._composed(self._with_extras(chosen, answers), form)
-        for _, chosen in self._fitting(covering, (TELEGRAM, BRIEF), self.limits.hard):
-            return self._composed(chosen, 2)
+        soft, hard = self.limits.soft, self.limits.hard
+        for form in (FULL, TRIMMED, TELEGRAM):
+            chosen = self._fitting(self._all(), form, soft)
+            if chosen is not None:
+                return self._composed(chosen, form)
+        for form in (FULL, TRIMMED, TELEGRAM):
+            chosen = self._fitting(self._covering, form, soft)
+            if chosen is not None:
+                return self._composed(self._with_extras(chosen), form)
+        for form in (TELEGRAM, BRIEF):
+            chosen = self._fitting(self._covering, form, hard)
+            if chosen is not None:
+                return self._composed(chosen, 2)
         return None
 
-    def _cover(self) -> list[int]:
-        """Few lines that together cite every number: the newest of equals, answers first."""
-        ranks = [line.rank for line in self.lines]
-        ranked = sorted(range(len(ranks) - 1, -1, -1), key=ranks.__getitem__)
-        cited: set[int] = set()
-        chosen: list[int] = []
-        for at in ranked:
-            if not cited.issuperset(self.lines[at].numbers):
-                cited.update(self.lines[at].numbers)
-                chosen.append(at)
-        return sorted(chosen)
+    def _all(self) -> Iterator[int]:
+        """The statements of answers, and those that cover the other numbers."""
+        covering = set(self._covering)
+        lines = self.pool.lines.items()
+        return (age for age, line in lines if age in covering or not line.fact.is_asked)
 
-    def _fitting(
-        self, wanted: Sequence[int], forms: Sequence[int], limit: int
-    ) -> Iterator[tuple[int, Chosen]]:
-        """The forms in which all the wanted lines fit."""
-        sizes = [self.lines[at].sizes for at in wanted]
-        together = [sum(column) for column in zip(*sizes, strict=True)]
-        for form in forms:
-            chosen = dict.fromkeys(wanted, form)
-            if (not together or together[form] <= limit) and self._size(chosen) <= limit:
-                yield form, chosen
+    def _fitting(self, wanted: Iterable[int], form: int, limit: int) -> Chosen | None:
+        """The wanted lines in this form, if they fit; of many, only the first are looked at."""
+        chosen: Chosen = {}
+        room = limit
+        for age in wanted:
+            room -= self.pool.lines[age].sizes[form]
+            if room < 0:
+                return None
+            chosen[age] = form
+        return chosen if self._size(chosen) <= limit else None
 
     def _size(self, chosen: Chosen) -> int:
         """An estimate of the text's tokens, a little too high."""
         cited: set[int] = set()
         named: set[str] = set()
         tokens = FRAME_TOKENS
-        for at, form in chosen.items():
-            line = self.lines[at]
+        for age, form in chosen.items():
+            line = self.pool.lines[age]
             cited.update(line.numbers)
             named |= line.names
-            tokens += line.size(form)
-        bare = sum(number not in cited for number in self.facts.numbers)
-        names = sum(size for name, size in self._name_tokens.items() if name not in named)
+            tokens += line.sizes[form]
+        bare = sum(number not in cited for number in self._required.numbers)
+        names = sum(name_size(name) for name in self._required.names if name not in named)
         return tokens + names + bare * MARKER_TOKENS
 
-    def _with_extras(self, covering: Chosen, answers: Iterable[int]) -> Chosen:
-        """Further statements, the shortest first, as far as the soft limit goes."""
+    def _with_extras(self, covering: Chosen) -> Chosen:
+        """Further statements of answers, the shortest first, as far as the soft limit goes."""
         room = self.limits.soft - self._size(covering)
-        extras = [at for at in answers if at not in covering]
-        extras.sort(key=lambda at: self.lines[at].size(TELEGRAM) / len(self.lines[at].numbers))
+        lines = self.pool.lines
+        extras = [age for age in self._all() if age not in covering]
+        extras.sort(key=lambda age: lines[age].sizes[TELEGRAM] / len(lines[age].numbers))
         chosen = dict(covering)
-        for at in extras:
-            size = self.lines[at].size(TELEGRAM)
-            if size > room:
+        for age in extras:
+            room -= lines[age].sizes[TELEGRAM]
+            if room < 0:
                 break
-            room -= size
-            chosen[at] = TELEGRAM
-        return chosen
+            chosen[age] = TELEGRAM
+        return dict(sorted(chosen.items()))
 
     def _composed(self, chosen: Chosen, form: int) -> Composed:
         text = self.text(chosen)
@@ -166,7 +167,7 @@ class Ladder:
     def _prose(self, room: int) -> str:
         """The newest uncited sentences that fit, in their order."""
         kept: list[str] = []
-        for sentence in reversed(self.prose):
+        for sentence in reversed(self.pool.prose):
             size = len(sentence) // 3 + 2  # a little more than it will be
             if size > room:
                 break
@@ -176,13 +177,12 @@ class Ladder:
 
     def text(self, chosen: Chosen) -> str:
         """Evidence on top, then names and numbers without a statement, then the model's words."""
-        ordered = [(self.lines[at], chosen[at]) for at in sorted(chosen)]
-        body = [f"- {line.form(form)}" for line, form in ordered if not line.is_models]
-        written = [line.form(form) for line, form in ordered if line.is_models]
-        cited = {number for line, _ in ordered for number in line.numbers}
-        bare = [number for number in self.facts.numbers if number not in cited]
-        kept = kept_names(self.facts.names).kept("\n".join([*body, *written]))
-        missing = [name for name in self.facts.names if name not in kept]
+        quoted = [(self.pool.lines[age], form) for age, form in chosen.items()]
+        body = [f"- {line.form(form)}" for line, form in quoted if not line.is_models]
+        written = [line.form(form) for line, form in quoted if line.is_models]
+        cited = {number for line, _ in quoted for number in line.numbers}
+        bare = [number for number in self._required.numbers if number not in cited]
+        missing = self._required.names_missing_in([*body, *written])
         blocks = [
             "\n".join([EVIDENCE, *body]) if body else "",
             names_line(missing),

@@ -4,10 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from rag.citations.claims import without_markers
+from rag.citations.features import wording
 from rag.citations.markers import cited_numbers
 from rag.conversation.facts import Fact
+from rag.conversation.kept_names import KeptNames
 from rag.conversation.shorten import BRIEF_WORDS, closed, telegram, trim_sentence
-from rag.names import Lexicon, find_names
+from rag.names import find_names
 from rag.seams import TokenCounter
 
 LINE_TOKENS = 3  # the bullet and the line break around a line
@@ -24,6 +27,19 @@ class Limits:
 
     soft: int
     hard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The numbers and names that a summary has to hold, in the order of their appearance."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+    reader: KeptNames  # of these names
+
+    def names_missing_in(self, lines: Iterable[str]) -> list[str]:
+        kept = self.reader.kept("\n".join(lines))
+        return [name for name in self.names if name not in kept]
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Line:
     def as_models(self) -> "Line":
         """The same line, said by the model as well; what is known of it is not measured again."""
         made = Line(self.fact, self.count, is_models=True)
-        known = ("numbers", "_forms", "sizes", "names", "name")
+        known = ("numbers", "_forms", "sizes", "wording", "names", "name")
         made.__dict__.update({name: vars(self)[name] for name in known if name in vars(self)})
         return made
 
@@ -68,6 +84,11 @@ class Line:
     def sizes(self) -> tuple[int, ...]:
         known = {form: self.count(form) + LINE_TOKENS for form in dict.fromkeys(self._forms)}
         return tuple(known[form] for form in self._forms)
+
+    @cached_property
+    def wording(self) -> str:
+        """The words of the sentence alone, without topic and markers."""
+        return wording(without_markers(self.fact.claims[0].sentence))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -96,8 +117,9 @@ class Composed:
 def measured(fact: Fact, count: TokenCounter) -> Line:
     """A line whose sizes are known already: the work is done when a message comes in."""
     line = Line(fact, count)
-    line.size(TELEGRAM)
-    assert line.name is not None, "looked up to be known"
+    for part in ("sizes", "wording", "name", "rank"):
+        getattr(line, part)
+    assert fact.key, "looked up to be known"
     return line
 
 
@@ -117,35 +139,6 @@ def numbers_in(text: str) -> frozenset[int]:
 @lru_cache(maxsize=REMEMBERED_LINES)
 def _numbers_in_line(line: str) -> frozenset[int]:
     return frozenset(cited_numbers(line))
-
-
-class KeptNames:
-    """Which of some names a text of many lines holds whole; see `Lexicon.kept`."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._lexicon = Lexicon(names)
-        self._by_line: dict[str, set[str]] = {}
-        self._go_over_lines = any("\n" in name for name in self._lexicon.names)
-
-    def kept(self, text: str) -> set[str]:
-        """The names that stand in the text."""
-        if self._go_over_lines:
-            return self._lexicon.kept(text)
-        if len(self._by_line) > REMEMBERED_LINES:
-            self._by_line.clear()
-        return set().union(*map(self._kept_in_line, text.split("\n")))
-
-    def _kept_in_line(self, line: str) -> set[str]:
-        known = self._by_line.get(line)
-        if known is None:
-            known = self._by_line[line] = self._lexicon.kept(line)
-        return known
-
-
-@lru_cache(maxsize=16)
-def kept_names(names: tuple[str, ...]) -> KeptNames:
-    """The reader for these names, the same one again while they stay the same."""
-    return KeptNames(names)
 
 
 def names_line(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rag.citations.claims import marks
 from rag.citations.markers import neutralise
-from rag.conversation.facts import GROUPED, Facts
+from rag.conversation.facts import GROUPED
 from rag.conversation.lines import (
     BRIEF,
     EVIDENCE,
@@ -13,7 +13,7 @@ from rag.conversation.lines import (
     MARKER_TOKENS,
     Composed,
     Line,
-    kept_names,
+    Required,
     names_line,
 )
 from rag.seams import TokenCounter
@@ -26,7 +26,7 @@ SHORTEST_RUN = 4
 class LowerRungs:
     """Composes a summary in which not every number has its claim."""
 
-    facts: Facts
+    required: Required
     covering: Sequence[Line]  # lines that together cite every number, oldest first
     limit: int  # tokens
     count: TokenCounter
@@ -38,15 +38,22 @@ class LowerRungs:
 
     def compose(self) -> Composed:
         """The highest rung that fits."""
-        composed = self._with_claims()
-        if composed.tokens > self.limit:
-            composed = self.bare()
-        return composed
+        if not self._is_hopeless:
+            composed = self._with_claims()
+            if composed.tokens <= self.limit:
+                return composed
+        return self.bare()
+
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether numbers and names alone are far too many to be written one by one."""
+        names = sum(len(name) // 4 + 2 for name in self.required.names)
+        return MARKER_TOKENS * len(self.required.numbers) + names > 1.5 * self.limit
 
     def bare(self) -> Composed:
         """Numbers and names alone, or as many of them as fit."""
-        for in_runs in (False, True):
-            grouped = self._grouped(self.facts.numbers, self.facts.names, in_runs=in_runs)
+        for in_runs in (True,) if self._is_hopeless else (False, True):
+            grouped = self._grouped(self.required.numbers, self.required.names, in_runs=in_runs)
             if grouped.tokens <= self.limit:
                 return grouped
         return self._archive()
@@ -66,8 +73,8 @@ class LowerRungs:
 
     def _fitting(self, ranked: Sequence[Line]) -> int:
         """How many claims probably fit beside all the names and numbers."""
-        names = set(self._name_of.values()) | set(self.facts.names)
-        room = self.limit - MARKER_TOKENS * len(self.facts.numbers) - FRAME_TOKENS
+        names = set(self._name_of.values()) | set(self.required.names)
+        room = self.limit - MARKER_TOKENS * len(self.required.numbers) - FRAME_TOKENS
         room -= sum(len(name) // 4 + 3 for name in names)
         for fitting, line in enumerate(ranked):
             room -= line.size(BRIEF) - MARKER_TOKENS * len(line.numbers)
@@ -79,7 +86,7 @@ class LowerRungs:
         chosen = set(map(id, lines))
         body = [f"- {line.form(BRIEF)}" for line in self.covering if id(line) in chosen]
         cited = {number for line in lines for number in line.numbers}
-        rest = [number for number in self.facts.numbers if number not in cited]
+        rest = [number for number in self.required.numbers if number not in cited]
         body += self._name_lines(rest)
         return self._text(body, [number for number in rest if number not in self._name_of])
 
@@ -91,11 +98,9 @@ class LowerRungs:
         return [f"- {neutralise(name)} {marks(own)}." for name, own in groups.items()]
 
     def _text(self, body: Sequence[str], loose: Sequence[int]) -> Composed:
-        kept = kept_names(self.facts.names).kept("\n".join(body))
-        missing = [name for name in self.facts.names if name not in kept]
         blocks = [
             "\n".join([EVIDENCE, *body]) if body else "",
-            names_line(missing),
+            names_line(self.required.names_missing_in(body)),
             self._groups(loose, in_runs=False),
         ]
         text = "\n".join(filter(None, blocks))
@@ -124,19 +129,29 @@ class LowerRungs:
 
     def _archive(self) -> Composed:
         """The newest numbers and names that fit, and a line about the others."""
-        few, many = 0, max(len(self.facts.numbers), len(self.facts.names))
-        best = self._archived(0)
-        while few < many:
-            middle = (few + many + 1) // 2
-            tried = self._archived(middle)
-            if tried.tokens <= self.limit:
-                few, best = middle, tried
-            else:
-                many = middle - 1
+        kept = self._expected()
+        best = self._archived(kept)
+        while best.tokens > self.limit and kept > 0:
+            kept = min(kept - 1, kept * self.limit // best.tokens)
+            best = self._archived(kept)
         return best
 
+    def _expected(self) -> int:
+        """About how many of the newest numbers and names fit, rather too many."""
+        numbers, names = self.required.numbers, self.required.names
+        room = self.limit
+        for kept in range(max(len(numbers), len(names))):
+            if kept < len(names):
+                room -= self.count(f" {names[-1 - kept]};")
+            if kept < len(numbers):
+                is_in_run = kept > 0 and numbers[-1 - kept] == numbers[-kept] - 1
+                room -= 0 if is_in_run else MARKER_TOKENS
+            if room < 0:
+                return kept
+        return max(len(numbers), len(names))
+
     def _archived(self, kept: int) -> Composed:
-        numbers, names = self.facts.numbers, self.facts.names
+        numbers, names = self.required.numbers, self.required.names
         moved = numbers[: max(0, len(numbers) - kept)]
         moved_names = names[: max(0, len(names) - kept)]
         stays = self._grouped(numbers[len(moved) :], names[len(moved_names) :])

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from rag.citations.claims import without_markers
-from rag.citations.features import wording
-from rag.conversation.facts import Fact, Facts, from_json, to_json
-from rag.conversation.lines import Line
+from rag.conversation.cover import Cover
+from rag.conversation.facts import Facts, from_json, to_json
+from rag.conversation.kept_names import KeptNames
+from rag.conversation.lines import Line, Required
 from rag.conversation.repair import Sifted
 from rag.seams import TokenCounter
 
@@ -17,25 +18,40 @@ LONGEST_PROSE = 200  # uncited sentences remembered
 
 @dataclass(slots=True)
 class Pool:
-    """The cited statements, numbers and names of all that is summarised, each once."""
+    """The cited statements, numbers and names of all that is summarised, each once.
 
-    lines: dict[Any, Line] = field(default_factory=dict)
-    numbers: dict[int, list[Any]] = field(default_factory=dict)  # with the keys of their lines
-    worded: dict[str, Any] = field(default_factory=dict)  # keys of lines by their bare wording
+    Statements are known by their age: what came later has more.
+    """
+
+    lines: dict[int, Line] = field(default_factory=dict)  # oldest first
+    numbers: dict[int, list[int]] = field(default_factory=dict)  # with the ages of their lines
     names: dict[str, None] = field(default_factory=dict)
     prose: dict[str, None] = field(default_factory=dict)
+    _ages: dict[Any, int] = field(default_factory=dict)  # by the keys of facts
+    _worded: dict[str, int] = field(default_factory=dict)  # the same by their bare wording
+    _cover: Cover = field(default_factory=Cover)
+    _by_model: set[int] = field(default_factory=set)
+    _reader: KeptNames = field(default_factory=KeptNames)
+    _next: int = 0
 
     def copy(self) -> "Pool":
-        numbers = {number: list(keys) for number, keys in self.numbers.items()}
+        numbers = {number: list(ages) for number, ages in self.numbers.items()}
         return Pool(
-            dict(self.lines), numbers, dict(self.worded), dict(self.names), dict(self.prose)
+            dict(self.lines),
+            numbers,
+            dict(self.names),
+            dict(self.prose),
+            dict(self._ages),
+            dict(self._worded),
+            self._cover.copy(),
+            set(self._by_model),
+            _next=self._next,
         )
 
     def add(self, facts: Facts, lines: Iterable[Line]) -> None:
         """Take in the facts of some messages."""
         for line in lines:
-            if line.fact.key not in self.lines:
-                self.keep(line)
+            self.keep(line)
         for number in facts.bare:
             self.numbers.setdefault(number, [])
         self.names.update(dict.fromkeys(facts.names))
@@ -43,31 +59,45 @@ class Pool:
 
     def take(self, line: Line) -> None:
         """Take in a sentence of the model; in the same words it stands in for the raw one."""
-        key = self.worded.get(_plain_wording(line.fact))
-        known = self.lines.get(key) if key is not None else None
-        if known is not None and set(line.numbers) <= set(known.numbers):
-            self.lines[key] = known.as_models()
-        elif line.fact.key not in self.lines:
+        age = self._worded.get(line.wording)
+        if age is not None and set(line.numbers) <= set(self.lines[age].numbers):
+            self._put(self.lines[age].as_models(), age)
+        else:
             self.keep(line)
 
     def keep(self, line: Line) -> None:
-        """Remember a statement, and forget one where its numbers have many."""
-        self.lines[line.fact.key] = line
-        self.worded[_plain_wording(line.fact)] = line.fact.key
-        for number in line.numbers:
-            keys = self.numbers.setdefault(number, [])
-            keys.append(line.fact.key)
-            if len(keys) > LINES_PER_NUMBER:
-                self._drop(keys[LINES_PER_NUMBER // 2])
-
-    def _drop(self, key: Any) -> None:
-        """Forget a statement that every one of its numbers can spare."""
-        line = self.lines.get(key)
-        if line is None or any(len(self.numbers[n]) <= LINES_PER_NUMBER for n in line.numbers):
+        """Remember a statement that is new, and forget one where its numbers have many."""
+        if line.fact.key in self._ages:
             return
-        del self.lines[key]
+        age, self._next = self._next, self._next + 1
+        self._put(line, age)
+        self._ages[line.fact.key] = self._worded[line.wording] = age
         for number in line.numbers:
-            self.numbers[number].remove(key)
+            ages = self.numbers.setdefault(number, [])
+            ages.append(age)
+            if len(ages) > LINES_PER_NUMBER:
+                self._drop(ages[LINES_PER_NUMBER // 2])
+
+    def _put(self, line: Line, age: int) -> None:
+        if age in self.lines:
+            self._cover.remove(age, self.lines[age])
+        self.lines[age] = line
+        self._cover.add(age, line)
+        if line.is_models:
+            self._by_model.add(age)
+
+    def _drop(self, age: int) -> None:
+        """Forget a statement that every one of its numbers can spare."""
+        line = self.lines[age]
+        if any(len(self.numbers[n]) <= LINES_PER_NUMBER for n in line.numbers):
+            return
+        del self.lines[age], self._ages[line.fact.key]
+        if self._worded[line.wording] == age:
+            del self._worded[line.wording]
+        self._cover.remove(age, line)
+        self._by_model.discard(age)
+        for number in line.numbers:
+            self.numbers[number].remove(age)
 
     def take_all(self, sifted: Sifted, count: TokenCounter) -> None:
         """Take in what a model's reply was good for."""
@@ -78,21 +108,24 @@ class Pool:
     def tell(self, sentences: Iterable[str]) -> None:
         """Remember uncited sentences, the newest ones."""
         self.prose.update(dict.fromkeys(sentences))
-        for oldest in list(self.prose)[: max(0, len(self.prose) - LONGEST_PROSE)]:
+        many = len(self.prose) - LONGEST_PROSE
+        for oldest in list(islice(self.prose, max(0, many))):
             del self.prose[oldest]
 
     @property
     def models_numbers(self) -> set[int]:
         """The numbers for which a sentence of the model stands."""
-        return {n for line in self.lines.values() if line.is_models for n in line.numbers}
+        return {number for age in self._by_model for number in self.lines[age].numbers}
 
-    def facts(self) -> Facts:
-        """What a summary of all this has to keep."""
-        return Facts(
-            tuple(line.fact for line in self.lines.values()),
-            tuple(self.names),
-            bare=tuple(self.numbers),
-        )
+    @property
+    def covering(self) -> list[int]:
+        """Few lines that together cite every number that a line cites: their ages, in order."""
+        return self._cover.ages()
+
+    def required(self) -> Required:
+        """What a summary of all this has to hold."""
+        self._reader.learn(self.names)
+        return Required(tuple(self.numbers), tuple(self.names), self._reader)
 
 
 def to_stored(pool: Pool) -> dict[str, Any]:
@@ -110,11 +143,6 @@ def from_stored(several: Sequence[Mapping[str, Any]], count: TokenCounter) -> Po
         facts = from_json(stored)
         pool.add(Facts((), facts.names, bare=facts.bare), ())
         for fact, by_model in zip(facts.facts, stored["by_model"], strict=True):
-            if fact.key not in pool.lines:
-                pool.keep(Line(fact, count, is_models=by_model))
+            pool.keep(Line(fact, count, is_models=by_model))
         pool.tell(stored["prose"])
     return pool
-
-
-def _plain_wording(fact: Fact) -> str:
-    return wording(without_markers(fact.claims[0].sentence))

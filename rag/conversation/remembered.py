@@ -3,13 +3,14 @@
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag.conversation.facts import Facts, Said, message_facts
 from rag.conversation.lines import Composed, Line, measured
 from rag.conversation.pool import Pool
+from rag.conversation.snapshot import MessageDict, Snapshot
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
@@ -19,7 +20,7 @@ REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 IMAGE_TOKENS = 800
 SUMMARY_OPENING = "Previous conversation summary:"
 
-MessageDict = Mapping[str, Any]
+_RELEASED = Facts()
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _ANSWERING = _SYSTEM_ROLES | {"assistant", "tool", "function"}  # all others begin a turn
 
@@ -31,7 +32,7 @@ class Remembered:
     count: TokenCounter
     lexicon: Lexicon
     messages: list[MessageDict] = field(default_factory=list)
-    contents: list[Any] = field(default_factory=list)  # snapshots, against changes in place
+    before: Snapshot = field(default_factory=Snapshot)  # of the messages, as they were read
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
     facts: list[Facts] = field(default_factory=list)
     lines: list[list[Line]] = field(default_factory=list)  # the facts, measured
@@ -57,14 +58,12 @@ class Remembered:
 
     def common(self, messages: Sequence[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen."""
-        seen = len(self.messages)
-        begun = messages[:seen]
-        if self.messages == begun and self.contents == _contents(begun):
-            return seen
-        for index, (content, message) in enumerate(zip(self.contents, messages, strict=False)):
-            if self.messages[index] != message or content != message.get("content"):
-                return index
-        return min(seen, len(messages))
+        known = self.messages
+        # The caller's own dicts need not be compared, only looked at for changes in place; what
+        # is summarised and keeps its content may change its role, which alters nothing.
+        same = bool(messages) and bool(known) and messages[0] is known[0]
+        same = same and messages[: len(known)] == known
+        return self.before.common(messages, strict_from=self.covered if same else 0)
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
@@ -75,7 +74,8 @@ class Remembered:
         fork = copy(self)
         fork.lock = threading.Lock()
         fork.pool = self.pool.copy()
-        for name in ("messages", "contents", "facts", "lines"):
+        fork.before = self.before.first(common)
+        for name in ("messages", "facts", "lines"):
             setattr(fork, name, getattr(self, name)[:common])
         fork.totals = self.totals[: common + 1]
         fork.turns = [start for start in self.turns if start < common]
@@ -85,13 +85,12 @@ class Remembered:
         fork.question = asked[-1] if asked else ""
         return fork
 
-    def extend(self, messages: Sequence[MessageDict]) -> None:
-        """Read what is new: each message once in its life."""
-        new = messages[len(self.messages) :]
-        for message in new:
+    def extend(self, messages: list[MessageDict]) -> None:
+        """Read what is new, each message once in its life; the list is ours from now on."""
+        for message in messages[len(self.messages) :]:
             self._read(message)
-        self.messages = list(messages)  # the same dicts: compared by identity next time, at once
-        self.contents.extend(deepcopy(content) for content in _contents(new))
+            self.before.append(message)
+        self.messages = messages
 
     def _read(self, message: MessageDict) -> None:
         index = len(self.facts)
@@ -120,7 +119,7 @@ class Remembered:
     def release(self, end: int) -> None:
         """Forget what messages before `end` required: it is in the pool now."""
         for index in range(self.released, end):
-            self.facts[index] = Facts()
+            self.facts[index] = _RELEASED
             self.lines[index] = []
         self.released = max(self.released, end)
 
@@ -178,7 +177,3 @@ def _part_tokens(part: Any) -> int:
         return 1
     kind = str(part.get("type", "")) if isinstance(part, Mapping) else ""
     return IMAGE_TOKENS if "image" in kind else len(json.dumps(part, default=str)) // 4
-
-
-def _contents(messages: Sequence[MessageDict]) -> list[Any]:
-    return [message.get("content") for message in messages]

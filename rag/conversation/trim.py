@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.conversation.line_counts import by_lines
-from rag.conversation.remembered import MessageDict, Remembered
+from rag.conversation.remembered import Remembered
+from rag.conversation.snapshot import MessageDict
 from rag.conversation.trim_client import ClientModel
 from rag.conversation.trim_steps import TrimLimits, compact, is_due, kept_messages
 from rag.names import Lexicon

@@ -1,7 +1,7 @@
 """The steps of trimming one transcript: is it time, how far, and what stands in for the rest."""
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ from rag.conversation.remembered import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,
     SUMMARY_OPENING,
-    MessageDict,
     Remembered,
 )
+from rag.conversation.snapshot import MessageDict
 from rag.conversation.summarize import INSTRUCTIONS, Summariser
 from rag.conversation.trim_client import ClientModel
 from rag.errors import TooLarge
@@ -138,7 +138,8 @@ class Room:
 def _ends(seen: Remembered) -> Iterator[int]:
     """Where the summary may end: at the beginning of a turn, or after the last answer."""
     last = seen.open_start
-    yield from (start for start in seen.turns if seen.covered < start < last)
+    first, end = bisect_right(seen.turns, seen.covered), bisect_left(seen.turns, last)
+    yield from seen.turns[first:end]
     if last > seen.covered:
         yield last
 
@@ -178,11 +179,7 @@ def _pool(seen: Remembered, end: int) -> None:
 
 
 def _compose(seen: Remembered, limits: TrimLimits, room: Room) -> None:
-    pool = seen.pool
-    ladder = Ladder(
-        pool.facts(), list(pool.lines.values()), room.summary, seen.count, tuple(pool.prose)
-    )
-    seen.composed = ladder.compose()
+    seen.composed = Ladder(seen.pool, room.summary, seen.count).compose()
 
 
 def _ask(seen: Remembered, limits: TrimLimits, model: ClientModel, end: int) -> tuple[str, ...]:
@@ -201,7 +198,8 @@ def _stretches(seen: Remembered, limits: TrimLimits, end: int) -> Iterator[tuple
     """Whole turns that together fit into one prompt."""
     room = int(READ_SHARE * limits.max_tokens)
     start = seen.unread
-    stops = [turn for turn in seen.turns if start < turn < end] + [end]
+    first, last = bisect_right(seen.turns, start), bisect_left(seen.turns, end)
+    stops = [*seen.turns[first:last], end]
     for before, stop in zip([start, *stops], stops, strict=False):
         if before > start and seen.tokens(start, stop) > room:
             yield start, before

@@ -1,5 +1,7 @@
 """A summary is as full as its budget allows, and never silently less than it must be."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from rag.conversation.facts import Said, facts_of, from_json, to_json
 from rag.conversation.ladder import NOTHING, Ladder
 from rag.conversation.lines import Limits, Line
 from rag.conversation.lower_rungs import archive_line, runs
+from rag.conversation.pool import Pool
 from rag.names import contains_name
 from rag.tokens import count_tokens
 
@@ -25,10 +28,13 @@ def facts_for(numbers):
     return facts_of(said)
 
 
-def compose(facts, soft, hard=None, **options):
+def compose(facts, soft, hard=None, *, prose=(), **options):
     lines = [Line(fact, count_tokens) for fact in facts.facts]
     limits = Limits(soft, hard or soft)
-    return Ladder(facts, lines, limits, count_tokens, **options).compose()
+    pool = Pool()
+    pool.add(replace(facts, asked=()), lines)
+    pool.tell(prose)
+    return Ladder(pool, limits, count_tokens, **options).compose()
 
 
 class TestTheRungs:

@@ -4,14 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.citations.markers import cited_numbers
+from rag.conversation.kept_names import KeptNames
 from rag.conversation.line_counts import by_lines
-from rag.conversation.lines import KeptNames, numbers_in
+from rag.conversation.lines import numbers_in
 from rag.names import Lexicon
 from rag.tokens import count_tokens
 
 TEXTS = st.lists(
     st.sampled_from(
-        ["- Aero 5 weighs 240 g [3].", "\n", "\n\n", " ", "[1, 2]", "Aero 5", "Pro", ".", "`",
+        ["- Aero 5 weighs 240 g [3].", ";", "; ", "\n", "\n\n", " ", "[1, 2]", "Aero 5", "Pro", ".", "`",
          "~~~", "arr", "[4]", "(x)", ": y", "é", "//", "'s", "\t", "【7】", "-", "2 ", "x" * 450]
     ),
     max_size=30,
