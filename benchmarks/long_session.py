@@ -70,7 +70,7 @@ def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
     memory.prepare(session, opened, ())
     ended = replace(opened.answer, content=answer, status=MessageStatus.COMPLETE)
     session.finish(ended)
-    memory.after_turn(session)
+    memory.after_turn(session, opened, ended)
 
 
 @click.command()

@@ -80,7 +80,7 @@ class Answering:
             max_tokens=prepared.max_tokens,
             relevance=found.relevance,
         )
-        gate = MarkerGate(Registered(session))
+        gate = MarkerGate(Registered(session, found.sources))
         used_tools = False
         for delta in self._deltas(session, request):
             if isinstance(delta, ToolUsed):
@@ -111,7 +111,8 @@ class Answering:
         declined = self._writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
-        by_number |= {source.number: source for source in session.sources(others)}
+        if others:
+            by_number |= {source.number: source for source in session.sources(others)}
         text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
         if not declined:
             completed = self._checker.attribute(text, {s.number: s for s in shown})
@@ -143,9 +144,9 @@ class Registered:
     Numbers have no gaps and only grow, so the highest one seen answers for all below it.
     """
 
-    def __init__(self, session: SessionHandle) -> None:
+    def __init__(self, session: SessionHandle, seen: Sequence[Source] = ()) -> None:
         self._session = session
-        self._highest = session.source_count()
+        self._highest = max((source.number for source in seen), default=0)
         self._refused = 0
 
     def __call__(self, number: int) -> bool:

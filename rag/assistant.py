@@ -47,7 +47,7 @@ class Memory(Protocol):
     ) -> Prepared:
         """The context for this question, with `fewer` pairs than the budget would allow."""
 
-    def after_turn(self, session: SessionHandle) -> None:
+    def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Have the past summarised in the background, if it is time."""
 
     def before_turn(self, session: SessionHandle) -> Compacted | None:
@@ -162,7 +162,7 @@ class Assistant:
         draft.resolution = resolution
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
-        known = session.source_count()
+        known = session.source_count() if resolution.source_numbers else 0
         found = self._find(session, resolution)
         yield Sources(found.sources)
 
@@ -175,14 +175,14 @@ class Assistant:
         answer = self._answering.checked(session, draft, shown)
         message = session.finish(draft.complete(answer))
         draft.has_ended = True
-        self._memory.after_turn(session)
+        self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
 
     def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
         """The newest turns that succeeded before this one."""
         end = session.read().message_count if turn is None else turn.question.index
         start = max(0, end - 2 * self._limits.past_turns)
-        return succeeded(session.messages(start, end))
+        return succeeded(session.said(start, end))
 
     def _find(self, session: SessionHandle, resolution: Resolution) -> Found:
         """The sources that a question names, such as [3]; retrieval for any other question."""
@@ -223,7 +223,8 @@ class Assistant:
         by_number = {source.number: source for source in found}
         cited = sorted({citation.number for citation in answer.citations})
         missing = [number for number in cited if number not in by_number]
-        by_number |= {source.number: source for source in session.sources(missing)}
+        if missing:
+            by_number |= {source.number: source for source in session.sources(missing)}
         return tuple(by_number[number] for number in cited)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from rag.answer.prompts import fit_sources, question_prompt, system_prompt
 from rag.answering import Prepared
@@ -38,6 +38,8 @@ INSTRUCTION_SHARE = 0.25  # of the input that they may take
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
 OPEN_TURNS = 256  # whose state is remembered
+REMEMBERED_SESSIONS = 1024  # whose instructions are
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Memory:
         self._preferences: dict[str, ContextPreferences] = {}
         self._shown: dict[str, ContextPreferences] = {}
         self._turns = _Turns()
+        self._instructions = _Instructions()
         self._later: Callable[[SessionHandle], Any] = lambda session: None
 
     def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
@@ -152,9 +155,9 @@ class Memory:
         self._made(summary.report)
         return Compacted(summary.start, summary.end, summary.report)
 
-    def after_turn(self, session: SessionHandle) -> None:
+    def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Queue a compaction if history passes the high-water mark."""
-        state = self._turns.ended(session) or self._state(session)
+        state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
         room = self._history_room(state)
         over = self._history_tokens(state) > room.high_tokens
         if state.summarises and (over or len(state.recent) > room.max_pairs):
@@ -198,16 +201,17 @@ class Memory:
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
     def _state(self, session: SessionHandle) -> "State":
-        read = session.read()
+        read, summaries = session.overview()
         config = read.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = session.summaries() if summarises else []
+        summaries = summaries if summarises else []
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
-        recent = pairs_of(session.messages(start, read.message_count))
-        return State(read, tuple(summaries), tuple(recent), summarises, _instructions(session))
+        recent = pairs_of(session.said(start, read.message_count))
+        instructions = self._instructions.of(session)
+        return State(read, tuple(summaries), tuple(recent), summarises, instructions)
 
     def _system(self, state: "State", budget: Budget) -> str:
         """Our rules, and what a client's own system messages add to them."""
@@ -294,7 +298,7 @@ class Memory:
             if wanted is not None:
                 self._shown[session.id] = wanted
         shown = self._shown.get(session.id)
-        return session.messages(shown.start, shown.end) if shown else []
+        return session.said(shown.start, shown.end) if shown else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +320,7 @@ class _Turns:
 
     def keep(self, session: SessionHandle, state: State) -> None:
         """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
-        self._states[session.id] = state
-        for oldest in list(self._states)[: max(0, len(self._states) - OPEN_TURNS)]:
-            self._states.pop(oldest, None)
+        _keep(self._states, session.id, state, OPEN_TURNS)
 
     def forget(self, session: SessionHandle) -> State | None:
         """What was remembered, if anything."""
@@ -329,18 +331,41 @@ class _Turns:
         state = self._states.get(session.id)
         return state if state and state.session.message_count == message_count else None
 
-    def ended(self, session: SessionHandle) -> State | None:
+    def ended(self, session: SessionHandle, added: tuple[Message, Message]) -> State | None:
         """The state with what the turn added to it."""
         state = self.forget(session)
-        if state is None:
-            return None
-        added = session.messages(max(0, state.session.message_count - 2))
-        return replace(state, recent=(*state.recent, *pairs_of(added)))
+        return state and replace(state, recent=(*state.recent, *pairs_of(added)))
 
 
-def _instructions(session: SessionHandle) -> str:
-    leading = takewhile(lambda m: m.role == Role.SYSTEM, session.messages(0, SYSTEM_MESSAGES))
-    return "\n".join(neutralise(message.content) for message in leading)
+class _Instructions:
+    """The system messages with which transcripts begin.
+
+    They are remembered once they cannot change: when something else was said after them. Whoever
+    asks has read the session before, so what is remembered of a deleted one is never shown.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, session: SessionHandle) -> str:
+        """Those of a session, in one text."""
+        known = self._known.get(session.id)
+        if known is not None:
+            return known
+        first = session.said(0, SYSTEM_MESSAGES)
+        leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
+        text = "\n".join(neutralise(message.content) for message in leading)
+        if len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES:
+            _keep(self._known, session.id, text, REMEMBERED_SESSIONS)
+        return text
+
+
+def _keep(kept: dict[str, Kept], key: str, value: Kept, most: int) -> None:
+    """Of what was kept, the oldest is forgotten."""
+    kept.pop(key, None)
+    kept[key] = value
+    for oldest in list(kept)[: max(0, len(kept) - most)]:
+        kept.pop(oldest, None)
 
 
 def _slides(config: ContextConfig) -> bool:

@@ -264,6 +264,9 @@ class SessionHandle(Protocol):
     def owner(self) -> str: ...
 
     def read(self) -> Session: ...
+    def overview(self) -> tuple[Session, list[Summary]]:
+        """As `read` and `summaries`, at one moment."""
+
     def rename(self, title: str) -> None: ...
     def configure(self, config: ContextConfig) -> None: ...
     def delete(self) -> None: ...
@@ -279,8 +282,11 @@ class SessionHandle(Protocol):
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
-    def messages_at(self, indices: Sequence[int]) -> list[Message]:
-        """Those that exist, in order, in one look-up."""
+    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+        """As `messages`, without what is known of answers beside their text: for contexts."""
+
+    def said_at(self, indices: Sequence[int]) -> list[Message]:
+        """Those that exist, in order, in one look-up, as `said`."""
 
     def message(self, index: int) -> Message:
         """Raises NotFound."""

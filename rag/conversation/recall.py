@@ -85,7 +85,7 @@ class Recall:
         end = min(message.index for message in messages)
         while end > 0 and room > 0:
             start = max(0, end - BLOCK)
-            older = session.messages(start, end)
+            older = session.said(start, end)
             room -= self._embed_missing(self._embedder, session, older)
             end = start
 
@@ -146,7 +146,7 @@ def _turns(session: SessionHandle, indices: Sequence[int], before: int) -> list[
     """The whole turns that hold these messages, in their order."""
     wanted = indices[: 2 * RERANKED]
     around = {near for index in wanted for near in (index - 1, index, index + 1)}
-    read = session.messages_at([index for index in sorted(around) if 0 <= index < before])
+    read = session.said_at([index for index in sorted(around) if 0 <= index < before])
     by_index = {message.index: message for message in read}
     found: dict[int, Turn] = {}
     for index in wanted:

@@ -1,15 +1,16 @@
 """Sources of one session in the database: the register of C1.
 
-As in `rag.conversation.transcript`, the caller has made sure that the session is its owner's.
+Who asks is handled as in `rag.conversation.transcript`.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import as_source, assign_numbers, content_hash
+from rag.conversation.owned import IS_MINE, OWNED, Key, found
 from rag.conversation.rows import source_columns, source_from
 from rag.database import chunks, documents, sessions, sources, storable
 from rag.errors import Conflict, UserError
@@ -19,25 +20,29 @@ HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."
 
 
-def numbers_of(connection: Connection, session_id: str, chunk_ids: Sequence[str]) -> dict[str, int]:
-    """Numbers by chunk id; those that are registered."""
-    rows = connection.execute(
-        select(sources.c.chunk_id, sources.c.number).where(
-            sources.c.session_id == session_id, sources.c.chunk_id.in_(chunk_ids)
-        )
-    )
-    return {row.chunk_id: row.number for row in rows}
+_READ = (
+    select(sources, chunks.c.id.label("chunk_now"), documents.c.id.label("document_now"))
+    .select_from(sources)
+    .outerjoin(chunks, chunks.c.id == sources.c.chunk_id)
+    .outerjoin(documents, documents.c.id == sources.c.document_id)
+    .where(sources.c.session_id == bindparam("its_id"), OWNED)
+    .order_by(sources.c.number)
+)
+# Put together once: every turn reads by them.
+_READ_NUMBERS = _READ.where(sources.c.number.in_(bindparam("numbers", expanding=True)))
+_READ_CHUNKS = _READ.where(sources.c.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
+_COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
-def register(connection: Connection, session_id: str, hits: Sequence[Hit]) -> None:
+def register(connection: Connection, key: Key, hits: Sequence[Hit]) -> None:
     """Give new chunks the next free numbers, in order; the caller holds the session's row lock."""
     wanted = [hit.chunk.id for hit in hits]
-    known = numbers_of(connection, session_id, wanted)
-    taken = source_count(connection, session_id)
+    known = {source.chunk_id: source.number for source in of_chunks(connection, key, wanted)}
+    taken = source_count(connection, key)
     numbers = assign_numbers(known, wanted, taken=taken)
     first = {hit.chunk.id: hit for hit in reversed(hits)}
-    fresh = [as_source(first[key], number) for key, number in numbers.items() if key not in known]
-    add(connection, session_id, fresh)
+    fresh = [as_source(first[id_], number) for id_, number in numbers.items() if id_ not in known]
+    add(connection, key.id, fresh)
 
 
 def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> None:
@@ -62,35 +67,30 @@ def _storable_columns(source: Source) -> dict[str, Any]:
     }
 
 
-def source_count(connection: Connection, session_id: str) -> int:
+def source_count(connection: Connection, key: Key) -> int:
     """Numbers 1 to this are registered."""
-    return int(
-        connection.execute(
-            select(sessions.c.source_count).where(sessions.c.id == session_id)
-        ).scalar_one()
-    )
+    return int(found(connection, key, _COUNTED)[0].source_count)
 
 
-def read(
-    connection: Connection, session_id: str, numbers: Sequence[int] | None = None
-) -> list[Source]:
+def read(connection: Connection, key: Key, numbers: Sequence[int] | None = None) -> list[Source]:
     """Sources by number, with what became of them."""
-    query = (
-        select(sources, chunks.c.id.label("chunk_now"), documents.c.id.label("document_now"))
-        .select_from(sources)
-        .outerjoin(chunks, chunks.c.id == sources.c.chunk_id)
-        .outerjoin(documents, documents.c.id == sources.c.document_id)
-        .where(sources.c.session_id == session_id)
-        .order_by(sources.c.number)
-    )
-    if numbers is not None:
-        query = query.where(sources.c.number.in_([n for n in numbers if n < 2**31]))
-    return [source_from(row) for row in connection.execute(query)]
+    if numbers is None:
+        rows = found(connection, key, _READ)
+    else:
+        possible = [number for number in numbers if number < 2**31]
+        rows = found(connection, key, _READ_NUMBERS, numbers=possible)
+    return [source_from(row) for row in rows]
+
+
+def of_chunks(connection: Connection, key: Key, chunk_ids: Sequence[str]) -> list[Source]:
+    """The sources that these chunks are, by number; those that are registered."""
+    rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
+    return [source_from(row) for row in rows]
 
 
 def bring(
     connection: Connection,
-    session_id: str,
+    key: Key,
     messages: Iterable[ImportedMessage],
     brought: Sequence[Source],
 ) -> None:
@@ -99,8 +99,8 @@ def bring(
     A number that is cited without a source, or skipped, gets a placeholder: it stays taken, opens,
     and says what it is.
     """
-    count = source_count(connection, session_id)
-    taken = {source.number: source for source in read(connection, session_id)} if count else {}
+    count = source_count(connection, key)
+    taken = {source.number: source for source in read(connection, key)} if count else {}
     for source in brought:
         rival = taken.get(source.number)
         if rival is not None and rival.chunk_id != source.chunk_id:
@@ -108,7 +108,7 @@ def bring(
                 f"[{source.number}] already stands for {rival.document_name} in this session. "
                 "Import into a new session to keep its numbers."
             )
-    numbers = numbers_of(connection, session_id, [source.chunk_id for source in brought])
+    numbers = {source.chunk_id: source.number for source in taken.values()}
     for source in brought:
         if numbers.get(source.chunk_id, source.number) != source.number:
             raise Conflict(
@@ -124,7 +124,7 @@ def bring(
             "imported. Renumber its citations."
         )
     fresh = [by_number.get(n) or _placeholder(n) for n in range(count + 1, highest + 1)]
-    add(connection, session_id, fresh)
+    add(connection, key.id, fresh)
 
 
 def _placeholder(number: int) -> Source:

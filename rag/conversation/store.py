@@ -8,9 +8,20 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from sqlalchemy import Connection, Engine, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 
 from rag.conversation import register_rows, summary_rows, transcript
+from rag.conversation.matching import matching
+from rag.conversation.owned import IS_MINE, OWNED, Key, absent, found
 from rag.conversation.rows import session_from
 from rag.database import message_vectors, messages, reading, sessions, storable, writing
 from rag.errors import NotFound
@@ -29,11 +40,14 @@ from rag.seams import FoundMessages, OpenTurn
 
 Clock = Callable[[], datetime]
 TO_THE_END = 2**31 - 1
-# Put together once: every call of a session begins with it.
-_MINE = select(sessions).where(
-    sessions.c.id == bindparam("its_id"), sessions.c.owner == bindparam("its_owner")
-)
+# Put together once: every call of a session begins with one of them.
+_MINE = select(sessions).where(IS_MINE)
 _MINE_LOCKED = _MINE.with_for_update()
+_VECTORS = select(message_vectors.c.index, message_vectors.c.vector).where(
+    message_vectors.c.session_id == bindparam("its_id"),
+    message_vectors.c.index.in_(bindparam("wanted", expanding=True)),
+    OWNED,
+)
 
 
 def utc_now() -> datetime:
@@ -47,34 +61,49 @@ class SqlSession:
     def __init__(self, engine: Engine, session_id: str, *, owner: str, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self.id = session_id
-        self.owner = owner
+        self._key = Key(session_id, owner)
+
+    @property
+    def id(self) -> str:
+        return self._key.id
+
+    @property
+    def owner(self) -> str:
+        return self._key.owner
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, Session]]:
+        """For several reads that have to see the same state."""
         with reading(self._engine) as connection:
-            yield connection, self._mine(connection)
+            yield connection, self._mine(connection, _MINE)
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, Session]]:
         """A write transaction that holds the session's row, so that writers take turns."""
         with writing(self._engine) as connection:
-            yield connection, self._mine(connection, for_update=True)
+            yield connection, self._mine(connection, _MINE_LOCKED)
 
-    def _mine(self, connection: Connection, *, for_update: bool = False) -> Session:
-        asked = {"its_id": self.id, "its_owner": self.owner}
-        row = connection.execute(_MINE_LOCKED if for_update else _MINE, asked).one_or_none()
+    def _mine(self, connection: Connection, query: Executable) -> Session:
+        row = connection.execute(query, self._key.asking()).one_or_none()
         if row is None:
-            raise NotFound(f"There is no session {self.id!r}. It may have been deleted.")
+            raise absent(self._key)
         return session_from(row)
+
+    def _looking(self) -> Connection:
+        """For one statement that asks for the owner itself."""
+        return self._engine.connect()
 
     def _set(self, **values: Any) -> None:
         with self._writing() as (connection, _):
             connection.execute(update(sessions).where(sessions.c.id == self.id).values(**values))
 
     def read(self) -> Session:
-        with self._reading() as (_, session):
-            return session
+        with self._looking() as connection:
+            return self._mine(connection, _MINE)
+
+    def overview(self) -> tuple[Session, list[Summary]]:
+        with self._looking() as connection:
+            return summary_rows.overview(connection, self._key)
 
     def rename(self, title: str) -> None:
         self._set(title=storable(title))
@@ -89,24 +118,31 @@ class SqlSession:
     # Turns
 
     def begin(self, question: str) -> OpenTurn:
-        with self._writing() as (connection, _):
-            return transcript.begin(connection, self.id, question, now=self._clock())
+        with writing(self._engine) as connection:
+            return transcript.begin(connection, self._key, question, now=self._clock())
 
     def begin_again(self, index: int) -> OpenTurn:
         with self._writing() as (connection, session):
-            return transcript.begin_again(connection, session, index, now=self._clock())
+            now = self._clock()
+            return transcript.begin_again(connection, self._key, session, index, now=now)
 
     def finish(self, answer: Message) -> Message:
-        with self._writing() as (connection, _):
-            return transcript.finish(connection, self.id, answer)
+        with writing(self._engine) as connection:
+            return transcript.finish(connection, self._key, answer)
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
-        with self._reading() as (connection, _):
-            return transcript.read(connection, self.id, start, TO_THE_END if end is None else end)
+        stop = TO_THE_END if end is None else end
+        with self._looking() as connection:
+            return transcript.read(connection, self._key, start, stop)
 
-    def messages_at(self, indices: Sequence[int]) -> list[Message]:
-        with self._reading() as (connection, _):
-            return transcript.read_at(connection, self.id, indices)
+    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+        stop = TO_THE_END if end is None else end
+        with self._looking() as connection:
+            return transcript.read_said(connection, self._key, start, stop)
+
+    def said_at(self, indices: Sequence[int]) -> list[Message]:
+        with self._looking() as connection:
+            return transcript.read_said_at(connection, self._key, indices)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -116,7 +152,7 @@ class SqlSession:
     def recent(self, count: int) -> list[Message]:
         with self._reading() as (connection, session):
             end = session.message_count
-            return transcript.read(connection, self.id, end - count, end)
+            return transcript.read(connection, self._key, end - count, end)
 
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         with self._reading() as (connection, _):
@@ -124,12 +160,12 @@ class SqlSession:
             return transcript.search(connection, scope, text, limit=limit)
 
     def matching(self, words: Sequence[str], *, limit: int) -> list[tuple[int, float]]:
-        with self._reading() as (connection, _):
-            return transcript.matching(connection, self.id, words, limit=limit)
+        with self._looking() as connection:
+            return matching(connection, self._key, words, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         with self._writing() as (connection, session):
-            register_rows.bring(connection, self.id, messages, sources)
+            register_rows.bring(connection, self._key, messages, sources)
             self._append_all(connection, messages)
             return session.message_count
 
@@ -138,11 +174,11 @@ class SqlSession:
         now = self._clock()
         turn = -1
         for message in brought:
-            place = transcript.reserve(connection, self.id, 1, now=now)
+            index, fresh_turn = transcript.reserve(connection, self._key, 1, now=now)
             if message.role != Role.ASSISTANT or turn < 0:
-                turn = place.turn_count - 1
+                turn = fresh_turn
             imported = Message(
-                index=place.message_count - 1,
+                index=index,
                 turn=turn,
                 role=storable(message.role),
                 content=message.content,
@@ -155,36 +191,38 @@ class SqlSession:
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         wanted = list(dict.fromkeys(hit.chunk.id for hit in hits))
-        with self._reading() as (connection, _):
-            numbers = register_rows.numbers_of(connection, self.id, wanted)
-        if len(numbers) < len(wanted):
+        known = self._of_chunks(wanted)
+        if len(known) < len(wanted):
             with self._writing() as (connection, _):
-                register_rows.register(connection, self.id, hits)
-                numbers = register_rows.numbers_of(connection, self.id, wanted)
-        by_number = {source.number: source for source in self.sources(list(numbers.values()))}
-        return [by_number[numbers[chunk_id]] for chunk_id in wanted]
+                register_rows.register(connection, self._key, hits)
+            known = self._of_chunks(wanted)
+        return [known[chunk_id] for chunk_id in wanted]
+
+    def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
+        with self._looking() as connection:
+            known = register_rows.of_chunks(connection, self._key, chunk_ids)
+            return {source.chunk_id: source for source in known}
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
-        with self._reading() as (connection, _):
-            return register_rows.read(connection, self.id, numbers)
+        with self._looking() as connection:
+            return register_rows.read(connection, self._key, numbers)
 
     def source_count(self) -> int:
-        with self._reading() as (connection, _):
-            return register_rows.source_count(connection, self.id)
+        with self._looking() as connection:
+            return register_rows.source_count(connection, self._key)
 
     # Summaries
 
     def epoch(self) -> int:
-        with self._reading() as (connection, _):
-            return summary_rows.epoch(connection, self.id)
+        with self._looking() as connection:
+            return summary_rows.epoch(connection, self._key)
 
     def summaries(self) -> list[Summary]:
-        with self._reading() as (connection, _):
-            return summary_rows.active(connection, self.id)
+        return self.overview()[1]
 
     def requested_summaries(self) -> list[Summary]:
-        with self._reading() as (connection, _):
-            return summary_rows.on_request(connection, self.id)
+        with self._looking() as connection:
+            return summary_rows.on_request(connection, self._key)
 
     def add_requested_summary(self, summary: Summary) -> None:
         with self._writing() as (connection, _):
@@ -200,9 +238,9 @@ class SqlSession:
         self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
     ) -> bool:
         with self._writing() as (connection, _):
-            if epoch != summary_rows.epoch(connection, self.id):
+            if epoch != summary_rows.epoch(connection, self._key):
                 return False
-            existing = summary_rows.active(connection, self.id)
+            existing = summary_rows.overview(connection, self._key)[1]
             if not set(replaces) <= {other.id for other in existing}:
                 return False
             if summary_rows.overlaps(existing, summary, replaces):
@@ -237,13 +275,8 @@ class SqlSession:
             connection.execute(insert(table), rows)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        table = message_vectors
-        with self._reading() as (connection, _):
-            rows = connection.execute(
-                select(table.c.index, table.c.vector).where(
-                    table.c.session_id == self.id, table.c.index.in_(indices)
-                )
-            )
+        with self._looking() as connection:
+            rows = found(connection, self._key, _VECTORS, wanted=list(indices))
             return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
 
 

@@ -1,51 +1,66 @@
 """Summaries of one session in the database, beside the messages that they cover.
 
-As in `rag.conversation.transcript`, the caller has made sure that the session is its owner's.
+Who asks is handled as in `rag.conversation.transcript`.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
 
-from rag.conversation.rows import summary_columns, summary_from
+from rag.conversation.owned import IS_MINE, OWNED, Key, absent, found
+from rag.conversation.rows import session_from, summary_columns, summary_from
 from rag.database import sessions, storable, summaries
-from rag.records import Summary
+from rag.records import Session, Summary
 
-SHOWN = [column for column in summaries.c if column.name != "claims"]
 ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
+SHOWN = (
+    summaries.c.id.label("summary_id"),
+    summaries.c.start,
+    summaries.c.end,
+    summaries.c.is_fold,
+    summaries.c.text,
+    summaries.c.required,
+    summaries.c.report,
+    summaries.c.tokens,
+)
+_ACTIVE = and_(
+    summaries.c.session_id == sessions.c.id,
+    summaries.c.is_active,
+    summaries.c.epoch == sessions.c.epoch,
+)
+# Put together once: every turn reads by it. A session without summaries gives one row, too.
+_OVERVIEW = (
+    select(sessions, *SHOWN)
+    .select_from(sessions.outerjoin(summaries, _ACTIVE))
+    .where(IS_MINE)
+    .order_by(summaries.c.start)
+)
+_ON_REQUEST = (
+    select(*SHOWN)
+    .where(summaries.c.session_id == bindparam("its_id"), summaries.c.epoch == ON_REQUEST, OWNED)
+    .order_by(summaries.c.id)
+)
+_EPOCH = select(sessions.c.epoch).where(IS_MINE)
 
 
-def epoch(connection: Connection, session_id: str) -> int:
+def epoch(connection: Connection, key: Key) -> int:
     """The number that ends when summaries are forgotten."""
-    return int(
-        connection.execute(select(sessions.c.epoch).where(sessions.c.id == session_id)).scalar_one()
-    )
+    return int(found(connection, key, _EPOCH)[0].epoch)
 
 
-def active(connection: Connection, session_id: str) -> list[Summary]:
-    """Those that are part of the context now, oldest first."""
-    rows = connection.execute(
-        select(*SHOWN)
-        .where(
-            summaries.c.session_id == session_id,
-            summaries.c.is_active,
-            summaries.c.epoch == epoch(connection, session_id),
-        )
-        .order_by(summaries.c.start)
-    )
-    return [summary_from(row) for row in rows]
+def overview(connection: Connection, key: Key) -> tuple[Session, list[Summary]]:
+    """The session, and the summaries that are part of its context now, oldest first."""
+    rows = connection.execute(_OVERVIEW, key.asking()).all()
+    if not rows:
+        raise absent(key)
+    return session_from(rows[0]), [summary_from(row) for row in rows if row.summary_id is not None]
 
 
-def on_request(connection: Connection, session_id: str) -> list[Summary]:
+def on_request(connection: Connection, key: Key) -> list[Summary]:
     """Those that somebody asked for, oldest first."""
-    rows = connection.execute(
-        select(*SHOWN)
-        .where(summaries.c.session_id == session_id, summaries.c.epoch == ON_REQUEST)
-        .order_by(summaries.c.id)
-    )
-    return [summary_from(row) for row in rows]
+    return [summary_from(row) for row in found(connection, key, _ON_REQUEST)]
 
 
 def add(

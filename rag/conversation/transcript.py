@@ -1,7 +1,7 @@
 """Messages of one session in the database: append, end, read, search.
 
-Every function takes a connection inside a transaction in which the caller has already made sure
-that the session is its owner's (see `rag.conversation.store`).
+Statements ask for the session's owner themselves (see `rag.conversation.owned`). A function that
+is given a session's id alone is called inside a transaction in which that was made sure.
 """
 
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Select,
-    TextClause,
-    and_,
+    Text,
     bindparam,
+    case,
     func,
     insert,
     literal_column,
-    or_,
     select,
     update,
 )
 from sqlalchemy import text as sql
 
-from rag.conversation.rows import answer_details, message_from
+from rag.conversation.owned import IS_MINE, OWNED, Key, absent, check, found
+from rag.conversation.rows import SAID, answer_details, message_from, said_from
 from rag.database import messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import Message, MessageStatus, Role, Session
@@ -32,7 +32,6 @@ from rag.seams import FoundMessage, FoundMessages, OpenTurn
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80
-COMMON = 500  # messages of one session: a word in more of them tells little, and costs much
 NEWEST = ~(
     select(literal_column("1"))
     .select_from(messages.alias("later"))
@@ -45,38 +44,65 @@ NEWEST = ~(
     .exists()
 )
 
+# Put together once: every turn reads and writes by them.
+_IN_RANGE = (messages.c.index >= bindparam("first")) & (messages.c.index < bindparam("stop"))
+_AT = messages.c.index.in_(bindparam("wanted", expanding=True))
 
-# Put together once: every turn reads by them.
-_OF_SESSION = (
-    select(messages)
-    .where(messages.c.session_id == bindparam("its_id"))
-    .order_by(messages.c.index, messages.c.revision)
+
+def _of_session(*columns: Any) -> Select[Any]:
+    mine = select(*columns).where(messages.c.session_id == bindparam("its_id"), OWNED)
+    return mine.order_by(messages.c.index, messages.c.revision)
+
+
+_MESSAGES = _of_session(messages).where(_IN_RANGE)
+_SAID = _of_session(*SAID).where(_IN_RANGE)
+_SAID_AT = _of_session(*SAID).where(_AT)
+_RESERVED = (
+    update(sessions)
+    .where(IS_MINE)
+    .values(
+        message_count=sessions.c.message_count + bindparam("added"),
+        turn_count=sessions.c.turn_count + 1,
+        last_used_at=bindparam("now"),
+        title=case(
+            (sessions.c.title == "", bindparam("new_title", type_=Text)), else_=sessions.c.title
+        ),
+    )
+    .returning(sessions.c.message_count, sessions.c.turn_count)
 )
-_IN_RANGE = _OF_SESSION.where(
-    messages.c.index >= bindparam("first"), messages.c.index < bindparam("stop")
+_ADDED = insert(messages)
+_FINISHED = (
+    update(messages)
+    .where(
+        messages.c.session_id == bindparam("its_id"),
+        messages.c.index == bindparam("at"),
+        messages.c.revision == bindparam("at_revision"),
+        messages.c.status == MessageStatus.PENDING.value,
+        OWNED,
+    )
+    .values(content=bindparam("said"), status=bindparam("ended"), details=bindparam("new_details"))
 )
-_AT = _OF_SESSION.where(messages.c.index.in_(bindparam("wanted", expanding=True)))
 
 
-def reserve(connection: Connection, session_id: str, count: int, *, now: datetime) -> Any:
-    """Take the next `count` indices and one turn number; the row lock orders writers."""
-    return connection.execute(
-        update(sessions)
-        .where(sessions.c.id == session_id)
-        .values(
-            message_count=sessions.c.message_count + count,
-            turn_count=sessions.c.turn_count + 1,
-            last_used_at=now,
-        )
-        .returning(sessions.c.message_count, sessions.c.turn_count, sessions.c.title)
-    ).one()
+def reserve(
+    connection: Connection, key: Key, count: int, *, now: datetime, title: str = ""
+) -> tuple[int, int]:
+    """Take the next `count` indices and one turn number; the first index, and the turn.
+
+    The row lock orders writers. A session without a title gets this one. Raises NotFound.
+    """
+    asked = key.asking(added=count, now=now, new_title=title)
+    place = connection.execute(_RESERVED, asked).one_or_none()
+    if place is None:
+        raise absent(key)
+    return place.message_count - count, place.turn_count - 1
 
 
-def store(connection: Connection, session_id: str, message: Message) -> Message:
-    """Insert one message as it is."""
-    message = replace(message, content=storable(message.content))
-    connection.execute(insert(messages).values(session_id=session_id, **_columns(message)))
-    return message
+def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
+    """Insert messages as they are."""
+    kept = tuple(replace(each, content=storable(each.content)) for each in fresh)
+    connection.execute(_ADDED, [{"session_id": session_id, **_columns(each)} for each in kept])
+    return kept
 
 
 def _columns(message: Message) -> dict[str, Any]:
@@ -92,26 +118,20 @@ def _columns(message: Message) -> dict[str, Any]:
     }
 
 
-def begin(connection: Connection, session_id: str, question: str, *, now: datetime) -> OpenTurn:
+def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and the place of its answer; the first one names the session."""
-    place = reserve(connection, session_id, 2, now=now)
-    if not place.title:
-        title = storable(" ".join(question.split()))[:TITLE_CHARS]
-        connection.execute(update(sessions).where(sessions.c.id == session_id).values(title=title))
-    first, turn = place.message_count - 2, place.turn_count - 1
+    title = storable(" ".join(question.split()))[:TITLE_CHARS]
+    first, turn = reserve(connection, key, 2, now=now, title=title)
     asked = Message(first, turn, Role.USER, question, MessageStatus.COMPLETE, now)
     pending = Message(first + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
-    return OpenTurn(
-        question=store(connection, session_id, asked), answer=store(connection, session_id, pending)
-    )
+    return OpenTurn(*store(connection, key.id, asked, pending))
 
 
-def begin_again(connection: Connection, session: Session, index: int, *, now: datetime) -> OpenTurn:
-    """A new revision of the last answer."""
-    found = {m.index: m for m in read(connection, session.id, index - 1, index + 1)}
-    old, question = found.get(index), found.get(index - 1)
-    if old is None or question is None or old.role != Role.ASSISTANT:
-        raise NotFound(f"Message {index} is not an answer of this session.")
+def begin_again(
+    connection: Connection, key: Key, session: Session, index: int, *, now: datetime
+) -> OpenTurn:
+    """A new revision of the last answer; the caller holds the session's row lock."""
+    old, question = _last(connection, key, index)
     if index != session.message_count - 1:
         raise Conflict(
             f"Only the last answer (message {session.message_count - 1}) can be written again, "
@@ -128,45 +148,57 @@ def begin_again(connection: Connection, session: Session, index: int, *, now: da
         created_at=now,
         revision=old.revision + 1,
     )
-    return OpenTurn(question=question, answer=store(connection, session.id, fresh))
+    return OpenTurn(question, *store(connection, session.id, fresh))
 
 
-def finish(connection: Connection, session_id: str, answer: Message) -> Message:
+def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Message]:
+    """An answer and its question."""
+    there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
+    old, question = there.get(index), there.get(index - 1)
+    if old is None or question is None or old.role != Role.ASSISTANT:
+        raise NotFound(f"Message {index} is not an answer of this session.")
+    return old, question
+
+
+def finish(connection: Connection, key: Key, answer: Message) -> Message:
     """End a pending answer, once."""
     answer = replace(answer, content=storable(answer.content))
     ended = connection.execute(
-        update(messages)
-        .where(
-            messages.c.session_id == session_id,
-            messages.c.index == answer.index,
-            messages.c.revision == answer.revision,
-            messages.c.status == MessageStatus.PENDING.value,
-        )
-        .values(
-            content=answer.content,
-            status=answer.status.value,
-            details=answer_details(answer),
-        )
+        _FINISHED,
+        key.asking(
+            at=answer.index,
+            at_revision=answer.revision,
+            said=answer.content,
+            ended=answer.status.value,
+            new_details=answer_details(answer),
+        ),
     )
     if ended.rowcount != 1:
+        check(connection, key)
         raise Conflict(f"Message {answer.index} has ended already; nothing was changed.")
     return answer
 
 
-def read(connection: Connection, session_id: str, start: int, end: int) -> list[Message]:
+def read(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
     """The newest revisions of messages `[start, end)`, in order."""
-    rows = connection.execute(_IN_RANGE, {"its_id": session_id, "first": start, "stop": end})
-    return _newest(rows)
+    rows = found(connection, key, _MESSAGES, first=start, stop=end)
+    return [message_from(row) for row in _newest(rows)]
 
 
-def read_at(connection: Connection, session_id: str, indices: Sequence[int]) -> list[Message]:
-    """The newest revisions of the messages at these indices, in order."""
-    return _newest(connection.execute(_AT, {"its_id": session_id, "wanted": list(indices)}))
+def read_said(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
+    """As `read`, without what is known of answers beside their text."""
+    rows = found(connection, key, _SAID, first=start, stop=end)
+    return [said_from(row) for row in _newest(rows)]
 
 
-def _newest(rows: Any) -> list[Message]:
-    newest = {row.index: row for row in rows}
-    return [message_from(row) for row in newest.values()]
+def read_said_at(connection: Connection, key: Key, indices: Sequence[int]) -> list[Message]:
+    """The newest revisions of the messages at these indices, in order, as `read_said`."""
+    rows = found(connection, key, _SAID_AT, wanted=list(indices))
+    return [said_from(row) for row in _newest(rows)]
+
+
+def _newest(rows: Sequence[Any]) -> Sequence[Any]:
+    return list({row.index: row for row in rows}.values())
 
 
 # ── Search ───────────────────────────────────────────────────────────────────────────────────
@@ -215,88 +247,3 @@ def _found(row: Any, wanted: str) -> FoundMessage:
         match_start=at - start,
         match_end=at - start + len(wanted),
     )
-
-
-def matching(
-    connection: Connection, session_id: str, words: Sequence[str], *, limit: int
-) -> list[tuple[int, float]]:
-    """Indices of messages that hold any of the words, by BM25, best first."""
-    wanted = [word for word in map(storable, words) if any(c.isalnum() for c in word)]
-    if not wanted:
-        return []
-    if connection.dialect.name == "sqlite":
-        return _matching_sqlite(connection, session_id, wanted, limit)
-    return _matching_postgresql(connection, session_id, wanted, limit)
-
-
-def _matching_sqlite(
-    connection: Connection, session_id: str, words: list[str], limit: int
-) -> list[tuple[int, float]]:
-    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
-    telling = [word for word in quoted if not _is_common(connection, session_id, word)]
-    if telling:
-        return _looked_up(connection, session_id, _RANKED, " OR ".join(telling), limit)
-    together = _looked_up(connection, session_id, _LATEST, " AND ".join(quoted), limit)
-    return together or _looked_up(connection, session_id, _LATEST, " OR ".join(quoted), limit)
-
-
-_HOLDING = (
-    "FROM messages_words JOIN messages ON messages.row = messages_words.rowid "
-    "WHERE messages_words MATCH :wanted AND messages.session_id = :session_id "
-)
-_RANKED = sql(
-    'SELECT messages."index", -bm25(messages_words, 0.0, 1.0) AS score '
-    f"{_HOLDING} ORDER BY score DESC LIMIT :limit"
-)
-_LATEST = sql(  # reads no further than the limit
-    f'SELECT messages."index", 1.0 {_HOLDING} ORDER BY messages_words.rowid DESC LIMIT :limit'
-)
-_COUNTED = sql(
-    "SELECT count(*) FROM "
-    "(SELECT 1 FROM messages_words WHERE messages_words MATCH :wanted LIMIT :limit)"
-)
-
-
-def _is_common(connection: Connection, session_id: str, word: str) -> bool:
-    asked = {"wanted": _in_session(session_id, word), "limit": COMMON + 1}
-    return bool(connection.execute(_COUNTED, asked).scalar_one() > COMMON)
-
-
-def _looked_up(
-    connection: Connection, session_id: str, query: TextClause, words: str, limit: int
-) -> list[tuple[int, float]]:
-    wanted = {"wanted": _in_session(session_id, words), "session_id": session_id, "limit": limit}
-    return _best_per_index(connection.execute(query, wanted))
-
-
-def _in_session(session_id: str, words: str) -> str:
-    return f'session_id:"{session_id}" AND content:({words})'
-
-
-def _matching_postgresql(
-    connection: Connection, session_id: str, words: list[str], limit: int
-) -> list[tuple[int, float]]:
-    any_word = or_(
-        *(literal_column("words").op("@@")(func.plainto_tsquery("english", w)) for w in words)
-    )
-    rank = sum(
-        (
-            func.ts_rank_cd(literal_column("words"), func.plainto_tsquery("english", word))
-            for word in words[1:]
-        ),
-        start=func.ts_rank_cd(literal_column("words"), func.plainto_tsquery("english", words[0])),
-    )
-    rows = connection.execute(
-        select(messages.c.index, rank.label("score"))
-        .where(and_(messages.c.session_id == session_id, any_word))
-        .order_by(rank.desc())
-        .limit(limit)
-    )
-    return _best_per_index(rows)
-
-
-def _best_per_index(rows: Any) -> list[tuple[int, float]]:
-    best: dict[int, float] = {}
-    for row in rows:
-        best.setdefault(row[0], float(row[1]))
-    return list(best.items())

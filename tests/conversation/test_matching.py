@@ -1,16 +1,22 @@
 """Words that many messages hold are not looked up where others tell more."""
 
-import pytest
+from dataclasses import replace
+from pathlib import Path
 
-from rag.conversation import transcript
+import pytest
+from alembic import command
+from alembic.config import Config
+
+from rag import database
+from rag.conversation import matching
 from rag.conversation.store import SqlConversationStore
-from rag.database import migrate, open_engine
-from rag.records import ImportedMessage
+from rag.database import migrate, open_engine, writing
+from rag.records import ImportedMessage, MessageStatus
 
 
 @pytest.fixture
 def session(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcript, "COMMON", 3)
+    monkeypatch.setattr(matching, "COMMON", 3)
     engine = open_engine(f"sqlite:///{tmp_path}/groundnote.db")
     migrate(engine)
     made = SqlConversationStore(engine).create("owner")
@@ -31,3 +37,61 @@ def session(tmp_path, monkeypatch):
 )
 def test_common_words_alone_find_the_newest(session, words, found):
     assert [index for index, _ in session.matching(words, limit=5)] == found
+
+
+class TestIndex:
+    def test_of_one_session_says_nothing_of_another(self, session):
+        store = SqlConversationStore(session._engine)
+        other = store.create("owner")
+        other.append([ImportedMessage("user", "A region without equal.")], [])
+
+        assert [index for index, _ in other.matching(["region", "equal"], limit=9)] == [0]
+        assert session.matching(["equal"], limit=9) == []
+
+    def test_forgets_a_deleted_session_and_keeps_the_others(self, session):
+        other = SqlConversationStore(session._engine).create("owner")
+        other.append([ImportedMessage("user", "The region 7 is far.")], [])
+        session.delete()
+
+        assert [index for index, _ in other.matching(["7"], limit=9)] == [0]
+        with session._engine.connect() as connection:
+            held = "SELECT count(*) FROM messages_words WHERE messages_words MATCH 'region'"
+            assert connection.exec_driver_sql(held).scalar_one() == 1
+
+    def test_follows_an_answer_that_is_written_and_written_again(self, session):
+        turn = session.begin("Which zeppelin?")
+        done = {"status": MessageStatus.COMPLETE}
+        session.finish(replace(turn.answer, content="The hindenburg.", **done))
+        again = session.begin_again(turn.answer.index)
+        session.finish(replace(again.answer, content="The graf.", **done))
+
+        assert [index for index, _ in session.matching(["graf"], limit=9)] == [11]
+        assert session.message(11).content == "The graf."
+
+    def test_is_built_anew_from_messages_of_an_earlier_version(self, tmp_path):
+        engine = open_engine(f"sqlite:///{tmp_path}/old.db")
+        at_version(engine, "0002")
+        with writing(engine) as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO sessions VALUES ('s', 'ada', '', '{}', '2026-01-01', '2026-01-01', "
+                "1, 1, 0, 0)"
+            )
+            connection.exec_driver_sql(
+                "INSERT INTO messages VALUES (5, 's', 0, 0, 0, 'user', 'Zeppelins?', 'complete', "
+                "'2026-01-01', '{}')"
+            )
+        migrate(engine)
+        session = SqlConversationStore(engine).open("s", owner="ada")
+
+        session.begin("And zeppelins again?")
+
+        assert [index for index, _ in session.matching(["zeppelin"], limit=9)] == [0, 1]
+        engine.dispose()
+
+
+def at_version(engine, version):
+    config = Config()
+    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    with writing(engine) as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)

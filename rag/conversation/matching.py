@@ -1,0 +1,178 @@
+"""Messages of one session that hold the words of a question, best first.
+
+PostgreSQL ranks them itself. The rank of SQLite's text index reads every message of the session,
+and every holder of a word in any session; so there, the few that can matter are ranked here.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache, reduce
+from heapq import nlargest
+from math import log
+from operator import add
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, bindparam, func, literal_column, or_, select
+from sqlalchemy import text as sql
+
+from rag.conversation.owned import OWNED, Key, absent, check, found
+from rag.database import messages, storable
+
+COMMON = 100  # messages of one session: a word in more of them tells little, and costs much
+COMBINED = 3  # words, if all are common: the rarest
+NEWEST = 1_000  # messages among which words that are all common are looked up first
+MOST_WORDS = 24
+USUAL_CHARACTERS = 400  # of a message; longer ones hold a word more easily
+
+
+def matching(
+    connection: Connection, key: Key, words: Sequence[str], *, limit: int
+) -> list[tuple[int, float]]:
+    """Indices of messages that hold any of the words, best first. Raises NotFound."""
+    wanted = [word for word in map(storable, words) if any(c.isalnum() for c in word)]
+    if not wanted:
+        check(connection, key)
+        return []
+    if connection.dialect.name == "sqlite":
+        return _matching_sqlite(connection, key, wanted[:MOST_WORDS], limit)
+    return _matching_postgresql(connection, key, wanted, limit)
+
+
+# ── SQLite ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _matching_sqlite(
+    connection: Connection, key: Key, words: list[str], limit: int
+) -> list[tuple[int, float]]:
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    message_count, holders = _holders(connection, key, quoted)
+    telling = [rows for rows in holders if len(rows) <= COMMON]
+    if telling:
+        scores = _scores(telling, message_count)
+        best = nlargest(limit, scores, key=lambda row: (scores[row], row))
+        matches = [
+            (index, scores[row] * _brevity(length))
+            for row, index, length in _found_rows(connection, key, best)
+        ]
+    else:
+        rows = _combined(connection, key, _rarest(quoted, holders), message_count)
+        matches = [(index, 1.0) for _, index, _ in _found_rows(connection, key, rows[-limit:])]
+    return _best_first(matches)
+
+
+# A session's messages lie side by side in the index (see migration 0003): `low` is before the
+# first, `high` after the last. Backwards, the index would be read from its end: so forwards only.
+_MINE = (
+    "WITH mine AS (SELECT message_count, number * 4294967296 AS low, "
+    "(number + 1) * 4294967296 AS high FROM sessions JOIN messages_words_sessions "
+    "ON session_id = id WHERE id = :its_id AND owner = :its_owner) "
+)
+_HELD = "rowid & 4294967295 AS held FROM messages_words WHERE messages_words MATCH"
+
+
+@cache
+def _holders_of(words: int) -> TextClause:
+    """How many messages there are, and the first rows that hold each word, in one statement."""
+    held = [
+        f"SELECT {place}, (SELECT group_concat(held) FROM (SELECT {_HELD} :word_{place} "
+        "AND rowid BETWEEN (SELECT low FROM mine) AND (SELECT high FROM mine) LIMIT :most))"
+        for place in range(words)
+    ]
+    return sql(_MINE + " UNION ALL ".join(["SELECT -1, message_count FROM mine", *held]))
+
+
+def _holders(
+    connection: Connection, key: Key, quoted: Sequence[str]
+) -> tuple[int, list[list[int]]]:
+    asked = {f"word_{place}": word for place, word in enumerate(quoted)}
+    rows = connection.execute(_holders_of(len(quoted)), key.asking(most=COMMON + 1, **asked))
+    held: dict[int, Any] = {row[0]: row[1] for row in rows}
+    if -1 not in held:
+        raise absent(key)
+    message_count = held.pop(-1)
+    return message_count, [
+        [int(row) for row in each.split(",")] if each else [] for each in held.values()
+    ]
+
+
+def _scores(telling: Iterable[Sequence[int]], message_count: int) -> dict[int, float]:
+    """What the words that a row holds tell together: the rarer a word, the more (as in BM25)."""
+    scores: dict[int, float] = {}
+    for rows in telling:
+        others = max(0, message_count - len(rows))
+        weight = log(1 + (others + 0.5) / (len(rows) + 0.5))
+        for row in rows:
+            scores[row] = scores.get(row, 0.0) + weight
+    return scores
+
+
+def _rarest(quoted: Sequence[str], holders: Sequence[Sequence[int]]) -> list[str]:
+    """The words whose first holders lie farthest apart."""
+    spans = {word: rows[-1] - rows[0] for word, rows in zip(quoted, holders, strict=True)}
+    return nlargest(COMBINED, spans, key=lambda word: spans[word])
+
+
+def _combined(
+    connection: Connection, key: Key, words: Sequence[str], message_count: int
+) -> list[int]:
+    """Rows that hold all of these common words, else any: the newest, where there are many."""
+    newest = max(0, message_count - NEWEST)
+    for join in (" AND ", " OR "):
+        asked = key.asking(wanted=join.join(words), since=0, most=NEWEST)
+        if newest:
+            asked["most"] = COMMON
+        rows = connection.execute(_SINCE, asked).scalars().all()
+        if newest and len(rows) == COMMON:
+            asked |= {"since": newest, "most": NEWEST}
+            rows = connection.execute(_SINCE, asked).scalars().all() or rows
+        if rows:
+            return list(rows)
+    return []
+
+
+_SINCE = sql(
+    f"{_MINE} SELECT {_HELD} :wanted AND rowid BETWEEN (SELECT low FROM mine) + "
+    '(SELECT "row" FROM messages WHERE session_id = :its_id AND "index" >= :since '
+    'ORDER BY "index", revision LIMIT 1) AND (SELECT high FROM mine) LIMIT :most'
+)
+_BY_ROW = sql(  # CROSS JOIN: from the rows to the messages, never through the whole session
+    'SELECT "row", "index", length(content) FROM json_each(:rows) AS wanted '
+    'CROSS JOIN messages ON "row" = wanted.value WHERE session_id = :its_id AND EXISTS '
+    "(SELECT 1 FROM sessions WHERE id = :its_id AND owner = :its_owner)"
+)
+
+
+def _found_rows(connection: Connection, key: Key, rows: Sequence[int]) -> Sequence[Any]:
+    """Rows with their index and length."""
+    return found(connection, key, _BY_ROW, rows=json.dumps(rows)) if rows else []
+
+
+def _brevity(characters: int) -> float:
+    """By how much a score is worth more in a short message, and less in a long one (as in BM25)."""
+    return 2.2 / (1 + 1.2 * (0.25 + 0.75 * characters / USUAL_CHARACTERS))
+
+
+def _best_first(matches: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The newest of equals first; of several revisions the best."""
+    return sorted(dict(sorted(matches)).items(), key=lambda match: (-match[1], -match[0]))
+
+
+# ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────
+
+
+def _matching_postgresql(
+    connection: Connection, key: Key, words: list[str], limit: int
+) -> list[tuple[int, float]]:
+    asked = [func.plainto_tsquery("english", word) for word in words]
+    any_word = or_(*(literal_column("words").op("@@")(each) for each in asked))
+    rank = reduce(add, (func.ts_rank_cd(literal_column("words"), each) for each in asked))
+    query = (
+        select(messages.c.index, rank.label("score"))
+        .where(messages.c.session_id == bindparam("its_id"), OWNED, any_word)
+        .order_by(rank.desc())
+        .limit(limit)
+    )
+    best: dict[int, float] = {}
+    for index, score in found(connection, key, query):
+        best.setdefault(index, float(score))
+    return list(best.items())
