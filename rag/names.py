@@ -154,6 +154,8 @@ def contains_name(text: str, name: str) -> bool:
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-.&+'’/_][^\W_]+)*\+?[™®©]?")
+# Words in small letters end a run and begin none, so that several are skipped at once.
+_TOKENS = re.compile(rf"(?:[a-z]++ ++)++|({_TOKEN.pattern})")
 _NEXT = re.compile(r" ([^\W_]+)")
 _VERSION = re.compile(r"[vV]\d+(?:\.\d+)*[a-z]?")
 _SUFFIXED = re.compile(r"\d+[A-Z]{1,2}")  # 5G, 14S: a measure alone, part of a name after a word
@@ -238,14 +240,11 @@ def _named(plain: str, words: list[_Word]) -> Iterator[Name]:
 def _runs(plain: str) -> Iterator[list[_Word]]:
     """Words that could make one name, standing next to each other with single spaces between."""
     run: list[_Word] = []
-    for match in _TOKEN.finditer(plain):
-        text = match[0]
-        if text.islower() and text.isalpha():  # most words: they end a run and begin none
-            if run:
-                yield run
-                run = []
+    for match in _TOKENS.finditer(plain):
+        text = match[1]
+        if text is None or (text.islower() and text.isalpha()):  # most words
             continue
-        word = _Word(text, match.start(), match.end())
+        word = _Word(text, match.start(1), match.end(1))
         joined = bool(run) and word.start == run[-1].end + 1 and plain[run[-1].end] == " "
         if run and not (joined and _continues(word, plain)):
             yield run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from rag.citations.claims import Claim, Statement, statements, without_markers
@@ -31,6 +32,7 @@ class _Known:
     claim: Claim
     own: Features
     around: Features  # the sentence up to the marker, and the topic
+    wording: str
 
 
 @dataclass(slots=True)
@@ -58,9 +60,9 @@ class Evidence:
             self._add(claim)
 
     def _add(self, claim: Claim) -> None:
-        known = _Known(claim, features(claim.text), features(_before_marker(claim)))
+        known = _known(claim)
         self._known.append(known)
-        self._worded[wording(claim.text)].update(claim.numbers)
+        self._worded[known.wording].update(claim.numbers)
         for number in claim.numbers:
             self._by_number[number].append(known)
 
@@ -115,6 +117,18 @@ class Evidence:
             return False
         vectors = self.embed([found.text, *(known.claim.text for known in near)])
         return bool((vectors[1:] @ vectors[0]).max() >= self.similarity)
+
+
+@lru_cache(maxsize=4096)
+def _known(claim: Claim) -> _Known:
+    around = features(_before_marker(claim))
+    return _Known(claim, features(claim.text), around, wording(claim.text))
+
+
+def read_ahead(claims: Iterable[Claim]) -> None:
+    """Look at claims when they are made, so that they are known when a summary is checked."""
+    for claim in claims:
+        _known(claim)
 
 
 def _before_marker(claim: Claim) -> str:

@@ -97,9 +97,18 @@ class Features:
         return not (self.figures or self.names or self.words)
 
 
-@lru_cache(maxsize=8192)
 def features(text: str) -> Features:
     """Compare texts without markers only: a marker's number would be a figure."""
+    return _features(core(text))
+
+
+def core(text: str) -> str:
+    """The text without the marks around it, which make no difference to what it consists of."""
+    return text.lstrip(": ").rstrip(" .!?:;")
+
+
+@lru_cache(maxsize=8192)
+def _features(text: str) -> Features:
     names = frozenset(name.text for name in find_names(text))
     rest = text
     for name in sorted(names, key=len, reverse=True):

@@ -16,7 +16,7 @@ from rag.citations.claims import (
     with_topic,
     without_markers,
 )
-from rag.citations.features import Features, features, wording
+from rag.citations.features import Features, core, features, wording
 from rag.citations.markers import keep_markers, neutralise
 from rag.names import Lexicon, distinct_names, find_names
 from rag.records import Role
@@ -177,7 +177,7 @@ class _Topic:
 
     def hear(self, sentence: str) -> None:
         """A sentence is about the name that it begins with, and so are those that say `it`."""
-        names = find_names(sentence)
+        names = find_names(core(without_markers(sentence)))
         first = [name.text for name in names if name.start < SUBJECT_CHARACTERS]
         if names:
             self.name = first[0] if len(first) == 1 else ""
@@ -187,7 +187,7 @@ class _Topic:
     def complete(self, claim: Claim) -> Claim:
         if claim.topic:
             return claim if not features(claim.text).names else replace(claim, topic="")
-        if not needs_topic(claim.sentence):
+        if not needs_topic(without_markers(claim.sentence)):
             return claim
         words = features(claim.text).words
         replies = is_reply(claim.text) and len(words) <= FEW_WORDS

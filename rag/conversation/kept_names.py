@@ -6,7 +6,7 @@ from itertools import accumulate, islice
 
 from rag.names import Lexicon
 
-REMEMBERED_LINES = 4096
+REMEMBERED_LINES = 256  # at least; and twice as many as the text just read has
 
 
 class KeptNames:
@@ -39,9 +39,11 @@ class KeptNames:
         """The names that stand in the text."""
         if self._go_over_lines:
             return self._lexicon.kept(text)
-        if len(self._by_line) > REMEMBERED_LINES:
-            self._by_line.clear()
-        return set().union(*map(self._kept_in_line, text.split("\n")))
+        lines = text.split("\n")
+        kept = set[str]().union(*map(self._kept_in_line, lines))
+        if len(self._by_line) > max(REMEMBERED_LINES, 2 * len(lines)):
+            self._by_line = {line: self._by_line[line] for line in lines}
+        return kept
 
     def _kept_in_line(self, line: str) -> set[str]:
         known = self._by_line.get(line)

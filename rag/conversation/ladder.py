@@ -29,7 +29,7 @@ from rag.conversation.lines import (
     names_line,
     numbers_in,
 )
-from rag.conversation.lower_rungs import LowerRungs
+from rag.conversation.lower_rungs import LowerRungs, are_too_many
 from rag.conversation.pool import Pool
 from rag.conversation.shorten import closed
 from rag.seams import TokenCounter
@@ -48,27 +48,28 @@ class Ladder:
     count: TokenCounter
     documents: Mapping[int, str] = field(default_factory=dict)  # titles by number, where known
     _required: Required = field(init=False)
-    _covering: list[int] = field(init=False)
+    _covering: list[int] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self._required = self.pool.required()
-        self._covering = self.pool.covering
 
     def compose(self) -> Composed:
         """The fullest text that fits; what is required may take the hard limit."""
+        if are_too_many(self._required, self.limits.hard):
+            lower = self._lower()
+            return self._checked(lower.bare()) or self._admitted(lower.bare())
+        self._covering = self.pool.covering
         composed = self._claims_for_all()
         if composed is not None and composed.tokens <= self.limits.hard:
             checked = self._checked(composed)
             if checked is not None:
                 return checked
-        lower = LowerRungs(
-            self._required,
-            [self.pool.lines[age] for age in self._covering],
-            self.limits.hard,
-            self.count,
-            self.documents,
-        )
+        lower = self._lower()
         return self._checked(lower.compose()) or self._admitted(lower.bare())
+
+    def _lower(self) -> LowerRungs:
+        covering = [self.pool.lines[age] for age in self._covering]
+        return LowerRungs(self._required, covering, self.limits.hard, self.count, self.documents)
 
     def _checked(self, composed: Composed) -> Composed | None:
         """The summary, once its exact text was read back; None if it lost or invented anything."""

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from rag.citations.claims import without_markers
-from rag.citations.features import wording
+from rag.citations.features import features, wording
 from rag.citations.markers import cited_numbers
 from rag.conversation.facts import Fact
 from rag.conversation.kept_names import KeptNames
 from rag.conversation.shorten import BRIEF_WORDS, closed, telegram, trim_sentence
-from rag.names import find_names
 from rag.seams import TokenCounter
 
 LINE_TOKENS = 3  # the bullet and the line break around a line
@@ -93,7 +92,8 @@ class Line:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names in it."""
-        return frozenset(name.text for name in find_names(self.fact.text))
+        text = self.fact.text
+        return frozenset(name for name in features(without_markers(text)).names if name in text)
 
     @cached_property
     def name(self) -> str:

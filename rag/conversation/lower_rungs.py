@@ -20,6 +20,13 @@ from rag.seams import TokenCounter
 
 LONGEST_RUN = 100  # numbers in one range marker; see rag.citations.grammar
 SHORTEST_RUN = 4
+CLEARLY = 1.5  # times the limit, by an estimate
+
+
+def are_too_many(required: Required, limit: int) -> bool:
+    """Whether numbers and names cannot be written one by one, even without any claim."""
+    names = sum(len(name) // 4 + 2 for name in required.names)
+    return MARKER_TOKENS * len(required.numbers) + names > CLEARLY * limit
 
 
 @dataclass(slots=True)
@@ -38,21 +45,12 @@ class LowerRungs:
 
     def compose(self) -> Composed:
         """The highest rung that fits."""
-        if not self._is_hopeless:
-            composed = self._with_claims()
-            if composed.tokens <= self.limit:
-                return composed
-        return self.bare()
-
-    @property
-    def _is_hopeless(self) -> bool:
-        """Whether numbers and names alone are far too many to be written one by one."""
-        names = sum(len(name) // 4 + 2 for name in self.required.names)
-        return MARKER_TOKENS * len(self.required.numbers) + names > 1.5 * self.limit
+        composed = self._with_claims()
+        return composed if composed.tokens <= self.limit else self.bare()
 
     def bare(self) -> Composed:
         """Numbers and names alone, or as many of them as fit."""
-        for in_runs in (True,) if self._is_hopeless else (False, True):
+        for in_runs in (True,) if are_too_many(self.required, self.limit) else (False, True):
             grouped = self._grouped(self.required.numbers, self.required.names, in_runs=in_runs)
             if grouped.tokens <= self.limit:
                 return grouped
@@ -68,7 +66,7 @@ class LowerRungs:
             tried = self._by_names(ranked[:fitting])
             if tried.tokens <= self.limit:
                 return tried
-            fitting = int(fitting * 0.9) - 1
+            fitting = _fewer(ranked, fitting, tried.tokens - self.limit)
         return self._by_names(())
 
     def _fitting(self, ranked: Sequence[Line]) -> int:
@@ -118,8 +116,8 @@ class LowerRungs:
     def _groups(self, numbers: Sequence[int], *, in_runs: bool) -> str:
         if not numbers:
             return ""
-        groups: dict[str, list[int]] = {}
-        for number in numbers:
+        groups: dict[str, list[int]] = {} if self.documents else {"": list(numbers)}
+        for number in numbers if self.documents else ():
             groups.setdefault(self.documents.get(number, ""), []).append(number)
         listed = [
             f"{neutralise(title)}: {_listed(own, in_runs)}" if title else _listed(own, in_runs)
@@ -157,6 +155,15 @@ class LowerRungs:
         stays = self._grouped(numbers[len(moved) :], names[len(moved_names) :])
         text = "\n".join(filter(None, [stays.text, archive_line(moved, moved_names)]))
         return Composed(text, self.count(text), 5, moved, moved_names)
+
+
+def _fewer(ranked: Sequence[Line], fitting: int, excess: int) -> int:
+    """How many claims are left when some go that take about this many tokens."""
+    while fitting > 0 and excess >= 0:
+        fitting -= 1
+        line = ranked[fitting]
+        excess -= line.size(BRIEF) - MARKER_TOKENS * len(line.numbers)
+    return fitting
 
 
 def archive_line(numbers: Sequence[int], names: Sequence[str]) -> str:

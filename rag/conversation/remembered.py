@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag.citations.binding import read_ahead
 from rag.conversation.facts import Facts, Said, message_facts
 from rag.conversation.lines import Composed, Line, measured
 from rag.conversation.pool import Pool
@@ -31,6 +32,7 @@ class Remembered:
 
     count: TokenCounter
     lexicon: Lexicon
+    reads_ahead: bool = False  # for a model, whose summaries have to be checked
     messages: list[MessageDict] = field(default_factory=list)
     before: Snapshot = field(default_factory=Snapshot)  # of the messages, as they were read
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
@@ -104,6 +106,9 @@ class Remembered:
             if not self.turns or said.role not in _ANSWERING:
                 self.turns.append(index)
             self.facts.append(self._facts(said))
+        if self.reads_ahead:
+            read_ahead(self.facts[-1].claims)
+            assert self.facts[-1].seen, "looked up to be known"
         self.lines.append([measured(fact, self.count) for fact in self.facts[-1].facts])
         self.totals.append(self.totals[-1] + message_tokens(message, said.text, self.count))
 

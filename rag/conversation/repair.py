@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rag.citations.binding import Evidence
-from rag.citations.claims import Claim, Statement, statements, without_markers
-from rag.citations.features import features, figures_within, wording
+from rag.citations.claims import Claim, Statement, without_markers
+from rag.citations.features import figures_within, wording
 from rag.citations.markers import keep_markers
 from rag.conversation.facts import Fact, Facts
-from rag.conversation.verify import is_known
+from rag.conversation.verify import is_known, seen_in, stated_in
 
 _SPEAKER = re.compile(
     r"^[ \t]*(?:[-*] )?(?:assistant|user|system|tool|missing|wrong): ", re.MULTILINE | re.IGNORECASE
@@ -36,7 +36,7 @@ def sift(texts: Iterable[str], facts: Facts, evidence: Evidence) -> Sifted:
     prose: dict[str, str] = {}
     stated = {wording(claim.text) for claim in facts.claims}
     removed = 0
-    for statement in (each for text in texts for each in statements(without_speakers(text))):
+    for statement in (each for text in texts for each in stated_in(without_speakers(text))):
         if not _is_borne_out(statement, facts):
             removed += len(statement.numbers)
             continue
@@ -67,7 +67,7 @@ def _with_only(statement: Statement, numbers: set[int], plain: str) -> Fact:
 
 def _is_borne_out(statement: Statement, facts: Facts) -> bool:
     """Whether every figure and name, and most of the words, occur in the turns."""
-    seen = features(without_markers(statement.text))
+    seen = seen_in(statement)
     known = facts.seen
     if not figures_within(seen.figures, known.figures):
         return False

@@ -129,7 +129,7 @@ def _listed(title: str, listed: str, count: TokenCounter, room: int) -> str:
 def transcript_text(messages: Sequence[Said], count: TokenCounter, *, room: int) -> str:
     """The messages as text; where they are too long, the middle of the longest is left out."""
     texts = [f"{said.role}: {said.text.strip()}" for said in messages]
-    sizes = [count(text) + 1 for text in texts]
+    sizes = [count(f"{text}\n") for text in texts]
     if sum(sizes) > room:
         share = _fair_share(sizes, room)
         texts = [
@@ -165,10 +165,10 @@ def correction_prompt(
         if wanted.intersection(fact.numbers):
             wanted.difference_update(fact.numbers)
             said.append(f"Missing: {trim_sentence(fact.text)}")
-    text = ""
+    kept: list[str] = []
     for line in said:
-        longer = f"{text}\n{line}".strip()
-        if count(longer) > room:
+        room -= count(f"{line}\n")
+        if room < 0:
             break
-        text = longer
-    return text
+        kept.append(line)
+    return "\n".join(kept)

@@ -117,7 +117,7 @@ class HistoryTrimmer:
             if alike == len(seen.messages) > 0:
                 break
         if best is None or not best.reaches(common):
-            best = Remembered(self._count, self._lexicon)
+            best = Remembered(self._count, self._lexicon, reads_ahead=self._model is not None)
         elif common < len(best.messages):
             best = best.forked(common)
         self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]

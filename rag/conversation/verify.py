@@ -1,12 +1,14 @@
 """Check a summary, exactly as it would be stored, against what the raw turns require."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag.citations.binding import Evidence
-from rag.citations.claims import Statement, statements
-from rag.citations.markers import cited_numbers
+from rag.citations.claims import Statement, statements, without_markers
+from rag.citations.features import Features, features
 from rag.conversation.facts import Facts
-from rag.names import Lexicon, distinct_names
+from rag.names import Lexicon
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,12 @@ def check_summary(
     text: str, facts: Facts, evidence: Evidence, *, tokens: int = 0, limit: int = 0
 ) -> SummaryCheck:
     """Compare; no limit means that the size is not checked."""
-    present = cited_numbers(text)
+    stated = stated_in(text)
+    present = list(dict.fromkeys(n for statement in stated for n in statement.numbers))
     required = set(facts.numbers)
-    bound, misplaced = bindings(statements(text), evidence)
+    bound, misplaced = bindings(stated, evidence)
     kept = Lexicon(facts.names).kept(text)
+    named = dict.fromkeys(n for statement in stated for n in sorted(seen_in(statement).names))
     known = facts.seen.names
     return SummaryCheck(
         lost=tuple(n for n in facts.numbers if n not in set(present)),
@@ -66,13 +70,24 @@ def check_summary(
         misplaced=tuple(n for n in misplaced if n in required),
         unbound=tuple(n for n in facts.numbers if n not in bound),
         lost_names=tuple(name for name in facts.names if name not in kept),
-        unknown_names=tuple(n for n in distinct_names([text]) if not is_known(n, known)),
+        unknown_names=tuple(name for name in named if not is_known(name, known)),
         tokens=tokens,
         limit=limit or tokens,
     )
 
 
-def bindings(found: list[Statement], evidence: Evidence) -> tuple[set[int], list[int]]:
+@lru_cache(maxsize=8)
+def stated_in(text: str) -> tuple[Statement, ...]:
+    """The statements of a model's reply, which is first checked and then sifted."""
+    return tuple(statements(text))
+
+
+def seen_in(statement: Statement) -> Features:
+    """What a statement is made of, its markers left out."""
+    return features(without_markers(statement.text))
+
+
+def bindings(found: Iterable[Statement], evidence: Evidence) -> tuple[set[int], list[int]]:
     """The numbers with a claim of their own, and those that stand at least once beside another."""
     bound: set[int] = set()
     misplaced: dict[int, None] = {}

@@ -12,7 +12,8 @@ from rag.tokens import count_tokens
 
 TEXTS = st.lists(
     st.sampled_from(
-        ["- Aero 5 weighs 240 g [3].", ";", "; ", "\n", "\n\n", " ", "[1, 2]", "Aero 5", "Pro", ".", "`",
+        ["- Aero 5 weighs 240 g [3].", ";", "; ", "\n", "\n\n", " ",
+         "[1, 2]", "Aero 5", "Pro", ".", "`",
          "~~~", "arr", "[4]", "(x)", ": y", "é", "//", "'s", "\t", "【7】", "-", "2 ", "x" * 450]
     ),
     max_size=30,
