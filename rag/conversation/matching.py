@@ -5,7 +5,7 @@ and every holder of a word in any session; so there, the few that can matter are
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
 from heapq import nlargest
 from math import log
@@ -19,7 +19,7 @@ from rag.conversation.owned import OWNED, Key, absent, check, found
 from rag.database import messages, storable
 
 COMMON = 100  # messages of one session: a word in more of them tells little, and costs much
-COMBINED = 3  # words, if all are common: the rarest
+COMBINED = 3  # common words that are looked up together with others: the rarest
 NEWEST = 1_000  # messages among which words that are all common are looked up first
 MOST_WORDS = 24
 USUAL_CHARACTERS = 400  # of a message; longer ones hold a word more easily
@@ -45,19 +45,17 @@ def _matching_sqlite(
     connection: Connection, key: Key, words: list[str], limit: int
 ) -> list[tuple[int, float]]:
     quoted = ['"' + word.replace('"', '""') + '"' for word in words]
-    message_count, holders = _holders(connection, key, quoted)
-    telling = [rows for rows in holders if len(rows) <= COMMON]
+    message_count, known = _holders(connection, key, quoted, most=COMMON + 1)
+    telling = {word: rows for word, rows in known.items() if len(rows) <= COMMON}
     if telling:
-        scores = _scores(telling, message_count)
+        common = [word for word in _rarest(known) if word not in telling]
+        telling |= _narrowed(connection, key, telling, common)
+        scores = _scores(telling.values(), message_count)
         best = nlargest(limit, scores, key=lambda row: (scores[row], row))
-        matches = [
-            (index, scores[row] * _brevity(length))
-            for row, index, length in _found_rows(connection, key, best)
-        ]
-    else:
-        rows = _combined(connection, key, _rarest(quoted, holders), message_count)
-        matches = [(index, 1.0) for _, index, _ in _found_rows(connection, key, rows[-limit:])]
-    return _best_first(matches)
+        found_rows = _found_rows(connection, key, best)
+        return _best_first((index, scores[row] * _brevity(size)) for row, index, size in found_rows)
+    rows = _combined(connection, key, _rarest(known)[:COMBINED], message_count)[-limit:]
+    return _best_first((index, 1.0) for _, index, _ in _found_rows(connection, key, rows))
 
 
 # A session's messages lie side by side in the index (see migration 0003): `low` is before the
@@ -82,17 +80,18 @@ def _holders_of(words: int) -> TextClause:
 
 
 def _holders(
-    connection: Connection, key: Key, quoted: Sequence[str]
-) -> tuple[int, list[list[int]]]:
+    connection: Connection, key: Key, quoted: Sequence[str], *, most: int
+) -> tuple[int, dict[str, list[int]]]:
+    """How many messages there are, and the rows of each word that is known."""
     asked = {f"word_{place}": word for place, word in enumerate(quoted)}
-    rows = connection.execute(_holders_of(len(quoted)), key.asking(most=COMMON + 1, **asked))
+    rows = connection.execute(_holders_of(len(quoted)), key.asking(most=most, **asked))
     held: dict[int, Any] = {row[0]: row[1] for row in rows}
     if -1 not in held:
         raise absent(key)
     message_count = held.pop(-1)
-    return message_count, [
-        [int(row) for row in each.split(",")] if each else [] for each in held.values()
-    ]
+    return message_count, {
+        quoted[place]: list(map(int, rows.split(","))) for place, rows in held.items() if rows
+    }
 
 
 def _scores(telling: Iterable[Sequence[int]], message_count: int) -> dict[int, float]:
@@ -106,10 +105,18 @@ def _scores(telling: Iterable[Sequence[int]], message_count: int) -> dict[int, f
     return scores
 
 
-def _rarest(quoted: Sequence[str], holders: Sequence[Sequence[int]]) -> list[str]:
-    """The words whose first holders lie farthest apart."""
-    spans = {word: rows[-1] - rows[0] for word, rows in zip(quoted, holders, strict=True)}
-    return nlargest(COMBINED, spans, key=lambda word: spans[word])
+def _narrowed(
+    connection: Connection, key: Key, telling: Iterable[str], common: Sequence[str]
+) -> dict[str, list[int]]:
+    """Of the rows with telling words, those that hold a common one as well."""
+    any_of = " OR ".join(telling)
+    asked = [f"({any_of}) AND {word}" for word in common[:COMBINED]]
+    return _holders(connection, key, asked, most=NEWEST)[1] if asked else {}
+
+
+def _rarest(known: Mapping[str, Sequence[int]]) -> list[str]:
+    """Of common words the rarest first: those whose first holders lie farthest apart."""
+    return sorted(known, key=lambda word: known[word][0] - known[word][-1])
 
 
 def _combined(
@@ -117,6 +124,8 @@ def _combined(
 ) -> list[int]:
     """Rows that hold all of these common words, else any: the newest, where there are many."""
     newest = max(0, message_count - NEWEST)
+    if not words:
+        return []
     for join in (" AND ", " OR "):
         asked = key.asking(wanted=join.join(words), since=0, most=NEWEST)
         if newest:
