@@ -233,6 +233,7 @@ class Scanner:
             if found and at_end and self._closes(found.group(1)):
                 self._fence = ""
                 return self._take(end)
+            self.line_is_blank = False  # whatever comes on this line does not close the fence
         line = _LINE.match(self._text, self._at)
         return self._take(line.end() if line else self._at + 1)
 

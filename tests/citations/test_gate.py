@@ -67,6 +67,12 @@ def test_single_characters_give_the_same_text(text: str) -> None:
     assert stream(list(text)) == keep_markers(text, known).text
 
 
+def test_a_fence_is_not_closed_far_to_the_right_however_the_text_comes() -> None:
+    text = "```\n" + " " * 400 + "```\n [99]"
+
+    assert stream(list(text)) == keep_markers(text, known).text == text
+
+
 @pytest.mark.parametrize(
     ("delta", "shown"),
     [
