@@ -2,30 +2,44 @@
 
     python -m benchmarks.long_session [--turns 100,1000,10000] [--rounds 60]
 
-The store is SQLite on disk; questions, recall, context, storing and the search of the transcript
-are real. Vectors and models are left out. Compactions run between the turns, as the background
-does, and are timed apart. Times are milliseconds; compare them within one run.
+The store is SQLite on disk; the question, recall with vectors, the context, the answer and the
+search of the transcript are real. Embedding is replaced by fixed vectors. `turn` is all of it but
+retrieval, follow-ups and the check of the answer; `whole turn` has these too, with eight sources
+that are given instead of searched. Compactions run between the turns, as the background does, and
+are timed apart. Times are milliseconds; compare them within one run. `CPU` leaves out waiting, and
+what other processes do meanwhile. `SQL` is the number of statements.
 """
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Any
 
 import click
 import numpy as np
+from sqlalchemy import Engine, event
 
+from rag.answering import Answering
+from rag.assistant import Assistant, Limits
+from rag.citations.support import SupportChecker
 from rag.conversation.compact import Compactor
+from rag.conversation.followup import FollowUps
 from rag.conversation.recall import Recall
 from rag.conversation.store import SqlConversationStore, SqlSession
 from rag.database import migrate, open_engine
+from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
-from rag.records import ImportedMessage, MessageStatus
-from rag.tokens import count_tokens
+from rag.records import Chunk, Hit, ImportedMessage, MessageStatus
+from rag.seams import Matrix, ModelDelta, WriteRequest
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")
+SOURCES = 8  # of one answer
+CHUNKS = 200
+DIMENSIONS = 384
+FILLER = "Whatever else the manual says about this region is of no interest here. " * 4
 
 
 def turn(number: int) -> tuple[str, str]:
@@ -35,13 +49,13 @@ def turn(number: int) -> tuple[str, str]:
     question = f"What is the {aspect} of the {product} in region {number % 97}?"
     value = 10 + number % 389
     answer = (
-        f"In region {number % 97} the {aspect} of the {product} is {value} [{1 + value % 200}]."
+        f"In region {number % 97} the {aspect} of the {product} is {value} [{1 + value % CHUNKS}]."
     )
     return question, answer
 
 
 def session_of(store: SqlConversationStore, turns: int) -> SqlSession:
-    """A session with this many turns."""
+    """A session with this many turns, and vectors of them."""
     session = store.create("benchmark")
     said = [
         ImportedMessage(role, text)
@@ -49,17 +63,52 @@ def session_of(store: SqlConversationStore, turns: int) -> SqlSession:
         for role, text in zip(("user", "assistant"), turn(number), strict=True)
     ]
     session.append(said, [])
+    session.save_vectors(dict(enumerate(FixedVectors().embed([text.content for text in said]))))
     return session
 
 
-def milliseconds(call: Callable[[int], object], rounds: int) -> np.ndarray:
-    """The time of each round."""
-    times = []
-    for number in range(rounds):
-        began = perf_counter()
-        call(number)
-        times.append(perf_counter() - began)
-    return np.array(times) * 1000
+class FixedVectors:
+    """An embedder that takes no time."""
+
+    name, dimensions, max_tokens = "fixed", DIMENSIONS, 256
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) // 4 for text in texts]
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return np.full((len(texts), DIMENSIONS), DIMENSIONS**-0.5, dtype=np.float32)
+
+
+@dataclass(slots=True)
+class GivenSources:
+    """A retriever that is told what it finds."""
+
+    number: int = 0
+
+    def search(self, dense_query: str, **_: Any) -> list[Hit]:
+        return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
+
+    def _hit(self, number: int) -> Hit:
+        text = f"{turn(number)[1].partition(' [')[0]}. {FILLER}"
+        place = number % CHUNKS
+        chunk = Chunk(
+            f"c{place}", "d", "m.md", "Manual", 0, place, (), f"§ {place}", text, 0, len(text)
+        )
+        return Hit(chunk, 1.0, text, 0, len(text), relevance=0.9)
+
+
+class FirstSentence:
+    """A writer that takes no time: the first sentence of the best source, word by word."""
+
+    name = "first sentence"
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        best = request.sources[0]
+        for word in f"{best.text.partition('. ')[0]} {best.marker}.".split(" "):
+            yield ModelDelta(f"{word} ")
+
+    def declined(self, text: str) -> bool:
+        return False
 
 
 def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
@@ -68,12 +117,43 @@ def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
     opened = session.begin(question)
     memory.before_turn(session)
     memory.prepare(session, opened, ())
-    ended = replace(opened.answer, content=answer, status=MessageStatus.COMPLETE)
-    session.finish(ended)
+    ended = session.finish(replace(opened.answer, content=answer, status=MessageStatus.COMPLETE))
     memory.after_turn(session, opened, ended)
 
 
-@click.command()
+@dataclass(slots=True)
+class Stopwatch:
+    """Times and statements of what is done again and again."""
+
+    engine: Engine
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    statements: list[int] = field(default_factory=list)
+
+    def time(self, call: Callable[[], object]) -> None:
+        """Do it, and take down what it cost."""
+        asked: list[str] = []
+
+        def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+            asked.append(statement)
+
+        event.listen(self.engine, "before_cursor_execute", note)
+        began, cpu_began = perf_counter(), process_time()
+        call()
+        self.wall.append(1000 * (perf_counter() - began))
+        self.cpu.append(1000 * (process_time() - cpu_began))
+        event.remove(self.engine, "before_cursor_execute", note)
+        self.statements.append(len(asked))
+
+    def row(self) -> str:
+        """Percentiles."""
+        if not self.wall:
+            return "       –"
+        times = [*np.percentile(self.wall, [50, 95]), *np.percentile(self.cpu, [50, 95])]
+        return " ".join(f"{time:>8.2f}" for time in times) + f" {np.median(self.statements):>5.0f}"
+
+
+@click.command(help=__doc__)
 @click.option("--turns", default="100,1000,10000", show_default=True)
 @click.option("--rounds", default=60, show_default=True)
 def main(turns: str, rounds: int) -> None:
@@ -81,45 +161,56 @@ def main(turns: str, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{Path(folder)}/groundnote.db")
         migrate(engine)
-        store = SqlConversationStore(engine)
-        memory = Memory(
-            Compactor(None, count_tokens),
-            Recall(None),
-            rules=MemoryRules(),
-            window=lambda: 4096,
-            count=count_tokens,
-        )
-        due: list[SqlSession] = []
-        memory.compact_later(due.append)
-        print(f"{'turns':>7} {'what':>18} {'p50 ms':>8} {'p95 ms':>8}")
+        columns = ("p50 ms", "p95 ms", "CPU p50", "CPU p95")
+        print(f"{'turns':>7} {'what':>18} {' '.join(f'{c:>8}' for c in columns)} {'SQL':>5}")
         for length in map(int, turns.split(",")):
-            session = session_of(store, length)
-            memory.compact(session)
-            turn_times, compaction_times = [], []
-            for _ in range(rounds):
-                turn_times += list(milliseconds(lambda n, s=session: one_turn(s, memory, n), 1))
-                if due:
-                    due.clear()
-                    compaction_times += list(
-                        milliseconds(lambda _, s=session: memory.compact(s, force=False), 1)
-                    )
-            for what, times in (
-                ("turn", np.array(turn_times)),
-                ("compaction", np.array(compaction_times or [0.0])),
-                (
-                    "substring search",
-                    milliseconds(lambda n, s=session: s.search(f"region {n % 97}"), rounds),
-                ),
-                (
-                    "word search",
-                    milliseconds(
-                        lambda n, s=session: s.matching(["region", str(n)], limit=60), rounds
-                    ),
-                ),
-            ):
-                p50, p95 = np.percentile(times, [50, 95])
-                print(f"{length:>7} {what:>18} {p50:>8.2f} {p95:>8.2f}")
+            for what, watch in watched(engine, length, rounds).items():
+                print(f"{length:>7} {what:>18} {watch.row()}", flush=True)
         engine.dispose()
+
+
+def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
+    """What everything costs in a session of this length."""
+    count = token_counter("")
+    memory = Memory(
+        Compactor(None, count),
+        Recall(FixedVectors()),
+        rules=MemoryRules(),
+        window=lambda: 4096,
+        count=count,
+    )
+    due: list[object] = []
+    memory.compact_later(due.append)
+    session = session_of(SqlConversationStore(engine), length)
+    memory.compact(session)
+    given = GivenSources()
+    assistant = Assistant(
+        given,
+        FollowUps(lexicon=lambda: PRODUCTS),
+        memory,
+        Answering(FirstSentence(), SupportChecker()),
+        limits=Limits(),
+    )
+
+    def ask(number: int) -> None:
+        given.number = number
+        list(assistant.ask(session, turn(number * 7)[0]))
+
+    watches: dict[str, Stopwatch] = {}
+    for what, call in {
+        "turn": lambda number: one_turn(session, memory, number),
+        "whole turn": ask,
+        "substring search": lambda number: session.search(f"region {number % 97}"),
+        "word search": lambda number: session.matching(["region", str(number)], limit=60),
+    }.items():
+        watch = watches.setdefault(what, Stopwatch(engine))
+        for number in range(rounds):
+            watch.time(lambda call=call, number=number: call(number))  # type: ignore[misc]
+            if due:
+                due.clear()
+                compaction = watches.setdefault("compaction", Stopwatch(engine))
+                compaction.time(lambda: memory.compact(session, force=False))
+    return watches
 
 
 if __name__ == "__main__":
