@@ -1,12 +1,15 @@
 """Extractive answers against people's: wording, first citation, and when to decline.
 
-    python -m benchmarks.answers [--data DIR] [--sample N]
+    python -m benchmarks.answers [--data DIR] [--sample N] [--cache DIR] [--more]
 
 Manuals (`emanual`, `anthropic_docs`) are searched as an installation would. For declining, each
 question comes with the passage it was judged with (`clapnq`, `inscit`), or, where nothing answers
-it, with what retrieval finds (`mtrag`). Only development parts are read.
+it, with what retrieval finds (`mtrag`). Only development parts are read. Nearly all of the time
+goes into embedding pieces; `--cache` keeps their vectors, so that a changed writer is measured in
+a minute.
 """
 
+import hashlib
 import random
 import re
 import statistics
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import numpy as np
 
 from benchmarks.corpora import Entry, data_option, judged, rows_of
 from benchmarks.retrieval import Installation
@@ -24,7 +28,7 @@ from rag.answer.extractive import ExtractiveWriter
 from rag.citations.markers import cited_numbers
 from rag.records import Hit, Source
 from rag.retrieval.embed import LocalEmbedder
-from rag.seams import Embedder, WriteRequest
+from rag.seams import Embedder, Matrix, WriteRequest
 
 SOURCES = 8
 _MARKER = re.compile(r"\[\d+\]")
@@ -47,6 +51,45 @@ class Judged:
     f1: float
     cites_gold: bool
     declined: bool
+
+
+class KnownTexts:
+    """An embedder that remembers each text's vector, in a folder if one is named.
+
+    Other than whole batches, texts are met again after a change of what is embedded together.
+    """
+
+    def __init__(self, embedder: Embedder, folder: Path | None) -> None:
+        self._embedder = embedder
+        self._path = folder / "vectors.npz" if folder else None
+        self._vectors: dict[str, Matrix] = {}
+        self._is_new = False
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.max_tokens = embedder.max_tokens
+        self.count_tokens = embedder.count_tokens
+        if self._path and self._path.exists():
+            with np.load(self._path) as kept:
+                self._vectors = dict(zip(kept["keys"].tolist(), kept["vectors"], strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        keys = [self._key(text) for text in texts]
+        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in self._vectors}
+        if missing:
+            found = self._embedder.embed(list(missing.values()))
+            self._vectors.update(zip(missing, found, strict=True))
+            self._is_new = True
+        return np.array([self._vectors[key] for key in keys], dtype=np.float32)
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self.name}\0{text}".encode("utf-8", "replace")).hexdigest()[:32]
+
+    def save(self) -> None:
+        """Write what is known, if anything is new."""
+        if self._path and self._is_new:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            vectors = np.array(list(self._vectors.values()), dtype=np.float32)
+            np.savez(self._path, keys=list(self._vectors), vectors=vectors)
+            self._is_new = False
 
 
 def source_of(number: int, hit: Hit) -> Source:
@@ -211,17 +254,20 @@ def decisions(writer: ExtractiveWriter, questions: Iterable[Asked]) -> Decisions
 @data_option
 @click.option("--sample", default=0, help="So many questions of each manual; 0 for all.")
 @click.option("--more", is_flag=True, help="Also inscit and mtrag.")
-def main(data: Path, sample: int, more: bool) -> None:
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
+def main(data: Path, sample: int, more: bool, cache: Path | None) -> None:
     """Measure the extractive writer on public sets."""
-    embedder = LocalEmbedder()
+    embedder = KnownTexts(LocalEmbedder(), cache)
     print(f"{'manual':16}{'questions':>10}{'F1':>8}{'first cited':>13}{'declined':>10}")
     for name in ("emanual", "anthropic_docs"):
         found = manual(data, name, embedder, sample)
+        embedder.save()
         shares = [
             statistics.mean(values)
             for values in zip(*((j.f1, j.cites_gold, j.declined) for j in found), strict=True)
         ]
-        print(f"{name:16}{len(found):10}{shares[0]:8.3f}{shares[1]:13.3f}{shares[2]:10.3f}")
+        row = f"{name:16}{len(found):10}{shares[0]:8.3f}{shares[1]:13.3f}{shares[2]:10.3f}"
+        print(row, flush=True)
 
     print(f"\n{'decisions':16}{'questions':>10}{'answered':>10}{'declined':>10}{'balanced':>10}")
     sets = {"clapnq": clapnq(data)}
@@ -229,9 +275,11 @@ def main(data: Path, sample: int, more: bool) -> None:
         sets |= {"inscit": inscit(data), "mtrag": mtrag(data, embedder, 2_000)}
     for name, questions in sets.items():
         made = decisions(ExtractiveWriter(embedder), questions)
+        embedder.save()
         print(
             f"{name:16}{made.count:10}{made.answered:10.3f}{made.declined:10.3f}"
-            f"{made.balanced:10.3f}"
+            f"{made.balanced:10.3f}",
+            flush=True,
         )
 
 

@@ -182,7 +182,7 @@ def _assistant(
     settings: Settings, library: "Library", background: Background, metrics: Metrics
 ) -> Assistant:
     model = open_model(settings)
-    writer: Writer = ExtractiveWriter(library.embedder)
+    writer: Writer = ExtractiveWriter(library.embedder, lexicon=library.documents.lexicon)
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
     count = CalibratedCounter(token_counter(settings.llm.model or ""))

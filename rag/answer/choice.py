@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from rag.answer.evidence import Scored
 from rag.answer.passages import LISTS, Kind, Piece
-from rag.answer.questions import Question
+from rag.answer.questions import Question, Wanted
 from rag.answer.words import TermWeights, terms
 
 MOST_PIECES = 5
 MOST_BRIEF_PIECES = 3  # where one statement is likely to be the whole answer
-MOST_WORDS = 150
+MOST_WORDS = 100
 # A further piece must be worth at least this share of the best one's score.
 _WORTH_ADDING = 0.6
+_WORTH_ADDING_STEPS = 0.45  # how something is done is seldom said in one sentence
 _WORTH_ADDING_BRIEFLY = 0.8
 _WORTH_GOING_ON = 0.5  # next to a chosen piece, with a term of the question that was missing
 _LIKENESS_PENALTY = 0.2
@@ -80,7 +81,8 @@ class _Choice:
         """What a piece must be worth; a dissent is always told."""
         if self._dissents(found):
             return -math.inf
-        share = _WORTH_ADDING
+        is_how = self._question.wanted is Wanted.STEPS
+        share = _WORTH_ADDING_STEPS if is_how else _WORTH_ADDING
         if self._is_next(found) and self._news(found) > 0:
             share = _WORTH_GOING_ON
         elif self._question.is_brief and not self._is_other_product(found):

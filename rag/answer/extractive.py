@@ -1,7 +1,7 @@
 """Write answers without a model: sentences of the sources, each with its citation."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rag.answer.choice import choose
 from rag.answer.declining import NAMED, answers, related
@@ -24,13 +24,23 @@ class ExtractiveWriter:
 
     name = "extractive"
 
-    def __init__(self, embedder: Embedder | None) -> None:
+    def __init__(
+        self, embedder: Embedder | None, *, lexicon: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        """`lexicon` gives the product names of all documents, as they are at each question."""
         self._embedder = embedder
+        self._lexicon = lexicon
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         question = read_question(request.question)
         pieces = [piece for source in request.sources for piece in pieces_of(source)]
-        scored = weigh(question, pieces, relevance=request.relevance, embedder=self._embedder)
+        scored = weigh(
+            question,
+            pieces,
+            relevance=request.relevance,
+            embedder=self._embedder,
+            lexicon=self._lexicon(),
+        )
         missing = () if NAMED in request.relevance.values() else _unknown(request)
         if missing or not answers(question, scored, request.relevance):
             yield from _decline(missing, related(question, scored, missing=missing))

@@ -52,6 +52,14 @@ class Piece:
     header: tuple[str, ...] = ()  # of a row: what its table calls the columns
     cells: tuple[str, ...] = ()  # of a row, its subject first
 
+    def below(self, title: str) -> "Piece":
+        """The same under one more title."""
+        return replace(
+            self,
+            context=f"{self.context} › {title}",
+            title=f"{self.title} › {title}" if self.title else title,
+        )
+
 
 def pieces_of(source: Source) -> list[Piece]:
     """The pieces of a source's passage, in reading order."""

@@ -8,6 +8,8 @@ from rag.name_words import CALENDAR
 from rag.names import find_names
 from rag.sentences import split_sentences
 
+_SUBJECTS = 2  # cells of a row that say what it is about
+
 
 class Products:
     """Which of the products that the sources name a question is about, and which are rivals.
@@ -15,9 +17,10 @@ class Products:
     Rivals are siblings of a product asked for: `Aero 5 Pro` and `Aero 7` when it is `Aero 5`.
     """
 
-    def __init__(self, question: str, texts: Iterable[str]) -> None:
+    def __init__(self, question: str, texts: Iterable[str], lexicon: Iterable[str] = ()) -> None:
+        """`lexicon`: what the documents call products, in whatever case and shape."""
         known = {_key(name) for text in texts for name in _names(text)}
-        known |= {_key(name) for name in _names(question)}
+        known |= {_key(name) for name in (*_names(question), *lexicon)} - {""}
         asked = _mentioned(_key(question), known)
         # Only products that could be mistaken for another one matter here.
         self._asked = frozenset(
@@ -36,6 +39,19 @@ class Products:
     def about(self, column: str) -> bool:
         """Whether a column of a table is about what is asked: not if its heading is a rival."""
         return _key(column) not in self._rivals
+
+    def fit_row(self, cells: Sequence[str]) -> float | None:
+        """0 where a row names what is asked for in passing, as what it fits or comes with.
+
+        What a row is about stands in its first cells: a code, a name. None says that this tells
+        nothing.
+        """
+        if not self._rivals:
+            return None
+        known = self._asked | self._rivals
+        subject, rest = (" | ".join(part) for part in (cells[:_SUBJECTS], cells[_SUBJECTS:]))
+        in_subject = bool(_mentioned(_key(subject), known))
+        return 0.0 if not in_subject and _mentioned(_key(rest), known) & self._asked else None
 
     def fit(self, text: str, context: str) -> float:
         """1 where a product asked for is named, -1 where only a rival is, else 0.

@@ -6,6 +6,10 @@ from enum import StrEnum
 
 from rag.answer.words import phrases, terms
 from rag.names import find_names
+from rag.sentences import split_sentences
+
+_ASKS = re.compile(r"(what|which|how|why|when|where|who|whose)\b", re.IGNORECASE)
+_FEWEST_TERMS = 2  # a question with fewer lives from what was said before it
 
 
 class Wanted(StrEnum):
@@ -122,6 +126,10 @@ _UNITS = (
         r"[€$£¥]|\b(EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|euros?|dollars?|pounds?|yen|prices?|preis)\b",
     ),
     (
+        r"water(proof|tight|[- ]?resistant)?|splash(es|ing|proof)?|rain(proof)?|dust(proof)?",
+        r"\bIP[X\d]\d[A-Z]?\b|\b(water|splash|rain|dust)[- ]?(proof|tight|resistan(t|ce))\b",
+    ),
+    (
         r"how fast",
         r"\d\s?([kMGT]?bit/s|[kMGT]bps|[kM]B/s|km/h|mph|m/s|rpm|fps|seconds?|minutes?)\b",
     ),
@@ -129,6 +137,12 @@ _UNITS = (
 _MEASURES = tuple(
     (re.compile(rf"\b({asked})\b", re.IGNORECASE), re.compile(units, re.IGNORECASE))
     for asked, units in _UNITS
+)
+
+_ASKS_WHETHER = re.compile(
+    r"\W*(is|are|was|were|do|does|did|can|could|may|must|has|have|will)\b(?!.*\bor\b)"
+    r"(?!.*\b(what|which|how|why|when|where|who|than|not|no|never|without)\b)(?!.*n['’]t\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -151,6 +165,11 @@ class Question:
             return bool(_POINTED.match(self.text))
         return self.wanted in _BRIEF or bool(_LOOKED_UP.match(self.text))
 
+    @property
+    def asks_whether(self) -> bool:
+        """Whether `yes` or `no` would be an answer, and a plain one."""
+        return bool(_ASKS_WHETHER.match(self.text))
+
     def is_measured_in(self, text: str) -> bool:
         """Whether a text has a figure in a unit of what is asked for, if any is."""
         return self.measure is not None and bool(self.measure.search(text))
@@ -161,10 +180,18 @@ class Question:
         return pattern is None or bool(pattern.search(text))
 
 
+def _asked_in(text: str) -> str:
+    """What is asked, without what was said before: `My TV is new. How do I set it up?`"""
+    spans = split_sentences(text)
+    told = [text[span.start : span.end] for span in spans]
+    asked = " ".join(part for part in told if part.endswith("?") or _ASKS.match(part))
+    return asked if len(terms(asked)) >= _FEWEST_TERMS else text
+
+
 def read_question(text: str) -> Question:
     """Its terms, and the kind of its answer by its first cue."""
     wanted = next((kind for kind, cue in _COMPILED if cue.search(text)), Wanted.ANYTHING)
-    told = _MEASURED.sub(" ", text)
+    told = _MEASURED.sub(" ", _asked_in(text))
     measure = next((units for asked, units in _MEASURES if asked.search(text)), None)
     found = terms(told)
     names = frozenset(name.text for name in find_names(text))

@@ -7,11 +7,6 @@ from rag.answer.passages import Kind
 from rag.answer.questions import Question
 from rag.answer.words import sequence
 
-_ASKS_WHETHER = re.compile(
-    r"\W*(is|are|was|were|do|does|did|can|could|may|must|has|have|will)\b(?!.*\bor\b)"
-    r"(?!.*\b(what|which|how|why|when|where|who|than|not|no|never|without)\b)(?!.*n['’]t\b)",
-    re.IGNORECASE | re.DOTALL,
-)
 _DENIES = re.compile(r"\b(?:not|no|cannot|never|neither|nor|none)\b|n['’]t\b", re.IGNORECASE)
 # Words that bound a statement, so that it is neither a plain yes nor a plain no.
 _BOUNDED = re.compile(
@@ -31,7 +26,7 @@ def verdict(question: Question, found: Scored) -> str:
     text = found.piece.text
     if found.piece.kind not in (Kind.SENTENCE, Kind.ENTRY) or found.signs.product < 0:
         return ""
-    if not _ASKS_WHETHER.match(question.text) or len(text.split()) > _LONGEST:
+    if not question.asks_whether or len(text.split()) > _LONGEST:
         return ""
     asked = sequence(question.text)
     denials = len(_DENIES.findall(text))

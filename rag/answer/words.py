@@ -9,6 +9,7 @@ from itertools import pairwise
 
 _CODE = r"(?=\S*\d)[^\W_]+(?:[-./][^\W_]+)+"  # `E-23`, `3.4.2`, `802.11ax`: one term
 _WORD = re.compile(rf"{_CODE}|\d+(?:[.,]\d+)*|[^\W_]+(?:['’][^\W_]+)?")
+_SPELLED = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"(?<=\d)['’]s\b")  # `the Aero 4's successor`
 _IS_CODE = re.compile(r"^(?=\S*\d)\S*[^\W\d]\S*$|\d[-./]")
 _CODE_WEIGHT = 3.0  # who names a code or a version means that one
@@ -49,6 +50,12 @@ def terms(text: str) -> frozenset[str]:
 def phrases(text: str) -> frozenset[str]:
     """The distinct pairs of terms that follow each other, stop words left out."""
     return frozenset(f"{one} {other}" for one, other in pairwise(sequence(text)))
+
+
+@lru_cache(maxsize=8192)
+def spelled(text: str) -> frozenset[str]:
+    """The distinct words as they are written, small ones too: `recorded`, `how`."""
+    return frozenset(_SPELLED.findall(text.lower()))
 
 
 @lru_cache(maxsize=4096)

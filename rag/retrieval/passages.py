@@ -42,15 +42,29 @@ def count_words(text: str) -> int:
     return len(text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
-def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
-    """From the first line of the table in which the range begins, unless that is too far."""
+def table_header(text: str, start: int) -> str:
+    """The first line of the table that a range begins inside of; "" where it begins the table."""
+    first = _table_start(text, start)
+    if first is None or first >= start:
+        return ""
+    return text[first : text.find("\n", first)]
+
+
+def _table_start(text: str, start: int) -> int | None:
+    """Where the table begins that this place is in, if it is in one."""
     line_start = text.rfind("\n", 0, start) + 1
     while line_start > 0 and _TABLE_LINE.match(text, line_start):
         previous = text.rfind("\n", 0, line_start - 1) + 1
         if not _TABLE_LINE.match(text, previous):
             break
         line_start = previous
-    if not _TABLE_LINE.match(text, line_start):
+    return line_start if _TABLE_LINE.match(text, line_start) else None
+
+
+def _with_table_header(text: str, start: int, end: int) -> tuple[int, int]:
+    """From the first line of the table in which the range begins, unless that is too far."""
+    line_start = _table_start(text, start)
+    if line_start is None:
         return start, end
     is_near = count_words(text[line_start:end]) <= MAX_PASSAGE_WORDS
     return (min(line_start, start), end) if is_near else (start, end)

@@ -38,6 +38,7 @@ RESTATED = {
     "prices": "cost",
     "weight": "weighs",
 }
+_ASKS_A_PRICE = re.compile(r"\bhow much (is|are|for)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ def terms_of(query: str) -> list[Term]:
     for term in (*ordinary, *_codes(words), *_phrases(words), *_restated(words)):
         found.setdefault(term.tokens, term)
     return list(found.values())[:MAX_TERMS]
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    """The distinct words of a text as they are looked up."""
+    return frozenset(word.lower() for word in _words(text))
 
 
 def _words(query: str) -> list[str]:
@@ -126,10 +132,11 @@ def _phrases(words: list[str]) -> Iterator[Term]:
 
 def _restated(words: list[str]) -> Iterator[Term]:
     """`cost` is `price` in a price list: looked up beside the word that was used."""
-    for word in words:
-        other = RESTATED.get(word.lower())
-        if other is not None:
-            yield Term((other,), weight=RESTATED_WEIGHT, counts=False)
+    told = [RESTATED.get(word.lower()) for word in words]
+    if _ASKS_A_PRICE.search(" ".join(words)):
+        told.append("price")
+    for other in filter(None, told):
+        yield Term((other,), weight=RESTATED_WEIGHT, counts=False)
 
 
 def _codes(words: list[str]) -> Iterator[Term]:

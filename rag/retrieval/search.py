@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rag.records import Chunk, Hit
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.passages import merged, neighbourhood
+from rag.retrieval.passages import merged, neighbourhood, table_header
+from rag.retrieval.query import terms_of, tokens_of
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
 Vector = NDArray[np.float32]
@@ -22,6 +23,7 @@ SIMILARITIES = 300
 DENSE_WEIGHT = 0.45
 FEEDBACK = 5  # best chunks that the query's vector is moved towards …
 FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
+_HEADER_WEIGHT = 1 - DENSE_WEIGHT  # words that stand above a row count as words do
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -72,7 +74,7 @@ class HybridRetriever:
         candidates = self._candidates(vector, lexical_query)
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense_query, candidates)
-        found = self._read(_folded(candidates), limit)
+        found = self._read(_folded(candidates), lexical_query, limit)
         coverage = self._coverage({dense_query, lexical_query}, [c.chunk.id for c, _ in found])
         return [
             replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
@@ -120,12 +122,17 @@ class HybridRetriever:
         found = [self._lexical.coverage(query, chunk_ids) for query in queries]
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
-    def _read(self, candidates: Sequence[Candidate], limit: int) -> list[tuple[Candidate, Hit]]:
+    def _read(
+        self, candidates: Sequence[Candidate], query: str, limit: int
+    ) -> list[tuple[Candidate, Hit]]:
         """The best in their neighbourhood; more are read only if too many became one."""
         for count in (2 * limit, 6 * limit):
-            chosen = {candidate.chunk.id: candidate for candidate in candidates[:count]}
-            keys = dict.fromkeys(_section(candidate.chunk) for candidate in chosen.values())
+            keys = dict.fromkeys(_section(candidate.chunk) for candidate in candidates[:count])
             texts = self._documents.section_texts(list(keys))
+            read = candidates[:count]
+            if self._reranker is None:
+                read = _by_their_headers(read, texts, query)
+            chosen = {candidate.chunk.id: candidate for candidate in read}
             hits = merged([_hit(each, texts) for each in chosen.values()], texts)
             if len(hits) >= limit or count >= len(candidates):
                 break
@@ -147,6 +154,31 @@ def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str
     lowest = min(cosines.values(), default=0.0)
     similar = {key: cosines.get(key, lowest) for key in dict.fromkeys((*nearest, *words))}
     return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
+
+
+def _by_their_headers(
+    candidates: Sequence[Candidate], texts: Mapping[tuple[str, int], str], query: str
+) -> list[Candidate]:
+    """Rows anew in order, as if the header of their table, which says `Price`, stood in each chunk.
+
+    A table of several chunks has its header in the first one only.
+    """
+    words = {term.tokens[0] for term in terms_of(query) if len(term.tokens) == 1}
+    told = [candidate for candidate in candidates if not candidate.chunk.text.startswith("|")]
+    if not words or len(told) == len(candidates):
+        return list(candidates)
+    scored = [
+        replace(each, score=each.score + _HEADER_WEIGHT * _named_above(each.chunk, texts, words))
+        for each in candidates
+    ]
+    return sorted(scored, key=lambda candidate: -candidate.score)
+
+
+def _named_above(chunk: Chunk, texts: Mapping[tuple[str, int], str], words: set[str]) -> float:
+    """The share of the words that the header of its table has and a chunk has not."""
+    header = table_header(texts.get(_section(chunk), ""), chunk.start)
+    missing = words & tokens_of(header) - tokens_of(chunk.text)
+    return len(missing) / len(words)
 
 
 def _either(query: str) -> str:
