@@ -1,19 +1,23 @@
 """nDCG@10 of words alone, vectors alone, reciprocal rank fusion and ours, on public sets.
 
-Everything is the real thing: chunks as an ingest cuts them, SQLite's FTS5, Chroma, the packaged
-embedding model. A judged document scores as its best chunk. `--latency` times searches instead.
+Everything is the real thing: chunks as an ingest cuts them, SQLite's FTS5 or PostgreSQL's text
+search, Chroma, the packaged embedding model. A judged document scores as its best chunk.
+`--latency` times searches instead.
 """
 
 import hashlib
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import numpy as np
 from ir_measures import RR, Measure, Qrel, ScoredDoc, calc_aggregate, nDCG
+from sqlalchemy import create_engine, make_url, text
 
 from benchmarks.corpora import (
     Corpus,
@@ -68,8 +72,8 @@ class CachingEmbedder:
 class Installation:
     """A corpus in a fresh database and vector index, as an ingest leaves them."""
 
-    def __init__(self, folder: Path, embedder: Embedder) -> None:
-        engine = open_engine(f"sqlite:///{folder / 'bench.db'}")
+    def __init__(self, folder: Path, embedder: Embedder, database_url: str | None = None) -> None:
+        engine = open_engine(database_url or f"sqlite:///{folder / 'bench.db'}")
         migrate(engine)
         self.embedder = embedder
         self.store = SqlDocumentStore(engine)
@@ -115,16 +119,40 @@ def _by_document(
     return [(document, 1.0 / (place + 1)) for place, document in enumerate(documents)]
 
 
+@contextmanager
+def database_of_its_own(server: str | None) -> Iterator[str | None]:
+    """The URL of a new database on a PostgreSQL server, dropped at the end; None for SQLite."""
+    if server is None:
+        yield None
+        return
+    url = make_url(server).set(drivername="postgresql+psycopg")
+    name = f"groundnote_bench_{uuid.uuid4().hex}"
+    admin = create_engine(url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+        try:
+            yield url.set(database=name).render_as_string(hide_password=False)
+        finally:
+            connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    admin.dispose()
+
+
 def measured(
-    corpus: Corpus, others: Iterable[Entry], measure: Measure, cache: Path | None
+    corpus: Corpus,
+    others: Iterable[Entry],
+    measure: Measure,
+    *,
+    cache: Path | None,
+    postgres: str | None,
 ) -> dict[str, float]:
     """Each system's mean over the queries."""
     runs: dict[str, list[ScoredDoc]] = {system: [] for system in SYSTEMS}
-    with tempfile.TemporaryDirectory() as folder:
-        place = Installation(Path(folder), CachingEmbedder(LocalEmbedder(), cache))
+    with tempfile.TemporaryDirectory() as folder, database_of_its_own(postgres) as database_url:
+        embedder = CachingEmbedder(LocalEmbedder(), cache)
+        place = Installation(Path(folder), embedder, database_url)
         place.ingest([*corpus.entries, *others])
-        for query, text in corpus.queries.items():
-            for system, ranking in place.rankings(text).items():
+        for query, asked in corpus.queries.items():
+            for system, ranking in place.rankings(asked).items():
                 runs[system].extend(ScoredDoc(query, *pair) for pair in ranking)
         place.index.close()
     qrels = [
@@ -183,8 +211,14 @@ def _entries_for(entries: Iterable[Entry], size: int, embedder: Embedder) -> lis
 @click.option("--extra", is_flag=True, help="Other languages, model numbers, siblings too.")
 @click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--latency", is_flag=True, help="Time searches over 1 000 and 20 000 chunks.")
+@click.option("--postgres", help="Search in a new database on this server instead of SQLite.")
 def main(
-    data: Path, names: tuple[str, ...], extra: bool, cache: Path | None, latency: bool
+    data: Path,
+    names: tuple[str, ...],
+    extra: bool,
+    cache: Path | None,
+    latency: bool,
+    postgres: str | None,
 ) -> None:
     """Compare ways to search on public sets."""
     if latency:
@@ -193,7 +227,7 @@ def main(
     print(f"{'set':<18}{'measure':<9}" + "".join(f"{system:>9}" for system in SYSTEMS))
     for name in names or SETS + (EXTRA if extra else ()):
         corpus, others, measure = corpus_of(data, name)
-        scores = measured(corpus, others, measure, cache)
+        scores = measured(corpus, others, measure, cache=cache, postgres=postgres)
         row = "".join(f"{scores[system]:>9.3f}" for system in SYSTEMS)
         print(f"{name:<18}{measure!s:<9}{row}", flush=True)
 

@@ -1,0 +1,53 @@
+"""Words in SQLite: FTS5 with its own bm25()."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+from rag.retrieval.query import Term
+from rag.retrieval.word_index import DEPTH, HEADING_WEIGHT, with_list
+
+
+class Fts5Words:
+    """A WordIndex over the table `chunks_fts`."""
+
+    _SCORES = text(
+        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
+    )
+    _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
+    _FREQUENCY = text("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH :match")
+    _HOLDERS = with_list(
+        "SELECT chunks.id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
+        "WHERE chunks_fts MATCH :match AND chunks.id IN :keys"
+    )
+
+    def search(
+        self, connection: Connection, terms: Sequence[Term], limit: int
+    ) -> list[tuple[str, float]]:
+        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
+        scores: dict[int, float] = {}
+        for weight in sorted({term.weight for term in terms}, reverse=True):
+            match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
+            found = connection.execute(self._SCORES, {"match": match, "limit": DEPTH * limit})
+            for row, score in found:
+                scores[row] = scores.get(row, 0.0) + weight * score
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        ids = {found.row: found.id for found in rows}
+        return [(ids[row], score) for row, score in best if row in ids]
+
+    def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
+        return [
+            int(connection.execute(self._FREQUENCY, {"match": _fts5(term)}).scalar_one())
+            for term in terms
+        ]
+
+    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
+        held = connection.execute(self._HOLDERS, {"match": _fts5(term), "keys": list(chunk_ids)})
+        return list(held.scalars())
+
+
+def _fts5(term: Term) -> str:
+    """A quoted phrase: nothing inside is an operator (tokens hold no quotes)."""
+    return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")
