@@ -10,8 +10,10 @@ import resource
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import click
 import numpy as np
@@ -42,18 +44,30 @@ class InstantModel:
             yield ModelDelta(text=word + " ")
 
 
+def sections(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Product, heading and text: phone manuals first, then the pages of a cloud's documentation."""
+    for row in rows_of(folder / "samsung_manuals" / "corpus.jsonl.gz"):
+        yield row["product"], row["title"], row["text"]
+    for row in rows_of(folder / "mtrag" / "corpus_cloud.jsonl.gz"):
+        yield "Cloud", row.get("title", ""), row["text"]
+
+
 def library(folder: Path, size: int) -> Iterator[IncomingFile]:
-    """Sections of phone manuals as Markdown files, enough for about `size` chunks."""
-    rows = list(rows_of(folder / "samsung_manuals" / "corpus.jsonl.gz"))
+    """Markdown files of some sections each, enough for about `size` chunks."""
     chunks = 0
-    for start in range(0, len(rows), SECTIONS_PER_FILE):
-        group = rows[start : start + SECTIONS_PER_FILE]
-        chunks += sum(1 + len(row["text"].split()) // 90 for row in group)
-        text = "\n\n".join(f"## {row['title']}\n\n{row['text']}" for row in group)
-        name = f"{group[0]['product']}-{start}.md"
-        yield IncomingFile.from_bytes(name, f"# {group[0]['product']}\n\n{text}".encode())
+    for number, group in enumerate(batched(sections(folder), SECTIONS_PER_FILE)):
+        product = group[0][0]
+        chunks += sum(1 + len(text.split()) // 90 for _product, _title, text in group)
+        body = "\n\n".join(f"## {title}\n\n{text}" for _product, title, text in group)
+        yield IncomingFile.from_bytes(f"{product}-{number}.md", f"# {product}\n\n{body}".encode())
         if chunks >= size:
             return
+
+
+def batched(values: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """Lists of `size` values; the last may be shorter."""
+    while group := list(islice(values, size)):
+        yield group
 
 
 def questions(folder: Path, count: int) -> list[str]:
