@@ -20,13 +20,17 @@ from rag.seams import TokenCounter
 
 LONGEST_RUN = 100  # numbers in one range marker; see rag.citations.grammar
 SHORTEST_RUN = 4
-CLEARLY = 1.5  # times the limit, by an estimate
+CLEARLY = 1.1  # times the limit, by an estimate that is rather too low
 
 
 def are_too_many(required: Required, limit: int) -> bool:
     """Whether numbers and names cannot be written one by one, even without any claim."""
-    names = sum(len(name) // 4 + 2 for name in required.names)
-    return MARKER_TOKENS * len(required.numbers) + names > CLEARLY * limit
+    numbers = MARKER_TOKENS * len(required.numbers)
+    return numbers + _name_tokens(required.names) > CLEARLY * limit
+
+
+def _name_tokens(names: Iterable[str]) -> int:
+    return sum(len(name) // 4 + 2 for name in names)
 
 
 @dataclass(slots=True)
@@ -50,7 +54,10 @@ class LowerRungs:
 
     def bare(self) -> Composed:
         """Numbers and names alone, or as many of them as fit."""
-        for in_runs in (True,) if are_too_many(self.required, self.limit) else (False, True):
+        many = are_too_many(self.required, self.limit)
+        if many and _name_tokens(self.required.names) > CLEARLY * self.limit:
+            return self._archive()
+        for in_runs in (True,) if many else (False, True):
             grouped = self._grouped(self.required.numbers, self.required.names, in_runs=in_runs)
             if grouped.tokens <= self.limit:
                 return grouped
@@ -135,9 +142,9 @@ class LowerRungs:
         return best
 
     def _expected(self) -> int:
-        """About how many of the newest numbers and names fit, rather too many."""
+        """About how many of the newest numbers and names fit."""
         numbers, names = self.required.numbers, self.required.names
-        room = self.limit
+        room = self.limit - 2 * FRAME_TOKENS
         for kept in range(max(len(numbers), len(names))):
             if kept < len(names):
                 room -= self.count(f" {names[-1 - kept]};")
