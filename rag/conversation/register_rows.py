@@ -14,7 +14,7 @@ from rag.conversation.owned import IS_MINE, OWNED, Key, found
 from rag.conversation.rows import source_columns, source_from
 from rag.database import chunks, documents, sessions, sources, storable
 from rag.errors import Conflict, UserError
-from rag.records import Hit, ImportedMessage, Source
+from rag.records import Hit, ImportedMessage, Role, Source
 
 HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."
@@ -96,8 +96,9 @@ def bring(
 ) -> None:
     """Register the sources of an imported transcript.
 
-    A number that is cited without a source, or skipped, gets a placeholder: it stays taken, opens,
-    and says what it is.
+    A number that an answer cites without a source, or skipped, gets a placeholder: it stays taken,
+    opens, and says what it is. Only answers cite: what a question has in brackets is its own, as
+    in a question that is asked here.
     """
     count = source_count(connection, key)
     taken = {source.number: source for source in read(connection, key)} if count else {}
@@ -115,7 +116,8 @@ def bring(
                 f"{source.document_name} already has the number [{numbers[source.chunk_id]}] in "
                 f"this session, not [{source.number}]. Import into a new session."
             )
-    cited = {number for message in messages for number in cited_numbers(message.content)}
+    answers = (message.content for message in messages if message.role == Role.ASSISTANT)
+    cited = {number for answer in answers for number in cited_numbers(answer)}
     by_number = {source.number: source for source in brought}
     highest = max(cited | by_number.keys(), default=0)
     if highest > HIGHEST_IMPORTED:

@@ -283,6 +283,16 @@ class TestImport:
         ]
         assert "not brought along" in session.sources([3])[0].passage
 
+    @pytest.mark.parametrize("role", ["user", "system", "tool"])
+    def test_a_number_that_no_answer_cites_stands_for_nothing(self, session, role):
+        said = [ImportedMessage(role, "So [99]? Or [99999]?"), ImportedMessage("assistant", "No.")]
+
+        session.append(said, [])
+
+        assert session.source_count() == 0
+        assert session.messages()[0].content == "So [99]? Or [99999]?"
+        assert [source.number for source in session.register([hit("new")])] == [1]
+
     def test_never_gives_a_taken_number_to_another_chunk(self, session):
         session.register([hit("a")])
 
