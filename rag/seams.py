@@ -351,6 +351,9 @@ class SessionHandle(Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
+    def without_vectors(self, *, before: int, limit: int) -> list[Message]:
+        """The newest messages before an index that say something and have none, as `said`."""
+
 
 class ConversationStore(Protocol):
     """Everything about conversations; everything needs the owner."""

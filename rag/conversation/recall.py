@@ -15,8 +15,7 @@ from rag.seams import Embedder, SessionHandle
 CANDIDATES = 60  # messages that the text search may propose
 RERANKED = 12  # turns that are read and compared by meaning
 EMBEDDED_CHARACTERS = 1200  # of a message; what follows seldom changes what it is about
-BLOCK = 200  # messages that are read at once to catch up
-CAUGHT_UP = 400  # messages embedded in one go, roughly
+CAUGHT_UP = 400  # messages embedded in one go
 WORDS_WEIGHT = 0.5  # the rest of a score is meaning
 WORTH_SHOWING = 0.5  # of the best score
 MAX_WORDS = 24
@@ -81,27 +80,22 @@ class Recall:
         """
         if self._embedder is None or not messages:
             return
-        room = CAUGHT_UP - self._embed_missing(self._embedder, session, messages)
-        end = min(message.index for message in messages)
-        while end > 0 and room > 0:
-            start = max(0, end - BLOCK)
-            older = session.said(start, end)
-            room -= self._embed_missing(self._embedder, session, older)
-            end = start
+        known = session.vectors([message.index for message in messages])
+        missing = [message for message in messages if message.index not in known]
+        self._embed(self._embedder, session, missing)
+        first = min(message.index for message in messages)
+        older = session.without_vectors(before=first, limit=max(0, CAUGHT_UP - len(missing)))
+        self._embed(self._embedder, session, older)
 
-    def _embed_missing(
+    def _embed(
         self, embedder: Embedder, session: SessionHandle, messages: Sequence[Message]
-    ) -> int:
-        """How many messages were embedded: those that say something and have no vector."""
+    ) -> None:
+        """Embed what says something, and save its vectors."""
         wanted = [message for message in messages if message.content.strip()]
-        known = session.vectors([message.index for message in wanted])
-        missing = [message for message in wanted if message.index not in known]
-        if missing:
-            rows = embedder.embed([_embedded(message) for message in missing])
-            session.save_vectors(
-                {message.index: row for message, row in zip(missing, rows, strict=True)}
-            )
-        return len(missing)
+        if wanted:
+            rows = embedder.embed([_embedded(message) for message in wanted])
+            pairs = zip(wanted, rows, strict=True)
+            session.save_vectors({message.index: row for message, row in pairs})
 
     def _marks(
         self,

@@ -279,6 +279,10 @@ class SqlSession:
             rows = found(connection, self._key, _VECTORS, wanted=list(indices))
             return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
 
+    def without_vectors(self, *, before: int, limit: int) -> list[Message]:
+        with self._looking() as connection:
+            return transcript.without_vectors(connection, self._key, before=before, limit=limit)
+
 
 def _packed(vector: Any) -> bytes:
     return np.asarray(vector, dtype="<f4").tobytes()

@@ -25,13 +25,14 @@ from sqlalchemy import text as sql
 
 from rag.conversation.owned import IS_MINE, OWNED, Key, absent, check, found
 from rag.conversation.rows import SAID, answer_details, message_from, said_from
-from rag.database import messages, sessions, storable
+from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80
+BLANKS = " \t\r\n"
 NEWEST = ~(
     select(literal_column("1"))
     .select_from(messages.alias("later"))
@@ -55,8 +56,21 @@ def _of_session(*columns: Any) -> Select[Any]:
 
 
 _MESSAGES = _of_session(messages).where(_IN_RANGE)
+_SAVED: Select[Any] = select(literal_column("1")).where(
+    message_vectors.c.session_id == messages.c.session_id,
+    message_vectors.c.index == messages.c.index,
+)
 _SAID = _of_session(*SAID).where(_IN_RANGE)
 _SAID_AT = _of_session(*SAID).where(_AT)
+_WITHOUT_VECTORS = (
+    select(*SAID)
+    .where(messages.c.session_id == bindparam("its_id"), OWNED)
+    .where(messages.c.index < bindparam("stop"))
+    .where(func.trim(messages.c.content, BLANKS) != "")
+    .where(~_SAVED.exists())
+    .order_by(messages.c.index.desc(), messages.c.revision.desc())
+    .limit(bindparam("most"))
+)
 _RESERVED = (
     update(sessions)
     .where(IS_MINE)
@@ -195,6 +209,12 @@ def read_said_at(connection: Connection, key: Key, indices: Sequence[int]) -> li
     """The newest revisions of the messages at these indices, in order, as `read_said`."""
     rows = found(connection, key, _SAID_AT, wanted=list(indices))
     return [said_from(row) for row in _newest(rows)]
+
+
+def without_vectors(connection: Connection, key: Key, *, before: int, limit: int) -> list[Message]:
+    """The newest messages before an index that say something and have no vector."""
+    rows = found(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
+    return [said_from(row) for row in _newest(rows[::-1])]
 
 
 def _newest(rows: Sequence[Any]) -> Sequence[Any]:

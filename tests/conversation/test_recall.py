@@ -116,7 +116,6 @@ def test_looking_back_writes_nothing_and_embeds_nothing_that_cannot_be_compared(
 
 def test_what_an_import_brought_along_is_caught_up_on_bit_by_bit(engine, monkeypatch):
     session = SqlConversationStore(engine).create("ada")
-    monkeypatch.setattr("rag.conversation.recall.BLOCK", 10)
     monkeypatch.setattr("rag.conversation.recall.CAUGHT_UP", 20)
     tell(session, {f"thing {n}": f"It is number {n} [1]." for n in range(30)})
     recall = Recall(HashEmbedder(dimensions=8))
@@ -126,7 +125,7 @@ def test_what_an_import_brought_along_is_caught_up_on_bit_by_bit(engine, monkeyp
         recall.remember(session, session.messages(56))
         counts.append(len(session.vectors(range(60))))
 
-    assert counts == [24, 44, 60, 60]
+    assert counts == [20, 40, 60, 60]
 
 
 def test_meaning_decides_between_turns_that_share_as_many_words(engine):

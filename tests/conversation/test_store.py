@@ -492,6 +492,25 @@ class TestSessions:
         assert (read.title, read.config.recent_message_count) == ("New prices", 4)
         assert read.created_at.tzinfo is not None
 
+    def test_the_newest_messages_without_vectors_are_found(self, session):
+        for text in ("one", "two", "three"):
+            answered(session, text)
+        session.begin("four")
+        session.save_vectors({2: np.ones(3), 4: np.ones(3)})
+
+        assert [m.index for m in session.without_vectors(before=7, limit=3)] == [3, 5, 6]
+        assert [m.index for m in session.without_vectors(before=3, limit=3)] == [0, 1]
+        assert [m.index for m in session.without_vectors(before=8, limit=1)] == [6]
+
+    def test_what_was_said_is_read_without_what_is_known_of_answers(self, session):
+        answered(session, "one")
+
+        (question, answer) = session.said()
+
+        assert question == session.message(0)
+        assert answer == replace(session.message(1), answer=None)
+        assert session.said_at([1]) == [answer]
+
     def test_vectors_are_saved_once_per_message(self, session):
         session.save_vectors({0: np.zeros(3, dtype=np.float32), 1: np.ones(3, dtype=np.float32)})
         session.save_vectors({1: np.full(3, 2.0)})
