@@ -1,19 +1,26 @@
-"""What the history trimmer keeps, whatever its model does: python -m benchmarks.memory"""
+"""What the history trimmer keeps, whatever its model does: python -m benchmarks.memory
+
+With --work, what it costs instead: the trimmer's own processor time a call, models left out, as
+one conversation grows: python -m benchmarks.memory --work 100 1000 10000
+"""
 
 import argparse
+import copy
 import random
 import re
 import statistics
 import sys
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 from benchmarks.conversations import Conversation, Fact, generate
-from rag import HistoryTrimmer
+from rag import HistoryTrimmer, Trimmed
 from rag.citations.markers import cited_numbers
 from rag.names import Lexicon
+from rag.records import SummaryReport
 from rag.sentences import split_sentences
 from rag.tokens import count_tokens
 
@@ -41,6 +48,7 @@ MODES = {
     "overlong": Mode(fault="overlong"),
     "extractive": Mode(fault="none"),
 }
+HEAD = {"role": "system", "content": "You answer from the documents and cite them."}
 MARKER = re.compile(r" ?(?:\[[\d, –-]+\]|【\d+】|［\d+］)")
 
 
@@ -126,30 +134,49 @@ def context_size(messages: list[dict[str, Any]]) -> int:
     return sum(count_tokens(message["content"]) + 4 for message in messages) + 3
 
 
-def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -> Measured:
-    """Play a conversation turn by turn, and look at each context."""
+@dataclass
+class Trimming:
+    """One conversation that is handed to one trimmer, turn by turn."""
+
+    messages: list[dict[str, str]]
+    trimmer: HistoryTrimmer
+    client: LossyClient
+
+    def turn(self, turn: int) -> tuple[Trimmed, float]:
+        """What comes back for the question of a turn, and the trimmer's own milliseconds."""
+        given = [HEAD, *self.messages[: 2 * turn + 1]]
+        spent, began = self.client.seconds, time.process_time()
+        trimmed = self.trimmer.trim(given)
+        own = time.process_time() - began - (self.client.seconds - spent)
+        return trimmed, 1000 * own
+
+
+def trimming(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -> Trimming:
+    """A new trimmer for a conversation."""
     client = LossyClient(mode, random.Random(seed))
     options: dict[str, Any] = {"max_tokens": budget, "max_summary_tokens": soft}
     if mode.fault != "none":
         options |= {"client": client, "model": "lossy"}
-    trimmer = HistoryTrimmer(**options)
+    return Trimming(made.messages, HistoryTrimmer(**options), client)
+
+
+def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -> Measured:
+    """Play a conversation turn by turn, and look at each context."""
+    playing = trimming(made, budget, mode, soft, seed)
+    client = playing.client
     result = Measured()
-    head = {"role": "system", "content": "You answer from the documents and cite them."}
     turns = len(made.messages) // 2
+    before = copy.deepcopy(made.messages)
     for turn in range(turns):
-        messages = [head, *made.messages[: 2 * turn + 1]]
-        before = [dict(message) for message in messages] if turn % 50 == 0 else None
-        spent, began = client.seconds, time.process_time()
-        trimmed = trimmer.trim(messages)
-        own = time.process_time() - began - (client.seconds - spent)
-        result.milliseconds.append(own * 1000)
-        result.intact &= before is None or before == messages
+        trimmed, own = playing.turn(turn)
+        result.milliseconds.append(own)
         size = context_size(trimmed.messages)
         result.peak = max(result.peak, size)
         result.over += size > budget
         if turn >= turns - 10 and trimmed.was_trimmed:
             look(trimmed.messages, made, 2 * turn + 1, result)
     transcript = sum(count_tokens(message["content"]) for message in made.messages)
+    result.intact = before == made.messages
     result.calls_per_turn = client.calls / turns
     result.prompt_share = client.tokens / transcript
     return result
@@ -231,6 +258,41 @@ def row(label: tuple[int, int, int, str], results: list[Measured]) -> str:
     )
 
 
+# ── What it costs ────────────────────────────────────────────────────────────────────────────
+
+WORK_HEADER = (
+    f"{'budget':>6} {'mode':<10} {'turns':>6} {'p50 ms':>7} {'p95 ms':>7} {'summaries':>9}"
+)
+
+
+def print_work(lengths: list[int], budgets: list[int], modes: list[str], soft: int) -> None:
+    """Own time of the calls that lead to each length: the last tenth of them, 100 at least."""
+    made = generate(max(lengths), 0)
+    print(WORK_HEADER)
+    for budget in budgets:
+        for mode in modes:
+            playing = trimming(made, budget, MODES[mode], soft, 0)
+            spent: list[float] = []
+            reports: list[SummaryReport | None] = []
+            for turn in range(max(lengths)):
+                trimmed, own = playing.turn(turn)
+                spent.append(own)
+                reports.append(trimmed.report)
+                if turn + 1 in lengths:
+                    count = max(100, (turn + 1) // 10)
+                    print(work_row(budget, mode, turn + 1, spent[-count:], reports[-count:]))
+
+
+def work_row(
+    budget: int, mode: str, turns: int, spent: list[float], reports: list[SummaryReport | None]
+) -> str:
+    """One line of the table of costs."""
+    made = sum(one is not other for one, other in pairwise(reports))
+    p50, p95 = (sorted(spent)[int(len(spent) * share)] for share in (0.5, 0.95))
+    share = made / max(1, len(reports) - 1)
+    return f"{budget:>6} {mode:<10} {turns:>6} {p50:>7.2f} {p95:>7.2f} {share:>9.1%}"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -240,7 +302,11 @@ def main() -> None:
     parser.add_argument("--soft", type=int, nargs="*", default=[800, 2400])
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--work", type=int, nargs="+", metavar="TURNS", help="print costs instead")
     chosen = parser.parse_args()
+    if chosen.work:
+        print_work(chosen.work, chosen.budgets, chosen.modes, chosen.soft[0])
+        return
     print(HEADER)
     for turns in chosen.turns:
         made = [generate(turns, seed) for seed in range(chosen.seeds if turns <= 60 else 1)]
