@@ -13,6 +13,8 @@ from rag.conversation.repair import Sifted
 from rag.seams import TokenCounter
 
 LINES_PER_NUMBER = 8  # statements remembered for a number: the first ones and the newest
+# With so many numbers a summary has room for one statement of each at most.
+MANY_NUMBERS, LINES_OF_MANY = 100, 3
 LONGEST_PROSE = 200  # uncited sentences remembered
 
 
@@ -75,8 +77,7 @@ class Pool:
         for number in line.numbers:
             ages = self.numbers.setdefault(number, [])
             ages.append(age)
-            if len(ages) > LINES_PER_NUMBER:
-                self._drop(ages[LINES_PER_NUMBER // 2])
+            self._thin(ages)
 
     def _put(self, line: Line, age: int) -> None:
         if age in self.lines:
@@ -86,13 +87,22 @@ class Pool:
         if line.is_models:
             self._by_model.add(age)
 
-    def _drop(self, age: int) -> None:
+    def _thin(self, ages: list[int]) -> None:
+        """Forget statements of a number until it has few, or the others need them."""
+        most = LINES_PER_NUMBER if len(self.numbers) <= MANY_NUMBERS else LINES_OF_MANY
+        while len(ages) > most:
+            before = len(ages)
+            self._drop(ages[most // 2], most)
+            if len(ages) == before:
+                break
+
+    def _drop(self, age: int, most: int) -> None:
         """Forget a statement that every one of its numbers can spare."""
         line = self.lines[age]
-        if any(len(self.numbers[n]) <= LINES_PER_NUMBER for n in line.numbers):
+        if any(len(self.numbers[n]) <= most for n in line.numbers):
             return
         del self.lines[age], self._ages[line.fact.key]
-        if self._worded[line.wording] == age:
+        if self._worded.get(line.wording) == age:
             del self._worded[line.wording]
         self._cover.remove(age, line)
         self._by_model.discard(age)

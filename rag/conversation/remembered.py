@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,14 +58,21 @@ class Remembered:
     lock: threading.Lock = field(default_factory=threading.Lock)  # held by who works on it
     coming: list[MessageDict] = field(default_factory=list)  # what is worked on, while it is
 
-    def common(self, messages: Sequence[MessageDict]) -> int:
+    def common(self, messages: list[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen."""
-        known = self.messages
         # The caller's own dicts need not be compared, only looked at for changes in place; what
         # is summarised and keeps its content may change its role, which alters nothing.
-        same = bool(messages) and bool(known) and messages[0] is known[0]
-        same = same and messages[: len(known)] == known
+        same = self._are_same(messages)
         return self.before.common(messages, strict_from=self.covered if same else 0)
+
+    def _are_same(self, messages: list[MessageDict]) -> bool:
+        known, count = self.messages, len(self.messages)
+        if not 0 < count <= len(messages) or messages[0] is not known[0]:
+            return False
+        known += messages[count:]  # two lists of one length are compared without a copy
+        same = known == messages
+        del known[count:]
+        return same
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""

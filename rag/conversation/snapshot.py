@@ -1,12 +1,14 @@
 """Recognise a transcript that is handed over again and again, message by message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 MessageDict = Mapping[str, Any]
+_CONTENT = itemgetter("content")
 BLOCK = 512  # messages looked at together, so that they are fetched from memory once
 
 
@@ -43,8 +45,7 @@ class Snapshot:
         """
         changed = [i for i, before in self.odd.items() if not _is_same(messages, i, before)]
         end = min(len(self.contents), len(messages), *changed[:1])
-        strict_from = min(strict_from, end)
-        if not self._holds(messages[:strict_from], 0, is_strict=False):
+        if strict_from > 0 and not (end == len(self.contents) and self._has_contents(messages)):
             strict_from = 0
         for start in range(strict_from, end, BLOCK):
             block = messages[start : min(start + BLOCK, end)]
@@ -52,15 +53,19 @@ class Snapshot:
                 return start + self._common(block, start)
         return end
 
-    def _holds(self, block: Sequence[MessageDict], start: int, *, is_strict: bool = True) -> bool:
-        stop = start + len(block)
-        if _column(block, "content") != self.contents[start:stop]:
+    def _has_contents(self, messages: Sequence[MessageDict]) -> bool:
+        first = islice(messages, len(self.contents))
+        try:
+            return list(map(_CONTENT, first)) == self.contents
+        except KeyError:  # some have no content, and are looked at one by one
             return False
-        if not is_strict:
-            return True
-        lengths = list(map(len, block))
+
+    def _holds(self, block: Sequence[MessageDict], start: int) -> bool:
+        part = slice(start, start + len(block))
         return (
-            _column(block, "role") == self.roles[start:stop] and lengths == self.lengths[start:stop]
+            _column(block, "content") == self.contents[part]
+            and _column(block, "role") == self.roles[part]
+            and list(map(len, block)) == self.lengths[part]
         )
 
     def _common(self, block: Sequence[MessageDict], start: int) -> int:
@@ -70,11 +75,8 @@ class Snapshot:
         return len(block)
 
 
-def _column(messages: Sequence[MessageDict], key: str) -> list[Any]:
-    try:
-        return list(map(itemgetter(key), messages))
-    except KeyError:
-        return [message.get(key) for message in messages]
+def _column(messages: Iterable[MessageDict], key: str) -> list[Any]:
+    return [message.get(key) for message in messages]
 
 
 def _is_same(messages: Sequence[MessageDict], index: int, before: MessageDict) -> bool:
