@@ -243,6 +243,16 @@ class FoundMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class MatchedMessage:
+    """A message that holds words which were looked up."""
+
+    index: int
+    score: float  # higher is better; comparable within one look-up only
+    turn: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class FoundMessages:
     """The best results, and how many there are in all."""
 
@@ -297,8 +307,8 @@ class SessionHandle(Protocol):
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         """Messages that contain the text, ignoring case, newest first."""
 
-    def matching(self, words: Sequence[str], *, limit: int) -> list[tuple[int, float]]:
-        """Indices of messages that hold any of the words, with BM25 scores, best first."""
+    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
+        """Messages that hold any of the words, best first; the cost is the same in any session."""
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         """Bring a transcript along; returns the index of its first message.

@@ -17,6 +17,7 @@ from sqlalchemy import text as sql
 
 from rag.conversation.owned import OWNED, Key, absent, check, found
 from rag.database import messages, storable
+from rag.seams import MatchedMessage
 
 COMMON = 100  # messages of one session: a word in more of them tells little, and costs much
 COMBINED = 3  # common words that are looked up together with others: the rarest
@@ -27,8 +28,8 @@ USUAL_CHARACTERS = 400  # of a message; longer ones hold a word more easily
 
 def matching(
     connection: Connection, key: Key, words: Sequence[str], *, limit: int
-) -> list[tuple[int, float]]:
-    """Indices of messages that hold any of the words, best first. Raises NotFound."""
+) -> list[MatchedMessage]:
+    """Messages that hold any of the words, best first. Raises NotFound."""
     wanted = [word for word in map(storable, words) if any(c.isalnum() for c in word)]
     if not wanted:
         check(connection, key)
@@ -43,7 +44,7 @@ def matching(
 
 def _matching_sqlite(
     connection: Connection, key: Key, words: list[str], limit: int
-) -> list[tuple[int, float]]:
+) -> list[MatchedMessage]:
     quoted = ['"' + word.replace('"', '""') + '"' for word in words]
     message_count, known = _holders(connection, key, quoted, most=COMMON + 1)
     telling = {word: rows for word, rows in known.items() if len(rows) <= COMMON}
@@ -52,10 +53,14 @@ def _matching_sqlite(
         telling |= _narrowed(connection, key, telling, common)
         scores = _scores(telling.values(), message_count)
         best = nlargest(limit, scores, key=lambda row: (scores[row], row))
-        found_rows = _found_rows(connection, key, best)
-        return _best_first((index, scores[row] * _brevity(size)) for row, index, size in found_rows)
-    rows = _combined(connection, key, _rarest(known)[:COMBINED], message_count)[-limit:]
-    return _best_first((index, 1.0) for _, index, _ in _found_rows(connection, key, rows))
+        weighed = [
+            (row, scores[row.row] * _brevity(row.length)) for row in _at(connection, key, best)
+        ]
+    else:
+        rows = _combined(connection, key, _rarest(known)[:COMBINED], message_count)[-limit:]
+        weighed = [(row, 1.0) for row in _at(connection, key, rows)]
+    weighed.sort(key=lambda pair: (-pair[1], -pair[0].index))
+    return _once((row.index, score, row.turn, row.role) for row, score in weighed)
 
 
 # A session's messages lie side by side in the index (see migration 0003): `low` is before the
@@ -145,14 +150,14 @@ _SINCE = sql(
     'ORDER BY "index", revision LIMIT 1) AND (SELECT high FROM mine) LIMIT :most'
 )
 _BY_ROW = sql(  # CROSS JOIN: from the rows to the messages, never through the whole session
-    'SELECT "row", "index", length(content) FROM json_each(:rows) AS wanted '
+    'SELECT "row", "index", length(content) AS length, turn, role FROM json_each(:rows) AS wanted '
     'CROSS JOIN messages ON "row" = wanted.value WHERE session_id = :its_id AND EXISTS '
     "(SELECT 1 FROM sessions WHERE id = :its_id AND owner = :its_owner)"
 )
 
 
-def _found_rows(connection: Connection, key: Key, rows: Sequence[int]) -> Sequence[Any]:
-    """Rows with their index and length."""
+def _at(connection: Connection, key: Key, rows: Sequence[int]) -> Sequence[Any]:
+    """What is known of the messages in these rows."""
     return found(connection, key, _BY_ROW, rows=json.dumps(rows)) if rows else []
 
 
@@ -161,9 +166,12 @@ def _brevity(characters: int) -> float:
     return 2.2 / (1 + 1.2 * (0.25 + 0.75 * characters / USUAL_CHARACTERS))
 
 
-def _best_first(matches: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The newest of equals first; of several revisions the best."""
-    return sorted(dict(sorted(matches)).items(), key=lambda match: (-match[1], -match[0]))
+def _once(matches: Iterable[Any]) -> list[MatchedMessage]:
+    """Of several revisions of a message the best, which comes first."""
+    best: dict[int, MatchedMessage] = {}
+    for match in matches:
+        best.setdefault(match[0], MatchedMessage(*match))
+    return list(best.values())
 
 
 # ── PostgreSQL ───────────────────────────────────────────────────────────────────────────────
@@ -171,17 +179,14 @@ def _best_first(matches: Iterable[tuple[int, float]]) -> list[tuple[int, float]]
 
 def _matching_postgresql(
     connection: Connection, key: Key, words: list[str], limit: int
-) -> list[tuple[int, float]]:
+) -> list[MatchedMessage]:
     asked = [func.plainto_tsquery("english", word) for word in words]
     any_word = or_(*(literal_column("words").op("@@")(each) for each in asked))
     rank = reduce(add, (func.ts_rank_cd(literal_column("words"), each) for each in asked))
     query = (
-        select(messages.c.index, rank.label("score"))
+        select(messages.c.index, rank.label("score"), messages.c.turn, messages.c.role)
         .where(messages.c.session_id == bindparam("its_id"), OWNED, any_word)
         .order_by(rank.desc())
         .limit(limit)
     )
-    best: dict[int, float] = {}
-    for index, score in found(connection, key, query):
-        best.setdefault(index, float(score))
-    return list(best.items())
+    return _once(found(connection, key, query))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rag.conversation.followup_words import STOPWORDS, word_set
 from rag.records import Message, Role
-from rag.seams import Embedder, SessionHandle
+from rag.seams import Embedder, MatchedMessage, SessionHandle
 
 CANDIDATES = 60  # messages that the text search may propose
 RERANKED = 12  # turns that are read and compared by meaning
@@ -26,6 +26,8 @@ TALK = word_set(
     "previously conversation chat again remember recall remind write wrote know think thought "
     "give gave given exactly thing things something anything happened go back"
 )
+# From a matching message to those of its turn.
+STEPS = {Role.USER.value: (0, 1), Role.ASSISTANT.value: (-1, 0)}
 WORD = re.compile(r"[^\W_]+(?:[-./'’][^\W_]+)*")
 
 
@@ -62,15 +64,16 @@ class Recall:
         words = telling_words(question)
         if before < 2 or limit < 1 or not words:
             return []
-        scores = dict(session.matching(words, limit=CANDIDATES))
-        turns = _turns(session, [index for index in scores if index < before], before)
-        if not turns:
-            return []
-        marks = self._marks(session, question, turns, scores)
-        ranked = sorted(zip(turns, marks, strict=True), key=lambda pair: -pair[1])
-        floor = WORTH_SHOWING * ranked[0][1]
-        found = [RecalledTurn(*turn, score=mark) for turn, mark in ranked if mark >= floor]
-        return found[:limit]
+        matched = session.matching(words, limit=CANDIDATES)
+        candidates = _candidates([match for match in matched if match.index < before])
+        marks = self._marks(session, question, candidates)
+        ranked = sorted(zip(candidates, marks, strict=True), key=lambda pair: -pair[1])
+        found: list[RecalledTurn] = []
+        for some in (ranked[: 2 * limit], ranked[2 * limit :]):
+            if some and len(found) < limit:  # seldom twice: some questions had no answer
+                found += _read(session, some, before)
+        floor = WORTH_SHOWING * found[0].score if found else 0.0
+        return [turn for turn in found if turn.score >= floor][:limit]
 
     def remember(self, session: SessionHandle, messages: Sequence[Message]) -> None:
         """Embed messages once, so that later questions find their vectors; done in background.
@@ -98,34 +101,62 @@ class Recall:
             session.save_vectors({message.index: row for message, row in pairs})
 
     def _marks(
-        self,
-        session: SessionHandle,
-        question: str,
-        turns: Sequence["Turn"],
-        scores: dict[int, float],
+        self, session: SessionHandle, question: str, candidates: Sequence["_Candidate"]
     ) -> list[float]:
-        by_words = _shares([sum(scores.get(m.index, 0.0) for m in turn) for turn in turns])
-        if self._embedder is None:
+        by_words = _shares([candidate.score for candidate in candidates])
+        if self._embedder is None or not candidates:
             return by_words
-        vectors = session.vectors([message.index for turn in turns for message in turn])
+        vectors = session.vectors([at for candidate in candidates for at in candidate.places])
         if not vectors:
             return by_words
         asked = self._embedder.embed([question])[0]
         return [
-            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * _meaning(asked, turn, vectors, words)
-            for words, turn in zip(by_words, turns, strict=True)
+            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * _meaning(asked, candidate, vectors, words)
+            for words, candidate in zip(by_words, candidates, strict=True)
         ]
 
 
-Turn = tuple[Message, Message]
+@dataclass(slots=True)
+class _Candidate:
+    """A turn as far as its matching messages tell of it."""
+
+    turn: int
+    score: float = 0.0
+    places: set[int] = field(default_factory=set)  # of its question and answer, as it seems
+
+
+def _candidates(matched: Sequence[MatchedMessage]) -> list[_Candidate]:
+    """The turns of these messages, best first."""
+    by_turn: dict[int, _Candidate] = {}
+    for match in matched:
+        candidate = by_turn.setdefault(match.turn, _Candidate(match.turn))
+        candidate.score += match.score
+        candidate.places |= {match.index + step for step in STEPS.get(match.role, (-1, 0, 1))}
+    ranked = sorted(by_turn.values(), key=lambda candidate: -candidate.score)
+    return ranked[:RERANKED]
 
 
 def _meaning(
-    asked: NDArray[np.float32], turn: Turn, vectors: Mapping[int, Any], otherwise: float
+    asked: NDArray[np.float32],
+    candidate: _Candidate,
+    vectors: Mapping[int, Any],
+    otherwise: float,
 ) -> float:
     """Cosine of the nearer message; a turn that nobody embedded yet is judged by its words."""
-    near = [float(asked @ vectors[message.index]) for message in turn if message.index in vectors]
+    near = [float(asked @ vectors[at]) for at in candidate.places if at in vectors]
     return max(0.0, *near) if near else otherwise
+
+
+def _read(
+    session: SessionHandle, ranked: Sequence[tuple[_Candidate, float]], before: int
+) -> list[RecalledTurn]:
+    """Those of the turns that are whole."""
+    places = {at for candidate, _ in ranked for at in candidate.places if 0 <= at < before}
+    by_turn: dict[int, list[Message]] = {}
+    for message in session.said_at(sorted(places)):
+        by_turn.setdefault(message.turn, []).append(message)
+    pairs = ((_pair(by_turn.get(candidate.turn, [])), mark) for candidate, mark in ranked)
+    return [RecalledTurn(*pair, score=mark) for pair, mark in pairs if pair is not None]
 
 
 def telling_words(question: str) -> list[str]:
@@ -136,23 +167,7 @@ def telling_words(question: str) -> list[str]:
     return list(dict.fromkeys(told))[:MAX_WORDS]
 
 
-def _turns(session: SessionHandle, indices: Sequence[int], before: int) -> list[Turn]:
-    """The whole turns that hold these messages, in their order."""
-    wanted = indices[: 2 * RERANKED]
-    around = {near for index in wanted for near in (index - 1, index, index + 1)}
-    read = session.said_at([index for index in sorted(around) if 0 <= index < before])
-    by_index = {message.index: message for message in read}
-    found: dict[int, Turn] = {}
-    for index in wanted:
-        beside = (by_index.get(near) for near in (index - 1, index, index + 1))
-        same = [m for m in beside if m is not None and m.turn == by_index[index].turn]
-        pair = _pair(same)
-        if pair is not None and len(found) < RERANKED:
-            found.setdefault(pair[0].index, pair)
-    return list(found.values())
-
-
-def _pair(messages: Sequence[Message]) -> Turn | None:
+def _pair(messages: Sequence[Message]) -> tuple[Message, Message] | None:
     """A question with its answer; None for a question that was never answered."""
     asked = [message for message in messages if message.role == Role.USER]
     answered = [message for message in messages if message.role == Role.ASSISTANT]

@@ -36,7 +36,7 @@ from rag.records import (
     Source,
     Summary,
 )
-from rag.seams import FoundMessages, OpenTurn
+from rag.seams import FoundMessages, MatchedMessage, OpenTurn
 
 Clock = Callable[[], datetime]
 TO_THE_END = 2**31 - 1
@@ -159,7 +159,7 @@ class SqlSession:
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
 
-    def matching(self, words: Sequence[str], *, limit: int) -> list[tuple[int, float]]:
+    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
         with self._looking() as connection:
             return matching(connection, self._key, words, limit=limit)
 

@@ -36,7 +36,7 @@ def session(tmp_path, monkeypatch):
     ],
 )
 def test_common_words_alone_find_the_newest(session, words, found):
-    assert [index for index, _ in session.matching(words, limit=5)] == found
+    assert [match.index for match in session.matching(words, limit=5)] == found
 
 
 class TestIndex:
@@ -45,7 +45,7 @@ class TestIndex:
         other = store.create("owner")
         other.append([ImportedMessage("user", "A region without equal.")], [])
 
-        assert [index for index, _ in other.matching(["region", "equal"], limit=9)] == [0]
+        assert [match.index for match in other.matching(["region", "equal"], limit=9)] == [0]
         assert session.matching(["equal"], limit=9) == []
 
     def test_forgets_a_deleted_session_and_keeps_the_others(self, session):
@@ -53,7 +53,7 @@ class TestIndex:
         other.append([ImportedMessage("user", "The region 7 is far.")], [])
         session.delete()
 
-        assert [index for index, _ in other.matching(["7"], limit=9)] == [0]
+        assert [match.index for match in other.matching(["7"], limit=9)] == [0]
         with session._engine.connect() as connection:
             held = "SELECT count(*) FROM messages_words WHERE messages_words MATCH 'region'"
             assert connection.exec_driver_sql(held).scalar_one() == 1
@@ -65,7 +65,7 @@ class TestIndex:
         again = session.begin_again(turn.answer.index)
         session.finish(replace(again.answer, content="The graf.", **done))
 
-        assert [index for index, _ in session.matching(["graf"], limit=9)] == [11]
+        assert [match.index for match in session.matching(["graf"], limit=9)] == [11]
         assert session.message(11).content == "The graf."
 
     def test_is_built_anew_from_messages_of_an_earlier_version(self, tmp_path):
@@ -85,7 +85,7 @@ class TestIndex:
 
         session.begin("And zeppelins again?")
 
-        assert [index for index, _ in session.matching(["zeppelin"], limit=9)] == [0, 1]
+        assert [match.index for match in session.matching(["zeppelin"], limit=9)] == [0, 1]
         engine.dispose()
 
 

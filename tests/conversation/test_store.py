@@ -368,8 +368,8 @@ class TestSearch:
 
         found = session.matching(["warranty", "battery"], limit=5)
 
-        assert found[0][0] == 2
-        assert {index for index, _ in found} == {0, 2, 3}
+        assert (found[0].index, found[0].turn, found[0].role) == (2, 1, "user")
+        assert {match.index for match in found} == {0, 2, 3}
         assert session.matching(['"', "*", "AND"], limit=5) == []
 
 
