@@ -75,9 +75,7 @@ class Line:
 
     @cached_property
     def _forms(self) -> tuple[str, str, str, str]:
-        text = closed(self.fact.text)
-        trimmed = trim_sentence(text)
-        return text, trimmed, telegram(trimmed), telegram(trimmed, BRIEF_WORDS)
+        return forms_of(self.fact.text)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -99,6 +97,14 @@ class Line:
     def name(self) -> str:
         """The first name in it."""
         return min(self.names, key=self.fact.text.find, default="")
+
+
+@lru_cache(maxsize=2048)
+def forms_of(sentence: str) -> tuple[str, str, str, str]:
+    """A sentence, full and shortened: folding a session's summaries asks for the same again."""
+    text = closed(sentence)
+    trimmed = trim_sentence(text)
+    return text, trimmed, telegram(trimmed), telegram(trimmed, BRIEF_WORDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Pool:
     names: dict[str, None] = field(default_factory=dict)
     prose: dict[str, None] = field(default_factory=dict)
     _ages: dict[Any, int] = field(default_factory=dict)  # by the keys of facts
-    _worded: dict[str, int] = field(default_factory=dict)  # the same by their bare wording
+    _worded: dict[str, int] | None = None  # the same by their bare wording, once it is asked for
     _cover: Cover = field(default_factory=Cover)
     _by_model: set[int] = field(default_factory=set)
     _reader: KeptNames = field(default_factory=KeptNames)
@@ -44,7 +44,7 @@ class Pool:
             dict(self.names),
             dict(self.prose),
             dict(self._ages),
-            dict(self._worded),
+            None,
             self._cover.copy(),
             set(self._by_model),
             _next=self._next,
@@ -61,6 +61,8 @@ class Pool:
 
     def take(self, line: Line) -> None:
         """Take in a sentence of the model; in the same words it stands in for the raw one."""
+        if self._worded is None:
+            self._worded = {each.wording: age for age, each in self.lines.items()}
         age = self._worded.get(line.wording)
         if age is not None and set(line.numbers) <= set(self.lines[age].numbers):
             self._put(self.lines[age].as_models(), age)
@@ -73,7 +75,9 @@ class Pool:
             return
         age, self._next = self._next, self._next + 1
         self._put(line, age)
-        self._ages[line.fact.key] = self._worded[line.wording] = age
+        self._ages[line.fact.key] = age
+        if self._worded is not None:
+            self._worded[line.wording] = age
         for number in line.numbers:
             ages = self.numbers.setdefault(number, [])
             ages.append(age)
@@ -102,7 +106,7 @@ class Pool:
         if any(len(self.numbers[n]) <= most for n in line.numbers):
             return
         del self.lines[age], self._ages[line.fact.key]
-        if self._worded.get(line.wording) == age:
+        if self._worded is not None and self._worded.get(line.wording) == age:
             del self._worded[line.wording]
         self._cover.remove(age, line)
         self._by_model.discard(age)
