@@ -194,12 +194,20 @@ def _newest(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
 
 
 def _recalled(pairs: Sequence[Pair], purse: _Purse) -> list[Pair]:
+    """All of them if they fit together; else one after the other, as many as do."""
+    together = _in_order(pairs)
+    if purse.take(_as_message(together)):
+        return together
     kept: list[Pair] = []
     for pair in pairs:
-        more = sorted([*kept, pair], key=lambda each: each.question.index)
+        more = _in_order([*kept, pair])
         if purse.swap(_as_message(kept), _as_message(more)):
             kept = more
     return kept
+
+
+def _in_order(pairs: Sequence[Pair]) -> list[Pair]:
+    return sorted(pairs, key=lambda pair: pair.question.index)
 
 
 def _as_message(pairs: Sequence[Pair]) -> list[ChatMessage]:
