@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag.conversation.followup_names import NO_NAMES, Names
 
@@ -118,6 +119,8 @@ PLURALS = word_set("people children men women police mice feet teeth geese media
 
 
 LOOK_BACK = 8  # words
+REMEMBERED_TEXTS = 2048  # whose mentions are
+REMEMBERED_CHARACTERS = 2000  # longer ones are read anew, rather than kept in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +200,19 @@ def is_content(word: str) -> bool:
 
 def mentions(text: str, lexicon: Names = NO_NAMES) -> list[Mention]:
     """What the text talks about, in the order of reading, names before plain noun phrases."""
+    find = _remembered if len(text) <= REMEMBERED_CHARACTERS else _mentions
+    return list(find(text, lexicon))
+
+
+def _mentions(text: str, lexicon: Names) -> tuple[Mention, ...]:
     spans = [*_quoted(text), *_listed(text, lexicon)]
     spans += [span for span in _capitalised(text) if not _overlaps(span, spans)]
     spans += [span for span in _phrases(text) if not _overlaps(span, spans)]
-    return [mention for _, _, mention in sorted(spans, key=lambda span: span[0])]
+    return tuple(mention for _, _, mention in sorted(spans, key=lambda span: span[0]))
+
+
+# Each question reads the turns before it again.
+_remembered = lru_cache(maxsize=REMEMBERED_TEXTS)(_mentions)
 
 
 Span = tuple[int, int, Mention]
