@@ -16,6 +16,7 @@ MOST_WORDS = 100
 _WORTH_ADDING = 0.6
 _WORTH_ADDING_STEPS = 0.45  # how something is done is seldom said in one sentence
 _WORTH_ADDING_BRIEFLY = 0.8
+_WORTH_ADDING_OTHER = 0.3  # of the other product that is asked for
 _WORTH_GOING_ON = 0.5  # next to a chosen piece, with a term of the question that was missing
 _LIKENESS_PENALTY = 0.2
 _NEIGHBOUR_BONUS = 0.2
@@ -53,11 +54,13 @@ class _Choice:
         """Take one more piece, if any is worth it and there is room."""
         most = MOST_BRIEF_PIECES if self._question.is_brief else MOST_PIECES
         self._left = [found for found in self._left if self._adds(found)]
-        if not self._left or len(self.chosen) == most:
+        worth = [(self._worth(found), found) for found in self._left]
+        worthy = [(worth, found) for worth, found in worth if worth >= self._floor(found)]
+        if not worthy or len(self.chosen) == most:
             return False
-        best = max(self._left, key=self._worth)
+        _, best = max(worthy, key=lambda pair: pair[0])
         words = sum(len(found.piece.text.split()) for found in (*self.chosen, best))
-        if self._worth(best) < self._floor(best) or words > MOST_WORDS:
+        if words > MOST_WORDS:
             return False
         self.chosen.append(self._to_the_point(best))
         return True
@@ -78,14 +81,17 @@ class _Choice:
         return max(entries, key=lambda found: found.score, default=best)
 
     def _floor(self, found: Scored) -> float:
-        """What a piece must be worth; a dissent is always told."""
-        if self._dissents(found):
+        """What a piece must be worth; a dissent and each product's own figure are always told."""
+        is_other = self._is_other_product(found)
+        if self._dissents(found) or (is_other and self._question.measure is not None):
             return -math.inf
         is_how = self._question.wanted is Wanted.STEPS
         share = _WORTH_ADDING_STEPS if is_how else _WORTH_ADDING
-        if self._is_next(found) and self._news(found) > 0:
+        if is_other:
+            share = _WORTH_ADDING_OTHER
+        elif self._is_next(found) and self._news(found) > 0:
             share = _WORTH_GOING_ON
-        elif self._question.is_brief and not self._is_other_product(found):
+        elif self._question.is_brief:
             share = _WORTH_ADDING_BRIEFLY
         return share * self.chosen[0].score
 
@@ -107,6 +113,8 @@ class _Choice:
         """Neither a repetition nor another row of a table whose right row is there already."""
         if not terms(found.piece.text):  # `No.` says nothing without what stands before it
             return False
+        if found.signs.product < 0 < self.chosen[0].signs.product:  # a rival's
+            return False
         if any(_repeats(found, other) for other in self.chosen):
             return self._dissents(found)
         is_beside = found.piece.kind is Kind.ROW and any(
@@ -124,7 +132,9 @@ class _Choice:
         return self._weights.coverage(self._question.terms, terms(found.piece.text) - had)
 
     def _is_other_product(self, found: Scored) -> bool:
-        """The other one of two products that are compared."""
+        """The other one of two products that are compared, with the figure that is asked for."""
+        if self._question.measure is not None and not found.signs.measure:
+            return False
         return bool(found.products.difference(*(other.products for other in self.chosen)))
 
     def _dissents(self, found: Scored) -> bool:

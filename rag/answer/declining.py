@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rag.answer.evidence import Scored, share
+from rag.answer.evidence import Scored, asks_the_same, share
 from rag.answer.passages import LISTS
 from rag.answer.questions import Question
 from rag.answer.words import terms
@@ -29,10 +29,16 @@ def answers(question: Question, scored: Sequence[Scored], relevance: Mapping[int
         return True
     if not question.terms:
         return False
+    if any(asks_the_same(found.piece.heading, question) for found in scored):
+        return True
     if _is_beside_the_point(question, scored):
         return False
     best = max(scored, key=lambda found: found.score)
-    held = {f.piece: terms(f.piece.text) | terms(f.piece.title) for f in scored}
+    named = frozenset[str]().union(*map(terms, question.names))
+    held = {
+        f.piece: terms(f.piece.text) | terms(f.piece.title) | (terms(f.piece.context) & named)
+        for f in scored
+    }
     source = [words for piece, words in held.items() if piece.number == best.piece.number]
     signs = (
         max(found.signs.cosine for found in scored),

@@ -1,6 +1,7 @@
 """Which pieces of the sources answer a question, and whether any does."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from rag.answer.passages import Kind, Piece, row_text
 from rag.answer.products import Products
 from rag.answer.questions import Question
-from rag.answer.words import TermWeights, phrases, spelled, terms
+from rag.answer.words import QUESTION_WORDS, TermWeights, phrases, spelled, terms
 from rag.citations.markers import neutralise
 from rag.seams import Embedder
 
@@ -58,6 +59,9 @@ _PIECE_WEIGHTS = {
     "in_chunk": 0.15,
 }
 _KIND_BONUS = {Kind.LIST: -0.05, Kind.STEPS: 0.05}
+_FEWEST_WORDS = 3  # of a heading that is a question
+_THE_SAME = 0.8  # share of the words of both that are in both
+_NUMBERING = re.compile(r"^\s*(\d+(\.\d+)*\.?|[A-Z]\.)\s+(?=\S)")
 _SINGLE = frozenset({Kind.SENTENCE, Kind.ENTRY})
 _SOURCE_SHARE = 0.8  # how much the source's standing counts beside the piece's own
 
@@ -82,18 +86,21 @@ def weigh(
     standings = _standings(question, pieces, signs, relevance)
     pieces = [focused(piece, products) for piece in pieces]
     kept = _shortlist([_score(*each, standings) for each in zip(pieces, signs, strict=True)])
-    pieces, signs = [pieces[at] for at in kept], [signs[at] for at in kept]
-    vectors, signs = _with_cosines(question, pieces, signs, embedder)
+    vectors, met = _with_cosines(
+        question, [pieces[at] for at in kept], [signs[at] for at in kept], embedder
+    )
+    for at, own in zip(kept, met, strict=True):
+        signs[at] = own
     standings = _standings(question, pieces, signs, relevance)
     return [
         Scored(
-            piece=piece,
-            signs=own,
-            score=_score(piece, own, standings),
+            piece=pieces[at],
+            signs=signs[at],
+            score=_score(pieces[at], signs[at], standings),
             vector=vector,
-            products=products.asked_in(piece.text) or products.asked_in(piece.heading),
+            products=products.asked_in(pieces[at].text) or products.asked_in(pieces[at].heading),
         )
-        for piece, own, vector in zip(pieces, signs, vectors, strict=True)
+        for at, vector in zip(kept, vectors, strict=True)
     ]
 
 
@@ -198,17 +205,18 @@ def share(wanted: frozenset[str], held: frozenset[str]) -> float:
 class _Reading:
     """What the pieces of one source hold together."""
 
-    heading: frozenset[str]  # terms of the innermost
+    heading: str  # the innermost, without its number
     terms: set[str] = field(default_factory=set)
     phrases: set[str] = field(default_factory=set)
-    spelled: set[str] = field(default_factory=set)
+    # As they are written; of headings only those of names.
+    words: set[str] = field(default_factory=set)
     signs: list[Signs] = field(default_factory=list)
 
-    def add(self, piece: Piece, signs: Signs) -> None:
+    def add(self, piece: Piece, signs: Signs, named: frozenset[str]) -> None:
         for text in (piece.text, piece.context):
             self.terms |= terms(text)
             self.phrases |= phrases(text)
-            self.spelled |= spelled(text)
+        self.words |= spelled(piece.text) | spelled(piece.title) | spelled(piece.context) & named
         self.signs.append(signs)
 
     def best(self, name: str) -> float:
@@ -232,21 +240,24 @@ def _standings(
     conditional logit over the sources of each question; fitted on all of some libraries, it
     chooses about as well on one that it has not seen.
     """
+    named = frozenset[str]().union(*map(spelled, question.names))
     readings: dict[int, _Reading] = {}
     for piece, own in zip(pieces, signs, strict=True):
-        reading = readings.setdefault(piece.number, _Reading(terms(piece.heading)))
-        reading.add(piece, own)
+        reading = readings.setdefault(piece.number, _Reading(_unnumbered(piece.heading)))
+        reading.add(piece, own, named)
     by_terms = TermWeights([frozenset(reading.terms) for reading in readings.values()])
     by_phrases = TermWeights([frozenset(reading.phrases) for reading in readings.values()])
-    by_words = TermWeights([frozenset(reading.spelled) for reading in readings.values()])
+    by_words = TermWeights([frozenset(reading.words) for reading in readings.values()])
+    asked = spelled(question.text) - QUESTION_WORDS
     totals = {
         number: 1.0 / (1 + rank)
         + 0.9 * _log_odds(relevance.get(number, UNKNOWN_RELEVANCE))
-        + 3.5 * by_words.coverage(spelled(question.text), frozenset(reading.spelled))
-        + 1.8 * by_phrases.coverage(question.phrases, frozenset(reading.phrases))
-        + 0.8 * by_terms.coverage(reading.heading, question.terms)
+        + 2.5 * by_words.coverage(asked, frozenset(reading.words))
+        + 1.9 * by_phrases.coverage(question.phrases, frozenset(reading.phrases))
+        + 0.8 * by_terms.coverage(terms(reading.heading), question.terms)
+        + 1.0 * asks_the_same(reading.heading, question)
         + 0.4 * reading.best("phrases")
-        + 0.8 * reading.best("context")
+        + 0.4 * reading.best("context")
         + 1.4 * reading.best("cosine")
         + 1.0 * reading.best("product")
         + 1.5 * reading.best_measured()
@@ -254,6 +265,16 @@ def _standings(
     }
     highest = max(totals.values(), default=0.0)
     return {number: total - highest for number, total in totals.items()}
+
+
+def asks_the_same(heading: str, question: Question) -> bool:
+    """Whether a heading asks the very same, as in lists of frequent questions."""
+    words, asked = spelled(_unnumbered(heading)), spelled(question.text)
+    return len(words) >= _FEWEST_WORDS and len(words & asked) >= _THE_SAME * len(words | asked)
+
+
+def _unnumbered(heading: str) -> str:
+    return _NUMBERING.sub("", heading, count=1)
 
 
 def _log_odds(probability: float) -> float:

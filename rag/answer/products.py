@@ -1,13 +1,18 @@
 """Which products a question is about, which are their rivals, and which no source knows."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from rag.name_words import CALENDAR
 from rag.names import find_names
 from rag.sentences import split_sentences
 
+_COMPARES = re.compile(
+    r"\b(compared (with|to)|(un)?like|than|instead of|in contrast to|as opposed to)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]+(?:[-.'’][^\W_]+)*")
 _SUBJECTS = 2  # cells of a row that say what it is about
 
 
@@ -17,10 +22,13 @@ class Products:
     Rivals are siblings of a product asked for: `Aero 5 Pro` and `Aero 7` when it is `Aero 5`.
     """
 
-    def __init__(self, question: str, texts: Iterable[str], lexicon: Iterable[str] = ()) -> None:
+    def __init__(self, question: str, texts: Iterable[str], lexicon: Sequence[str] = ()) -> None:
         """`lexicon`: what the documents call products, in whatever case and shape."""
+        self._lexicon = _by_first_word(tuple(lexicon))
+        self._listed = frozenset(_mentioned(_key(question), self._family(question)))
+        self._is_strange: dict[str, bool] = {}
         known = {_key(name) for text in texts for name in _names(text)}
-        known |= {_key(name) for name in (*_names(question), *lexicon)} - {""}
+        known |= {_key(name) for name in _names(question)} | self._family(question)
         asked = _mentioned(_key(question), known)
         # Only products that could be mistaken for another one matter here.
         self._asked = frozenset(
@@ -39,6 +47,9 @@ class Products:
     def about(self, column: str) -> bool:
         """Whether a column of a table is about what is asked: not if its heading is a rival."""
         return _key(column) not in self._rivals
+
+    def _is_about_asked(self, context: str) -> bool:
+        return bool(_mentioned(_key(context), self._asked | self._rivals) & self._asked)
 
     def fit_row(self, cells: Sequence[str]) -> float | None:
         """0 where a row names what is asked for in passing, as what it fits or comes with.
@@ -59,10 +70,11 @@ class Products:
         What names both below a heading of the rival is about the rival.
 
         A text that names neither is about whatever stands above it, and so is one that names a
-        rival in passing, after its first sentence.
+        rival in passing, after its first sentence. What stands below the name of quite another
+        product of the lexicon is about that one.
         """
         if not self._rivals:
-            return 0.0
+            return self._strangeness(text, context)
         known = self._asked | self._rivals
         mentioned = _mentioned(_key(text), known)
         if mentioned & self._asked:
@@ -70,10 +82,43 @@ class Products:
             is_elsewhere = bool(above) and not above & self._asked
             return -1.0 if is_elsewhere and mentioned - self._asked else 1.0
         for where in (_first_sentence(text), context):
+            if where is not context and _COMPARES.search(where) and self._is_about_asked(context):
+                continue  # `Compared with the Aero 5 it has …`, said of what stands above
             named = _mentioned(_key(where), known)
             if named:
                 return 1.0 if named & self._asked else -1.0
-        return 0.0
+        return self._strangeness(text, context)
+
+    def _strangeness(self, text: str, context: str) -> float:
+        if not self._listed or _mentioned(_key(text), self._listed):
+            return 0.0
+        if context not in self._is_strange:
+            self._is_strange[context] = self._names_others_only(context)
+        return -1.0 if self._is_strange[context] else 0.0
+
+    def _names_others_only(self, context: str) -> bool:
+        named = _mentioned(_key(context), self._family(context) | self._listed)
+        asked_words = {word for name in self._listed for word in name.split()}
+        return bool(named) and all(asked_words.isdisjoint(name.split()) for name in named)
+
+    def _family(self, text: str) -> set[str]:
+        """Names of the lexicon whose first word a text holds."""
+        words = set(_WORD.findall(_key(text)))
+        return {name for word in words for name in self._lexicon.get(word, ())}
+
+
+@lru_cache(maxsize=4)
+def _by_first_word(lexicon: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """A library may name ten thousand products: only those are tried that can be meant."""
+    found: dict[str, list[str]] = {}
+    for name in filter(None, map(_key, lexicon)):
+        found.setdefault(_first_word(name), []).append(name)
+    return {word: tuple(names) for word, names in found.items()}
+
+
+def _first_word(name: str) -> str:
+    match = _WORD.search(name)
+    return match[0] if match else name
 
 
 def _first_sentence(text: str) -> str:

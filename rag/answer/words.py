@@ -28,6 +28,12 @@ _STOP_WORDS = """
     kann mit nach oder sie sind und von wann war warum was wer wie wir wo zu
 """
 _STOP = frozenset(_STOP_WORDS.split())
+# Of questions only; others, such as `not` and `before`, tell one answer from another.
+_QUESTION_WORDS = """
+    how long what which who whose whom where when why is are was were do does did can could may
+    should will would has have many much i we you my your it a an the
+"""
+QUESTION_WORDS = frozenset(_QUESTION_WORDS.split())
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "ied", "ers", "ed", "es")
 _SHORT_ENDINGS = ("er", "ly", "s", "e", "y")
 

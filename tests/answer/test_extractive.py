@@ -167,6 +167,27 @@ class TestTables:
 
         assert text == "violet — Meaning: new firmware [1]."
 
+    def test_of_parts_lose_to_the_row_about_the_product_itself(self, embedder):
+        parts = (
+            "| Part number | Part | Fits | Price |\n| --- | --- | --- | --- |\n"
+            "| P-1 | board | Aero 5 Pro | EUR 31 |\n| P-2 | fan | Aero 5 | EUR 9 |"
+        )
+        prices = (
+            "| Code | Product | Price |\n| --- | --- | --- |\n"
+            "| NW-1 | Aero 5 | EUR 129 |\n| NW-2 | Aero 5 Pro | EUR 199 |"
+        )
+
+        text = write("What does the Aero 5 Pro cost?", parts, prices, embedder=embedder)
+
+        assert text.startswith("NW-2 — Product: Aero 5 Pro; Price: EUR 199 [2].")
+
+    def test_give_the_price_where_how_much_something_is_is_asked(self, embedder):
+        weights = "The Aero 5 and the Aero 5 Pro are light. How much? The Aero 5 weighs 310 g."
+
+        text = write("How much is the Aero 5?", weights, PRICES, embedder=embedder)
+
+        assert text.startswith("Aero 5 — Price: 129 EUR")
+
 
 class TestContradictions:
     MEMO = "The warranty of the Aero 5 is 36 months. The memo is final."
@@ -215,6 +236,37 @@ class Counting(HashEmbedder):
     def embed(self, texts):
         self.most = max(self.most, len(texts))
         return super().embed(texts)
+
+
+class TestWhatIsAsked:
+    def test_is_not_only_said_again(self, embedder):
+        page = "The wireless signal is too weak. Place the router in the middle of the flat."
+
+        text = write("Why is the wireless signal too weak?", page, embedder=embedder)
+
+        assert text.startswith("Place the router in the middle of the flat [1].")
+
+    def test_is_what_the_question_says_rather_than_what_was_told_before(self, embedder):
+        text = write(
+            "I have trouble with my refunds office. How long is the warranty of the lamp?",
+            "The refunds office has trouble.",
+            "The warranty of the lamp is 24 months.",
+            embedder=embedder,
+        )
+
+        assert text.startswith("The warranty of the lamp is 24 months [2].")
+
+    def test_is_answered_below_the_heading_that_asks_the_same(self, embedder):
+        sources = [
+            source(1, "Express charges are refunded late.", headings=("3.1 Charges",)),
+            source(
+                2, "- opened ear tips\n- engraved cases", headings=("1.4 What is not refunded",)
+            ),
+        ]
+
+        deltas = ExtractiveWriter(embedder).write(request("What is not refunded?", *sources))
+
+        assert cited_numbers(next(deltas).text)[0] == 2
 
 
 class TestLists:
@@ -283,6 +335,52 @@ class TestProducts:
         )
 
         assert next(deltas).text == "The battery lasts for 24 hours [2]."
+
+    def test_compared_with_another_one_stay_what_the_heading_says(self, embedder):
+        fixed = "The USB port of the Aero 5 could fail."
+        sources = [
+            source(1, fixed, title="Aero 5"),
+            source(2, "Compared with the Aero 5 it has a USB port.", title="Aero 5 Pro"),
+        ]
+
+        deltas = ExtractiveWriter(embedder).write(
+            request("Does the Aero 5 Pro have a USB port?", *sources)
+        )
+
+        assert "it has a USB port [2]" in next(deltas).text
+
+    def test_asked_for_together_are_both_told_with_their_figure(self, embedder):
+        sources = [
+            source(1, "The Aero 5 Pro is 62 cm wide. It has no lamp.", title="Aero 5 Pro"),
+            source(2, "The Aero 5 is round. It is 104 cm wide.", title="Aero 5"),
+        ]
+
+        deltas = ExtractiveWriter(embedder).write(
+            request("How wide are the Aero 5 and the Aero 5 Pro?", *sources)
+        )
+        text = "".join(delta.text for delta in deltas)
+
+        assert "62 cm wide [1]" in text
+        assert "104 cm wide [2]" in text
+
+    def test_of_the_lexicon_are_told_apart_in_small_letters(self, embedder):
+        table = "| name | light |\n| --- | --- |\n| pico-link | green |\n| pico-link s | blue |"
+        writer = ExtractiveWriter(embedder, lexicon=lambda: ("pico-link", "pico-link s"))
+
+        deltas = writer.write(request("which light has the pico-link s?", source(1, table)))
+
+        assert next(deltas).text == "pico-link s — light: blue [1]."
+
+    def test_of_the_lexicon_do_not_answer_for_others(self, embedder):
+        sources = [
+            source(1, "The cases are protected against water.", title="Tuli"),
+            source(2, "It is protected to IP67 and floats.", title="Mora"),
+        ]
+        writer = ExtractiveWriter(embedder, lexicon=lambda: ("Tuli", "Mora"))
+
+        deltas = writer.write(request("Is the Mora protected against water?", *sources))
+
+        assert next(deltas).text == "It is protected to IP67 and floats [2]."
 
 
 class TestCodes:
