@@ -29,6 +29,7 @@ LEAST_SUMMARY = 60  # tokens: an archive line
 OPENING_TOKENS = 6
 TURNS_PER_CALL = 8
 ASKED_TURNS = 16  # not yet read, so that further calls are worth what they cost
+UNREAD_TURNS = 40  # are waited for, so that the model is asked in one turn of many, and then enough
 CALLS_PER_TRIM = 4  # of a long transcript seen at once; the rest is summarised without the model
 PROMPT_SHARE = 1.12  # tokens of all prompts, to tokens of the turns summarised
 FIRST_RETRY_TOKENS = 500
@@ -185,6 +186,8 @@ def _compose(seen: Remembered, limits: TrimLimits, room: Room) -> None:
 def _ask(seen: Remembered, limits: TrimLimits, model: ClientModel, end: int) -> tuple[str, ...]:
     """Show the model the turns that it has not read, as far as it may be asked."""
     problems: list[str] = []
+    if not _is_time_to_ask(seen, end):
+        return ()
     for start, stop in list(_stretches(seen, limits, end))[:CALLS_PER_TRIM]:
         if not _may_ask(seen, start, stop):
             break
@@ -206,6 +209,11 @@ def _stretches(seen: Remembered, limits: TrimLimits, end: int) -> Iterator[tuple
             start = before
     if end > start:
         yield start, end
+
+
+def _is_time_to_ask(seen: Remembered, end: int) -> bool:
+    unread = _turns_from(seen, seen.unread) - _turns_from(seen, end)
+    return seen.calls == 0 or unread >= UNREAD_TURNS
 
 
 def _may_ask(seen: Remembered, start: int, stop: int) -> bool:

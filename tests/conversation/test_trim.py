@@ -240,6 +240,19 @@ class TestTrimmingAgain:
             assert sum(asked in prompt for prompt in firsts) <= 1
         assert 0 < len(client.prompts) <= 60 // 8
 
+    def test_asks_in_few_turns(self):
+        client = Client(lambda prompt: "Nothing much.")
+        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=3000)
+        messages, asked_in = [SYSTEM], 0
+
+        for at in range(0, 600, 2):
+            messages += conversation(300)[at : at + 2]
+            before = len(client.prompts)
+            trimmer.trim(messages)
+            asked_in += len(client.prompts) > before
+
+        assert 3 <= asked_in <= 300 * 0.04
+
     def test_of_the_same_history_asks_nothing(self):
         client = Client("Nothing.")
         trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=2)
@@ -450,8 +463,8 @@ class TestOptions:
         trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1200)
         messages = [SYSTEM]
 
-        for at in range(0, 120, 2):
-            messages += conversation(60)[at : at + 2]
+        for at in range(0, 240, 2):
+            messages += conversation(120)[at : at + 2]
             trimmer.trim(messages)
 
         assert set(client.options) == {"model", "messages", "max_completion_tokens"}
