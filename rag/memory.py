@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rag.answer.prompts import fit_sources, question_prompt, system_prompt
 from rag.answering import Prepared
-from rag.citations.markers import neutralise
 from rag.conversation.context import (
     Context,
     ContextPreferences,
@@ -18,6 +16,7 @@ from rag.conversation.context import (
     message_tokens,
     pairs_of,
 )
+from rag.conversation.open_turns import Instructions, OpenTurns, State
 from rag.conversation.recall import Recall
 from rag.llm.windows import Budget
 from rag.records import (
@@ -26,20 +25,16 @@ from rag.records import (
     ContextConfig,
     Message,
     Role,
-    Session,
     Source,
     Summary,
     SummaryReport,
 )
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 
-SYSTEM_MESSAGES = 4  # of a client that are read at most
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
-OPEN_TURNS = 256  # whose state is remembered
-REMEMBERED_SESSIONS = 1024  # whose instructions are
-Kept = TypeVar("Kept")
+EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +95,8 @@ class Memory:
         self._made = made
         self._preferences: dict[str, ContextPreferences] = {}
         self._shown: dict[str, ContextPreferences] = {}
-        self._turns = _Turns()
-        self._instructions = _Instructions()
+        self._turns = OpenTurns()
+        self._instructions = Instructions()
         self._later: Callable[[SessionHandle], Any] = lambda session: None
 
     def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
@@ -156,11 +151,18 @@ class Memory:
         return Compacted(summary.start, summary.end, summary.report)
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
-        """Queue a compaction if history passes the high-water mark."""
+        """Queue a compaction if history passes the high-water mark.
+
+        A session that keeps no summaries has its messages embedded now and then, for recall.
+        """
         state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
+        if not state.summarises:
+            if (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
+                self._later(session)
+            return
         room = self._history_room(state)
         over = self._history_tokens(state) > room.high_tokens
-        if state.summarises and (over or len(state.recent) > room.max_pairs):
+        if over or len(state.recent) > room.max_pairs:
             self._later(session)
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
@@ -169,6 +171,8 @@ class Memory:
         """Summarise now; without `force` only what passes the high-water mark."""
         state = self._state(session)
         self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
+        if not state.summarises and not force:
+            return None
         room = self._history_room(state)
         summary = self._compactor.compact(session, room, at_once=False, force=force)
         if summary is not None:
@@ -200,7 +204,7 @@ class Memory:
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
-    def _state(self, session: SessionHandle) -> "State":
+    def _state(self, session: SessionHandle) -> State:
         read, summaries = session.overview()
         config = read.config
         summarises = config.enabled and config.compression_strategy == "smart"
@@ -213,7 +217,7 @@ class Memory:
         instructions = self._instructions.of(session)
         return State(read, tuple(summaries), tuple(recent), summarises, instructions)
 
-    def _system(self, state: "State", budget: Budget) -> str:
+    def _system(self, state: State, budget: Budget) -> str:
         """Our rules, and what a client's own system messages add to them."""
         rules = system_prompt(with_tools=self._rules.with_tools)
         if not state.instructions:
@@ -235,7 +239,7 @@ class Memory:
         reserved = self._rules.reserved_tokens + self._rules.tool_tokens
         return Budget(window, self._rules.input_share, reserved)
 
-    def _room_for_sources(self, state: "State", budget: Budget, question: str) -> int:
+    def _room_for_sources(self, state: State, budget: Budget, question: str) -> int:
         fixed = (
             ChatMessage(Role.SYSTEM, self._system(state, budget)),
             ChatMessage(Role.USER, question_prompt(question, " ")),
@@ -243,7 +247,7 @@ class Memory:
         taken = sum(message_tokens(message, self._count) for message in fixed)
         return max(0, int((budget.input_tokens - taken) * SOURCE_SHARE))
 
-    def _history_room(self, state: "State") -> HistoryRoom:
+    def _history_room(self, state: State) -> HistoryRoom:
         config = state.session.config
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
@@ -257,7 +261,7 @@ class Memory:
             keep_pairs=config.recent_message_count // 2,
         )
 
-    def _history_tokens(self, state: "State") -> int:
+    def _history_tokens(self, state: State) -> int:
         said = [message for pair in state.recent for message in pair.messages]
         pairs = sum(message_tokens(message, self._count) for message in said)
         return pairs + sum(summary.tokens for summary in state.summaries)
@@ -299,73 +303,6 @@ class Memory:
                 self._shown[session.id] = wanted
         shown = self._shown.get(session.id)
         return session.said(shown.start, shown.end) if shown else []
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A session as one turn finds it; bounded, however long it is."""
-
-    session: Session
-    summaries: tuple[Summary, ...]
-    recent: tuple[Pair, ...]  # after the last summary
-    summarises: bool
-    instructions: str = ""  # the system messages with which an imported transcript begins
-
-
-class _Turns:
-    """States of sessions as their open turns found them, so that a turn reads them once."""
-
-    def __init__(self) -> None:
-        self._states: dict[str, State] = {}
-
-    def keep(self, session: SessionHandle, state: State) -> None:
-        """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
-        _keep(self._states, session.id, state, OPEN_TURNS)
-
-    def forget(self, session: SessionHandle) -> State | None:
-        """What was remembered, if anything."""
-        return self._states.pop(session.id, None)
-
-    def of(self, session: SessionHandle, message_count: int) -> State | None:
-        """The state of the turn that ends with this many messages."""
-        state = self._states.get(session.id)
-        return state if state and state.session.message_count == message_count else None
-
-    def ended(self, session: SessionHandle, added: tuple[Message, Message]) -> State | None:
-        """The state with what the turn added to it."""
-        state = self.forget(session)
-        return state and replace(state, recent=(*state.recent, *pairs_of(added)))
-
-
-class _Instructions:
-    """The system messages with which transcripts begin.
-
-    They are remembered once they cannot change: when something else was said after them. Whoever
-    asks has read the session before, so what is remembered of a deleted one is never shown.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def of(self, session: SessionHandle) -> str:
-        """Those of a session, in one text."""
-        known = self._known.get(session.id)
-        if known is not None:
-            return known
-        first = session.said(0, SYSTEM_MESSAGES)
-        leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
-        text = "\n".join(neutralise(message.content) for message in leading)
-        if len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES:
-            _keep(self._known, session.id, text, REMEMBERED_SESSIONS)
-        return text
-
-
-def _keep(kept: dict[str, Kept], key: str, value: Kept, most: int) -> None:
-    """Of what was kept, the oldest is forgotten."""
-    kept.pop(key, None)
-    kept[key] = value
-    for oldest in list(kept)[: max(0, len(kept) - most)]:
-        kept.pop(oldest, None)
 
 
 def _slides(config: ContextConfig) -> bool:

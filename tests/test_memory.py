@@ -149,6 +149,23 @@ class TestLongSessions:
         assert last.context["pairs"] == 2
         assert len(assistant.context_messages(session)) == 1 + 4
 
+    @pytest.mark.parametrize(
+        "config",
+        [
+            pytest.param(ContextConfig(compression_strategy="sliding_window"), id="sliding"),
+            pytest.param(ContextConfig(enabled=False), id="plain truncation"),
+        ],
+    )
+    def test_that_summarise_nothing_are_embedded_all_the_same(self, application, config):
+        session = application.store.create("ada", config=config)
+        assistant = remembering(application, None)
+
+        for question in questions(10):
+            list(assistant.ask(session, question))
+
+        assert sorted(session.vectors(range(20))) == list(range(20))
+        assert session.summaries() == []
+
     def test_summarise_at_once_when_the_background_is_late(self, application):
         session = application.store.create("ada")
         assistant = remembering(application, None, later=lambda session: None)
