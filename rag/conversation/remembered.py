@@ -70,9 +70,10 @@ class Remembered:
         if not 0 < count <= len(messages) or messages[0] is not known[0]:
             return False
         known += messages[count:]  # two lists of one length are compared without a copy
-        same = known == messages
-        del known[count:]
-        return same
+        try:
+            return known == messages
+        finally:
+            del known[count:]
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
