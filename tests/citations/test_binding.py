@@ -115,3 +115,10 @@ class TestFeatures:
     )
     def test_essentials_are_figures_names_and_negations(self, text, essential):
         assert holds_essentials(text) is essential
+
+
+@pytest.mark.parametrize("marked", ["{}.", "{}?", ": {}", "{} :", "{} . "])
+def test_marks_around_a_text_make_no_difference_to_what_it_consists_of(marked: str) -> None:
+    text = "The Vega 5 Pro does not weigh 240 g, v2.1"
+
+    assert features(marked.format(text)) == features(text)
