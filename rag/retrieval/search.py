@@ -131,7 +131,7 @@ class HybridRetriever:
             texts = self._documents.section_texts(list(keys))
             read = candidates[:count]
             if self._reranker is None:
-                read = _by_their_headers(read, texts, query)
+                read = by_their_headers(read, texts, query)
             chosen = {candidate.chunk.id: candidate for candidate in read}
             hits = merged([_hit(each, texts) for each in chosen.values()], texts)
             if len(hits) >= limit or count >= len(candidates):
@@ -156,7 +156,7 @@ def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str
     return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
 
 
-def _by_their_headers(
+def by_their_headers(
     candidates: Sequence[Candidate], texts: Mapping[tuple[str, int], str], query: str
 ) -> list[Candidate]:
     """Rows anew in order, as if the header of their table, which says `Price`, stood in each chunk.

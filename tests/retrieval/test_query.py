@@ -68,3 +68,12 @@ def test_a_verb_is_looked_up_under_the_noun_of_tables_too() -> None:
     assert terms[("cost",)].counts
     assert not terms[("price",)].counts
     assert ("weight",) in {term.tokens for term in terms_of("How much does it weigh?")}
+
+
+@pytest.mark.parametrize("query", ["How much is the Aero 5?", "how much are two of them"])
+def test_who_asks_how_much_something_is_asks_for_its_price(query: str) -> None:
+    assert ("price",) in {term.tokens for term in terms_of(query)}
+
+
+def test_who_asks_how_much_of_something_there_is_asks_for_no_price() -> None:
+    assert ("price",) not in {term.tokens for term in terms_of("How much memory has it?")}
