@@ -97,6 +97,9 @@ sessions = Table(
     Column("source_count", Integer, nullable=False, default=0),
     # Raised when derived summaries are forgotten: a compaction begun before is dropped.
     Column("epoch", Integer, nullable=False, default=0),
+    # Messages to show once, in the next context; the end is not included.
+    Column("requested_start", Integer),
+    Column("requested_end", Integer),
     Index("sessions_by_owner", "owner", "last_used_at"),
 )
 

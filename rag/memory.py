@@ -93,8 +93,6 @@ class Memory:
         self._window = window
         self._count = count
         self._made = made
-        self._preferences: dict[str, ContextPreferences] = {}
-        self._shown: dict[str, ContextPreferences] = {}
         self._turns = OpenTurns()
         self._instructions = Instructions()
         self._later: Callable[[SessionHandle], Any] = lambda session: None
@@ -105,7 +103,7 @@ class Memory:
 
     def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
         """Have a slice of the transcript in the next context."""
-        self._preferences[session.id] = preferences
+        session.request_slice(preferences.start, preferences.end)
 
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
@@ -113,7 +111,10 @@ class Memory:
         self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
     ) -> Prepared:
         """The context of one question; see `rag.assistant.Memory`."""
-        state = self._turns.of(session, turn.answer.index + 1) or self._state(session)
+        state = self._turns.of(session, turn.answer.index + 1)
+        if state is None:
+            state = self._state(session)
+            self._turns.keep(session, state)
         budget = self._budget(state.session.config)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question)
@@ -124,7 +125,7 @@ class Memory:
             question=question_prompt(question, fitted.text),
             summaries=state.summaries,
             recent=[pair for pair in state.recent if pair.question.index < before],
-            requested=self._requested(session, is_first_try=not fewer),
+            requested=self._requested(session, state, is_first_try=not fewer),
             message_count=before,
         )
         selection = self._selection(state.session.config, fewer)
@@ -205,17 +206,17 @@ class Memory:
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
     def _state(self, session: SessionHandle) -> State:
-        read, summaries = session.overview()
-        config = read.config
+        found = session.overview()
+        read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = summaries if summarises else []
+        summaries = found.summaries if summarises else ()
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
-        recent = pairs_of(session.said(start, read.message_count))
+        recent = tuple(pairs_of(session.said(start, read.message_count)))
         instructions = self._instructions.of(session)
-        return State(read, tuple(summaries), tuple(recent), summarises, instructions)
+        return State(read, summaries, recent, summarises, found.requested, instructions)
 
     def _system(self, state: State, budget: Budget) -> str:
         """Our rules, and what a client's own system messages add to them."""
@@ -294,15 +295,16 @@ class Memory:
         parts = replace(parts, recalled=recalled)
         return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
-    def _requested(self, session: SessionHandle, *, is_first_try: bool) -> list[Message]:
+    def _requested(
+        self, session: SessionHandle, state: State, *, is_first_try: bool
+    ) -> list[Message]:
         """The slice that was asked for; shown in one context, and in its shorter tries."""
+        wanted = state.requested
+        if wanted is None:
+            return []
         if is_first_try:
-            wanted = self._preferences.pop(session.id, None)
-            self._shown.pop(session.id, None)
-            if wanted is not None:
-                self._shown[session.id] = wanted
-        shown = self._shown.get(session.id)
-        return session.said(shown.start, shown.end) if shown else []
+            session.forget_slice()
+        return session.said(*wanted)
 
 
 def _slides(config: ContextConfig) -> bool:

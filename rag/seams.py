@@ -243,6 +243,15 @@ class FoundMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Overview:
+    """A session as a turn finds it, at one moment."""
+
+    session: Session
+    summaries: tuple[Summary, ...]  # the active ones, oldest first
+    requested: tuple[int, int] | None = None  # messages to show once, in the next context
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedMessage:
     """A message that holds words which were looked up."""
 
@@ -274,11 +283,14 @@ class SessionHandle(Protocol):
     def owner(self) -> str: ...
 
     def read(self) -> Session: ...
-    def overview(self) -> tuple[Session, list[Summary]]:
-        """As `read` and `summaries`, at one moment."""
-
+    def overview(self) -> Overview: ...
     def rename(self, title: str) -> None: ...
     def configure(self, config: ContextConfig) -> None: ...
+    def request_slice(self, start: int, end: int) -> None:
+        """Have messages `[start, end)` in the next context; `overview` tells of it."""
+
+    def forget_slice(self) -> None: ...
+
     def delete(self) -> None: ...
 
     # Turns

@@ -23,6 +23,7 @@ class State:
     summaries: tuple[Summary, ...]
     recent: tuple[Pair, ...]  # after the last summary
     summarises: bool
+    requested: tuple[int, int] | None = None  # messages that a model asked to see once
     instructions: str = ""  # the system messages with which an imported transcript begins
 
 

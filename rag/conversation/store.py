@@ -36,7 +36,7 @@ from rag.records import (
     Source,
     Summary,
 )
-from rag.seams import FoundMessages, MatchedMessage, OpenTurn
+from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
 
 Clock = Callable[[], datetime]
 TO_THE_END = 2**31 - 1
@@ -101,7 +101,7 @@ class SqlSession:
         with self._looking() as connection:
             return self._mine(connection, _MINE)
 
-    def overview(self) -> tuple[Session, list[Summary]]:
+    def overview(self) -> Overview:
         with self._looking() as connection:
             return summary_rows.overview(connection, self._key)
 
@@ -110,6 +110,12 @@ class SqlSession:
 
     def configure(self, config: ContextConfig) -> None:
         self._set(config=asdict(config))
+
+    def request_slice(self, start: int, end: int) -> None:
+        self._set(requested_start=start, requested_end=end)
+
+    def forget_slice(self) -> None:
+        self._set(requested_start=None, requested_end=None)
 
     def delete(self) -> None:
         with self._writing() as (connection, _):
@@ -218,7 +224,7 @@ class SqlSession:
             return summary_rows.epoch(connection, self._key)
 
     def summaries(self) -> list[Summary]:
-        return self.overview()[1]
+        return list(self.overview().summaries)
 
     def requested_summaries(self) -> list[Summary]:
         with self._looking() as connection:
@@ -240,7 +246,7 @@ class SqlSession:
         with self._writing() as (connection, _):
             if epoch != summary_rows.epoch(connection, self._key):
                 return False
-            existing = summary_rows.overview(connection, self._key)[1]
+            existing = summary_rows.overview(connection, self._key).summaries
             if not set(replaces) <= {other.id for other in existing}:
                 return False
             if summary_rows.overlaps(existing, summary, replaces):

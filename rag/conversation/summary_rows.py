@@ -12,7 +12,8 @@ from sqlalchemy import Connection, and_, bindparam, delete, insert, select, upda
 from rag.conversation.owned import IS_MINE, OWNED, Key, absent, found
 from rag.conversation.rows import session_from, summary_columns, summary_from
 from rag.database import sessions, storable, summaries
-from rag.records import Session, Summary
+from rag.records import Summary
+from rag.seams import Overview
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
 SHOWN = (
@@ -50,12 +51,17 @@ def epoch(connection: Connection, key: Key) -> int:
     return int(found(connection, key, _EPOCH)[0].epoch)
 
 
-def overview(connection: Connection, key: Key) -> tuple[Session, list[Summary]]:
-    """The session, and the summaries that are part of its context now, oldest first."""
+def overview(connection: Connection, key: Key) -> Overview:
+    """The session with what is part of its context now."""
     rows = connection.execute(_OVERVIEW, key.asking()).all()
     if not rows:
         raise absent(key)
-    return session_from(rows[0]), [summary_from(row) for row in rows if row.summary_id is not None]
+    start, end = rows[0].requested_start, rows[0].requested_end
+    return Overview(
+        session_from(rows[0]),
+        tuple(summary_from(row) for row in rows if row.summary_id is not None),
+        None if start is None or end is None else (start, end),
+    )
 
 
 def on_request(connection: Connection, key: Key) -> list[Summary]:

@@ -502,6 +502,15 @@ class TestSessions:
         assert [m.index for m in session.without_vectors(before=3, limit=3)] == [0, 1]
         assert [m.index for m in session.without_vectors(before=8, limit=1)] == [6]
 
+    def test_a_requested_slice_is_seen_by_every_process_until_it_was_shown(self, any_engine):
+        session = SqlConversationStore(any_engine).create("ada")
+        session.request_slice(2, 5)
+        elsewhere = SqlConversationStore(any_engine).open(session.id, owner="ada")
+
+        assert elsewhere.overview().requested == (2, 5)
+        elsewhere.forget_slice()
+        assert session.overview().requested is None
+
     def test_what_was_said_is_read_without_what_is_known_of_answers(self, session):
         answered(session, "one")
 
