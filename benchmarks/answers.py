@@ -154,6 +154,7 @@ def manual(data: Path, name: str, embedder: Embedder, sample: int) -> list[Judge
                     writer.declined(text),
                 )
             )
+        place.index.close()
     return found
 
 
