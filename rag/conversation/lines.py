@@ -28,13 +28,18 @@ class Limits:
     hard: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Required:
     """The numbers and names that a summary has to hold, in the order of their appearance."""
 
     numbers: tuple[int, ...]
     names: tuple[str, ...]
     reader: KeptNames  # of these names
+
+    @cached_property
+    def name_tokens(self) -> int:
+        """What a list of the names takes, rather too low."""
+        return sum(len(name) // 4 + 2 for name in self.names)
 
     def names_missing_in(self, lines: Iterable[str]) -> list[str]:
         kept = self.reader.kept("\n".join(lines))

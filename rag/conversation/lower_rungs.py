@@ -26,11 +26,7 @@ CLEARLY = 1.1  # times the limit, by an estimate that is rather too low
 def are_too_many(required: Required, limit: int) -> bool:
     """Whether numbers and names cannot be written one by one, even without any claim."""
     numbers = MARKER_TOKENS * len(required.numbers)
-    return numbers + _name_tokens(required.names) > CLEARLY * limit
-
-
-def _name_tokens(names: Iterable[str]) -> int:
-    return sum(len(name) // 4 + 2 for name in names)
+    return numbers + required.name_tokens > CLEARLY * limit
 
 
 @dataclass(slots=True)
@@ -55,7 +51,7 @@ class LowerRungs:
     def bare(self) -> Composed:
         """Numbers and names alone, or as many of them as fit."""
         many = are_too_many(self.required, self.limit)
-        if many and _name_tokens(self.required.names) > CLEARLY * self.limit:
+        if many and self.required.name_tokens > CLEARLY * self.limit:
             return self._archive()
         for in_runs in (True,) if many else (False, True):
             grouped = self._grouped(self.required.numbers, self.required.names, in_runs=in_runs)
@@ -144,7 +140,7 @@ class LowerRungs:
     def _expected(self) -> int:
         """About how many of the newest numbers and names fit."""
         numbers, names = self.required.numbers, self.required.names
-        room = self.limit - 2 * FRAME_TOKENS
+        room = self.limit - 3 * FRAME_TOKENS
         for kept in range(max(len(numbers), len(names))):
             if kept < len(names):
                 room -= self.count(f" {names[-1 - kept]};")
