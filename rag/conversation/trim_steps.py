@@ -4,6 +4,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from rag.citations.binding import Evidence
 from rag.conversation.facts import union
@@ -188,7 +189,7 @@ def _ask(seen: Remembered, limits: TrimLimits, model: ClientModel, end: int) -> 
     problems: list[str] = []
     if not _is_time_to_ask(seen, end):
         return ()
-    for start, stop in list(_stretches(seen, limits, end))[:CALLS_PER_TRIM]:
+    for start, stop in islice(_stretches(seen, limits, end), CALLS_PER_TRIM):
         if not _may_ask(seen, start, stop):
             break
         problems += _summarise(seen, limits, model, start, stop)
