@@ -1,20 +1,23 @@
 """Write answers without a model: sentences of the sources, each with its citation."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from rag.answer.choice import choose
+from rag.answer.choice import MOST_PIECES, choose
 from rag.answer.declining import NAMED, answers, related
 from rag.answer.evidence import Scored, weigh
+from rag.answer.parts import parts_of
 from rag.answer.passages import LISTS, Piece, pieces_of
 from rag.answer.products import unmentioned
 from rag.answer.prompts import DECLINE, says_declined
-from rag.answer.questions import read_question
+from rag.answer.questions import Question, read_question
 from rag.answer.verdict import verdict
 from rag.citations.markers import neutralise
 from rag.seams import Embedder, ModelDelta, WriteRequest
 from rag.sentences import split_sentences
 
+DECLINE_PART = "The documents do not answer:"
 _NUMBERED = re.compile(r"(?:- )?\(?\d{1,3}[.)]\s+|- ")
 _STOP_AT_END = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 
@@ -32,32 +35,68 @@ class ExtractiveWriter:
         self._lexicon = lexicon
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        question = read_question(request.question)
+        missing = () if NAMED in request.relevance.values() else _unknown(request)
         pieces = [piece for source in request.sources for piece in pieces_of(source)]
+        parts = [request.question] if missing else parts_of(request.question)
+        read = [self._read(part, pieces, request) for part in parts]
+        told = [part for part in read if not missing and part.is_answered(request)]
+        if not told and len(parts) > 1:
+            read = [self._read(request.question, pieces, request)]
+            told = [part for part in read if part.is_answered(request)]
+        if not told:
+            nearest = related(read[0].question, read[0].scored, missing=missing)
+            yield from _decline(missing, nearest)
+            return
+        yield from _deltas(_quoted(told))
+        for part in read:
+            if part not in told:
+                asked = neutralise(" ".join(part.question.text.split()))
+                yield ModelDelta(text=f" {DECLINE_PART} {asked}")
+
+    def _read(self, question: str, pieces: Sequence[Piece], request: WriteRequest) -> "_Read":
+        asked = read_question(question)
         scored = weigh(
-            question,
+            asked,
             pieces,
             relevance=request.relevance,
             embedder=self._embedder,
             lexicon=self._lexicon(),
         )
-        missing = () if NAMED in request.relevance.values() else _unknown(request)
-        if missing or not answers(question, scored, request.relevance):
-            yield from _decline(missing, related(question, scored, missing=missing))
-            return
-        chosen = choose(question, scored)
-        plain = verdict(question, chosen[0])
-        if plain:
-            yield ModelDelta(text=f"{plain}: ")
-        before = ""
-        for found in _steps_in_order(chosen):
-            text = cited(found.piece)
-            separator = "\n" if "\n" in before + text else " "
-            yield ModelDelta(text=separator + text if before else text)
-            before = text
+        return _Read(asked, scored)
 
     def declined(self, text: str) -> bool:
         return says_declined(text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """One question with what may answer it."""
+
+    question: Question
+    scored: list[Scored]
+
+    def is_answered(self, request: WriteRequest) -> bool:
+        return answers(self.question, self.scored, request.relevance)
+
+
+def _quoted(told: Sequence[_Read]) -> Iterator[str]:
+    """What is quoted for each question, and nothing twice; of several each gets its share."""
+    had: set[Piece] = set()
+    for part in told:
+        chosen = choose(part.question, part.scored)[: max(1, MOST_PIECES // len(told))]
+        plain = verdict(part.question, chosen[0])
+        for place, found in enumerate(_steps_in_order(chosen)):
+            if found.piece not in had:
+                had.add(found.piece)
+                yield (f"{plain}: " if plain and not place else "") + cited(found.piece)
+
+
+def _deltas(quoted: Iterable[str]) -> Iterator[ModelDelta]:
+    before = ""
+    for text in quoted:
+        separator = "\n" if "\n" in before + text else " "
+        yield ModelDelta(text=separator + text if before else text)
+        before = text
 
 
 def _unknown(request: WriteRequest) -> tuple[str, ...]:

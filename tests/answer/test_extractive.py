@@ -73,6 +73,36 @@ def embedder(request):
     return HashEmbedder() if request.param == "words and vectors" else None
 
 
+class TestAnAnswerToSeveralQuestions:
+    def test_tells_each_part_with_its_own_source(self, embedder):
+        text = write("How do I reset the router and what does the Aero 5 cost?", PRICES, RESET)
+
+        assert "Hold it for ten seconds [2]" in text
+        assert re.search(r"129 EUR[^.]*\[1\]", text)
+
+    def test_knows_what_a_later_part_is_about(self, embedder):
+        text = write("What does the Aero 5 Pro weigh and what does it cost?", PRICES)
+
+        assert "295 g" in text
+        assert "199 EUR" in text
+        assert "129 EUR" not in text
+
+    def test_says_which_part_the_documents_do_not_answer(self, embedder):
+        asked = "How long do refunds from abroad take and who painted the ceiling in [7]?"
+
+        text = write(asked, REFUNDS)
+
+        assert text.startswith("Refunds from abroad take ten working days [1].")
+        assert text.endswith("The documents do not answer: who painted the ceiling in (7)?")
+        assert not ExtractiveWriter(None).declined(text)
+
+    def test_declines_once_where_no_part_is_answered(self, embedder):
+        text = write("Who painted the ceiling and where does the violinist live?", REFUNDS)
+
+        assert text.startswith(DECLINE)
+        assert text.count("do not answer") == 1
+
+
 class TestAnAnswer:
     def test_begins_with_the_most_relevant_sentence_and_its_number(self, embedder):
         text = write("How long do refunds from abroad take?", PRICES, REFUNDS, embedder=embedder)

@@ -1,0 +1,55 @@
+"""A question that asks several things, as questions that can be answered one by one."""
+
+import re
+
+from rag.answer.questions import read_question
+from rag.names import find_names
+
+MOST_PARTS = 4
+_OPENS = (
+    r"(?:what|which|how|why|when|where|who|whose|is|are|was|were|do|does|did|can|could|will|has|"
+    r"have|wie|was|warum|wann|wo|wer|welche[rsn]?|ist|sind|kann|hat)\b"
+)
+_JOINT = re.compile(rf"(?<=\?)\s+|[,;]?\s+(?:and|und)\s+(?:also\s+)?(?={_OPENS})", re.IGNORECASE)
+_BEGINS = re.compile(rf"\W*{_OPENS}", re.IGNORECASE)
+# One question about two things, not two questions.
+_COMPARES = re.compile(r"\b(differ\w*|between|compar\w*|versus|vs|unterschied\w*)\b", re.IGNORECASE)
+_OWNER = re.compile(r"\b(its|their)\b", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"\b(it|they|them|this one|that one|es)\b", re.IGNORECASE)
+
+
+def parts_of(question: str) -> list[str]:
+    """The questions in a question, in order; the question alone where it cannot be taken apart.
+
+    `What does the Aero 5 weigh and what does it cost?` becomes two, the second one about the
+    Aero 5 in words too. Where it is not clear what a part is about the question stays whole.
+    """
+    parts = [part.strip() for part in _JOINT.split(question.strip())]
+    if not 1 < len(parts) <= MOST_PARTS or _COMPARES.search(question):
+        return [question]
+    if not all(_BEGINS.match(part) for part in parts):
+        return [question]
+    told = _with_subjects(parts)
+    whole = told is not None and all(read_question(part).aspects for part in told)
+    return told if told is not None and whole else [question]
+
+
+def _with_subjects(parts: list[str]) -> list[str] | None:
+    """Each part with the product of those before it where it names none; None where none is."""
+    told: list[str] = []
+    subject = ""
+    for part in parts:
+        names = [name.text for name in find_names(part)]
+        if len(names) > 1:
+            return None  # which of them a pronoun stands for is not clear
+        if names or not told:
+            told.append(part)
+        elif _STANDS_FOR.search(part) or _OWNER.search(part):
+            if not subject:
+                return None
+            replaced = _OWNER.sub(f"{subject}'s", part, count=1)
+            told.append(_STANDS_FOR.sub(subject, replaced, count=1))
+        else:
+            told.append(f"{part.rstrip('?')} ({subject})?" if subject else part)
+        subject = names[0] if names else subject
+    return told

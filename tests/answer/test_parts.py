@@ -1,0 +1,60 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.answer.parts import MOST_PARTS, parts_of
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        pytest.param(
+            "What does the Aero 5 Pro weigh and what does it cost?",
+            ["What does the Aero 5 Pro weigh", "what does Aero 5 Pro cost?"],
+            id="a pronoun",
+        ),
+        pytest.param(
+            "What is the weight of the Aero 5, and what is its price?",
+            ["What is the weight of the Aero 5", "what is Aero 5's price?"],
+            id="a possessive",
+        ),
+        pytest.param(
+            "How heavy is the Aero 5 and which colours are there?",
+            ["How heavy is the Aero 5", "which colours are there (Aero 5)?"],
+            id="no word for it",
+        ),
+        pytest.param(
+            "How long do refunds take and how do I reset the Aero 5?",
+            ["How long do refunds take", "how do I reset the Aero 5?"],
+            id="two subjects",
+        ),
+        pytest.param(
+            "How do I pair the remote? Where is the menu?",
+            ["How do I pair the remote?", "Where is the menu?"],
+            id="two sentences",
+        ),
+    ],
+)
+def test_several_questions_are_taken_apart(question, parts):
+    assert parts_of(question) == parts
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param("When and where was it built?", id="one verb"),
+        pytest.param("What is the difference between how A works and how B works?", id="compared"),
+        pytest.param("How do I press and hold the button?", id="two verbs"),
+        pytest.param("How long do refunds take and who approves them?", id="no name to stand for"),
+        pytest.param("Is the Aero 5 or the Aero 7 lighter and is it cheaper?", id="two names"),
+        pytest.param("My router is on and is blinking. Why?", id="a statement first"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_what_is_one_question_stays_whole(question):
+    assert parts_of(question) == [question]
+
+
+@given(st.lists(st.sampled_from(["what is it", "and", "how", "Aero 5", "?", " ", "[1]"])))
+def test_any_text_gives_a_few_parts(words):
+    assert 1 <= len(parts_of(" ".join(words))) <= MOST_PARTS
