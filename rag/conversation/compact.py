@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag.citations.binding import Embed, Evidence
+from rag.citations.markers import keep_markers
 from rag.conversation.context import MESSAGE_TOKENS, Pair, pairs_of
 from rag.conversation.facts import Facts, Said, facts_of
 from rag.conversation.ladder import Ladder
@@ -141,8 +142,9 @@ class Compactor:
     ) -> "_Draft":
         """Read the raw turns, once, and show them to the model, once."""
         began = time.monotonic()
+        registered = session.source_count()
         said = [
-            Said(message.role, message.content)
+            _said(message, registered)
             for message in _readable(session.messages(stretch.start, stretch.end))
         ]
         facts = facts_of(said, Lexicon(self._names()))
@@ -274,6 +276,14 @@ def _readable(messages: Sequence[Message]) -> list[Message]:
         for message in messages
         if message.content.strip() and message.status != MessageStatus.PENDING
     ]
+
+
+def _said(message: Message, registered: int) -> Said:
+    """Brackets that somebody typed are no citations: a summary repeats only registered numbers."""
+    if message.role == Role.ASSISTANT:
+        return Said(message.role, message.content)
+    typed = keep_markers(message.content, lambda number: number <= registered)
+    return Said(message.role, typed.text)
 
 
 def _titles(session: SessionHandle, numbers: Sequence[int]) -> Mapping[int, str]:

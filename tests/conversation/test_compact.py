@@ -79,6 +79,19 @@ class TestACompaction:
         assert (made.start, made.end) == (0, 6)
         assert compactor().compact(session, Room(), at_once=False, force=True) is None
 
+    @pytest.mark.parametrize("replies", [(), ("Vega 1 weighs 101 g [1]. See [99].", "Sorry.")])
+    def test_repeats_no_number_that_somebody_only_typed(self, session, replies):
+        asked = ImportedMessage("user", "Is the Vega 9 heavier [99] than in [2]?")
+        session.append([asked, ImportedMessage("assistant", "I cannot say.")], [])
+        talk(session, 4)
+
+        made = compactor(*replies).compact(session, Room(), at_once=False, force=True)
+
+        assert made.start == 0
+        assert "Vega 9" in made.text
+        assert set(cited_numbers(made.text)) == {1, 2}
+        assert session.messages()[0].content == asked.content
+
     def test_checks_the_model_and_repairs_what_it_lost(self, session):
         talk(session, 5)
         model = "Vega 1 weighs 101 g [1]. Vega 2 weighs 103 g [3]."
