@@ -14,6 +14,7 @@ _JOINT = re.compile(rf"(?<=\?)\s+|[,;]?\s+(?:and|und)\s+(?:also\s+)?(?={_OPENS})
 _BEGINS = re.compile(rf"\W*{_OPENS}", re.IGNORECASE)
 # One question about two things, not two questions.
 _COMPARES = re.compile(r"\b(differ\w*|between|compar\w*|versus|vs|unterschied\w*)\b", re.IGNORECASE)
+_OWNING = re.compile(r"['’]s?$")
 _OWNER = re.compile(r"\b(its|their)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"\b(it|they|them|this one|that one|es)\b", re.IGNORECASE)
 
@@ -39,7 +40,7 @@ def _with_subjects(parts: list[str]) -> list[str] | None:
     told: list[str] = []
     subject = ""
     for part in parts:
-        names = [name.text for name in find_names(part)]
+        names = [_OWNING.sub("", name.text) for name in find_names(part)]
         if len(names) > 1:
             return None  # which of them a pronoun stands for is not clear
         if names or not told:
@@ -50,6 +51,11 @@ def _with_subjects(parts: list[str]) -> list[str] | None:
             replaced = _OWNER.sub(f"{subject}'s", part, count=1)
             told.append(_STANDS_FOR.sub(subject, replaced, count=1))
         else:
-            told.append(f"{part.rstrip('?')} ({subject})?" if subject else part)
+            told.append(f"{part.rstrip('?')} ({subject})?" if _is_model(subject) else part)
         subject = names[0] if names else subject
     return told
+
+
+def _is_model(name: str) -> bool:
+    """`Aero 5` is meant on; after a mere `Claude` the next question may be about anything."""
+    return any(character.isdigit() for character in name)

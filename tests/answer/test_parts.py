@@ -29,6 +29,11 @@ from rag.answer.parts import MOST_PARTS, parts_of
             id="two subjects",
         ),
         pytest.param(
+            "How do I change Bixby's voice and what is user information?",
+            ["How do I change Bixby's voice", "what is user information?"],
+            id="no model",
+        ),
+        pytest.param(
             "How do I pair the remote? Where is the menu?",
             ["How do I pair the remote?", "Where is the menu?"],
             id="two sentences",
