@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from benchmarks.corpora import (
     xquad,
 )
 from rag.database import migrate, open_engine
+from rag.documents.chunk import document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import Chunk, Document
@@ -105,17 +107,17 @@ class Installation:
 def _document(entry: Entry, chunks: Sequence[Chunk]) -> StoredDocument:
     title = entry.product or entry.title
     now = datetime.now(UTC)
-    record = Document(
-        entry.id, entry.id, title, "text/plain", "", len(entry.text), len(chunks), now
-    )
-    return StoredDocument(record, [section_of(entry)], chunks)
+    own_id = document_id_for(entry.id)  # ids of the sets are of any length
+    record = Document(own_id, entry.id, title, "text/plain", "", len(entry.text), len(chunks), now)
+    own = [replace(chunk, document_id=own_id) for chunk in chunks]
+    return StoredDocument(record, [section_of(entry)], own)
 
 
 def _by_document(
     ranking: Iterable[tuple[str, float]], chunks: dict[str, Chunk]
 ) -> list[tuple[str, float]]:
     """Documents in the order of their best chunks; the score is the rank's, ties cannot be."""
-    documents = dict.fromkeys(chunks[key].document_id for key, _ in ranking if key in chunks)
+    documents = dict.fromkeys(chunks[key].document_name for key, _ in ranking if key in chunks)
     return [(document, 1.0 / (place + 1)) for place, document in enumerate(documents)]
 
 
