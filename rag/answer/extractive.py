@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag.answer.choice import MOST_PIECES, choose
 from rag.answer.declining import NAMED, answers, related
 from rag.answer.evidence import Scored, weigh
-from rag.answer.parts import parts_of
+from rag.answer.parts import Part, parts_of
 from rag.answer.passages import LISTS, Piece, pieces_of
 from rag.answer.products import unmentioned
 from rag.answer.prompts import DECLINE, says_declined
@@ -37,11 +37,12 @@ class ExtractiveWriter:
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         missing = () if NAMED in request.relevance.values() else _unknown(request)
         pieces = [piece for source in request.sources for piece in pieces_of(source)]
-        parts = [request.question] if missing else parts_of(request.question)
+        whole = Part(request.question, request.question)
+        parts = [whole] if missing else parts_of(request.question)
         read = [self._read(part, pieces, request) for part in parts]
         told = [part for part in read if not missing and part.is_answered(request)]
         if not told and len(parts) > 1:
-            read = [self._read(request.question, pieces, request)]
+            read = [self._read(whole, pieces, request)]
             told = [part for part in read if part.is_answered(request)]
         if not told:
             nearest = related(read[0].question, read[0].scored, missing=missing)
@@ -50,19 +51,19 @@ class ExtractiveWriter:
         yield from _deltas(_quoted(told))
         for part in read:
             if part not in told:
-                asked = neutralise(" ".join(part.question.text.split()))
+                asked = neutralise(" ".join(part.asked.split()))
                 yield ModelDelta(text=f" {DECLINE_PART} {asked}")
 
-    def _read(self, question: str, pieces: Sequence[Piece], request: WriteRequest) -> "_Read":
-        asked = read_question(question)
+    def _read(self, part: Part, pieces: Sequence[Piece], request: WriteRequest) -> "_Read":
+        question = read_question(part.alone)
         scored = weigh(
-            asked,
+            question,
             pieces,
             relevance=request.relevance,
             embedder=self._embedder,
             lexicon=self._lexicon(),
         )
-        return _Read(asked, scored)
+        return _Read(part.asked, question, scored)
 
     def declined(self, text: str) -> bool:
         return says_declined(text)
@@ -72,6 +73,7 @@ class ExtractiveWriter:
 class _Read:
     """One question with what may answer it."""
 
+    asked: str
     question: Question
     scored: list[Scored]
 

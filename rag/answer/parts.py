@@ -1,6 +1,7 @@
 """A question that asks several things, as questions that can be answered one by one."""
 
 import re
+from dataclasses import dataclass
 
 from rag.answer.questions import read_question
 from rag.names import find_names
@@ -19,35 +20,45 @@ _OWNER = re.compile(r"\b(its|their)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"\b(it|they|them|this one|that one|es)\b", re.IGNORECASE)
 
 
-def parts_of(question: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of several questions: as it was asked, and as it can be understood alone."""
+
+    asked: str
+    alone: str
+
+
+def parts_of(question: str) -> list[Part]:
     """The questions in a question, in order; the question alone where it cannot be taken apart.
 
     `What does the Aero 5 weigh and what does it cost?` becomes two, the second one about the
     Aero 5 in words too. Where it is not clear what a part is about the question stays whole.
     """
-    parts = [part.strip() for part in _JOINT.split(question.strip())]
-    if not 1 < len(parts) <= MOST_PARTS or _COMPARES.search(question):
-        return [question]
-    if not all(_BEGINS.match(part) for part in parts):
-        return [question]
-    told = _with_subjects(parts)
-    whole = told is not None and all(read_question(part).aspects for part in told)
-    return told if told is not None and whole else [question]
+    whole = [Part(question, question)]
+    asked = [part.strip() for part in _JOINT.split(question.strip())]
+    if not 1 < len(asked) <= MOST_PARTS or _COMPARES.search(question):
+        return whole
+    if not all(_BEGINS.match(part) for part in asked):
+        return whole
+    alone = _with_subjects(asked)
+    if not all(read_question(part).aspects for part in alone):
+        return whole
+    return [Part(*both) for both in zip(asked, alone, strict=True)] if alone else whole
 
 
-def _with_subjects(parts: list[str]) -> list[str] | None:
-    """Each part with the product of those before it where it names none; None where none is."""
+def _with_subjects(parts: list[str]) -> list[str]:
+    """Each part with the product of those before it where it names none; [] where none is."""
     told: list[str] = []
     subject = ""
     for part in parts:
         names = [_OWNING.sub("", name.text) for name in find_names(part)]
         if len(names) > 1:
-            return None  # which of them a pronoun stands for is not clear
+            return []  # which of them a pronoun stands for is not clear
         if names or not told:
             told.append(part)
         elif _STANDS_FOR.search(part) or _OWNER.search(part):
             if not subject:
-                return None
+                return []
             replaced = _OWNER.sub(f"{subject}'s", part, count=1)
             told.append(_STANDS_FOR.sub(subject, replaced, count=1))
         else:

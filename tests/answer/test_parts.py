@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.parts import MOST_PARTS, parts_of
+from rag.answer.parts import MOST_PARTS, Part, parts_of
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from rag.answer.parts import MOST_PARTS, parts_of
     ],
 )
 def test_several_questions_are_taken_apart(question, parts):
-    assert parts_of(question) == parts
+    assert [part.alone for part in parts_of(question)] == parts
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,13 @@ def test_several_questions_are_taken_apart(question, parts):
     ],
 )
 def test_what_is_one_question_stays_whole(question):
-    assert parts_of(question) == [question]
+    assert parts_of(question) == [Part(question, question)]
+
+
+def test_each_part_is_kept_as_it_was_asked():
+    parts = parts_of("How heavy is the Aero 5 and which colours are there?")
+
+    assert [part.asked for part in parts] == ["How heavy is the Aero 5", "which colours are there?"]
 
 
 @given(st.lists(st.sampled_from(["what is it", "and", "how", "Aero 5", "?", " ", "[1]"])))
