@@ -166,7 +166,7 @@ def _sampled(keys: Sequence[str], size: int) -> list[str]:
 
 def _first_cited(text: str, asked: Asked) -> str:
     numbers = cited_numbers(text)
-    documents = {source.number: source.document_id for source in asked.sources}
+    documents = {source.number: source.document_name for source in asked.sources}
     return documents.get(numbers[0], "") if numbers else ""
 
 

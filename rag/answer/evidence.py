@@ -84,7 +84,7 @@ def weigh(
     products = Products(question.text, texts, lexicon)
     signs = _signs(question, pieces, products)
     standings = _standings(question, pieces, signs, relevance)
-    pieces = [focused(piece, products) for piece in pieces]
+    pieces = [focused(piece, products, question) for piece in pieces]
     kept = _shortlist([_score(*each, standings) for each in zip(pieces, signs, strict=True)])
     vectors, met = _with_cosines(
         question, [pieces[at] for at in kept], [signs[at] for at in kept], embedder
@@ -130,15 +130,32 @@ def _restates(question: Question, piece: Piece) -> bool:
     return len(held) > 1 and held <= terms(question.text)
 
 
-def focused(piece: Piece, products: Products) -> Piece:
-    """A row without the columns of rivals: of all routers' weights, the one that is asked for."""
+def focused(piece: Piece, products: Products, question: Question) -> Piece:
+    """A row without the columns of rivals, and of its figures those that are asked for.
+
+    Of all routers' weights the one router's; of a price list's row the prices.
+    """
     if not piece.header or len(piece.header) != len(piece.cells):
         return piece
-    kept = [at for at, column in enumerate(piece.header) if at == 0 or products.about(column)]
+    columns = range(len(piece.header))
+    kept = [at for at in columns if at == 0 or products.about(piece.header[at])]
+    measured = [at for at in kept if question.is_measured_in(_cell(piece, at))]
+    if measured and question.asks_one_figure:
+        kept = [at for at in kept if at in measured or not _has_figure(_cell(piece, at))]
     if not 1 < len(kept) < len(piece.header):
         return piece
     text = row_text([piece.header[at] for at in kept], [piece.cells[at] for at in kept])
     return replace(piece, text=neutralise(text))
+
+
+def _cell(piece: Piece, at: int) -> str:
+    return f"{piece.header[at]}: {piece.cells[at]}" if at else piece.cells[at]
+
+
+def _has_figure(cell: str) -> bool:
+    """Whether it tells a figure, and not a name or a code with one in it."""
+    value = cell.rpartition(": ")[2]
+    return value[:1].isdigit()
 
 
 def _shortlist(scores: Sequence[float]) -> list[int]:

@@ -139,6 +139,7 @@ _MEASURES = tuple(
     for asked, units in _UNITS
 )
 
+_JOINED = re.compile(r"\b(and|or|with|und|oder|mit)\b|[,;&/]", re.IGNORECASE)
 _ASKS_WHETHER = re.compile(
     r"\W*(is|are|was|were|do|does|did|can|could|may|must|has|have|will)\b(?!.*\bor\b)"
     r"(?!.*\b(what|which|how|why|when|where|who|than|not|no|never|without)\b)(?!.*n['’]t\b)",
@@ -169,6 +170,12 @@ class Question:
     def asks_whether(self) -> bool:
         """Whether `yes` or `no` would be an answer, and a plain one."""
         return bool(_ASKS_WHETHER.match(self.text))
+
+    @property
+    def asks_one_figure(self) -> bool:
+        """Whether one thing that is measured is asked for, and nothing beside it."""
+        asked = sum(bool(pattern.search(self.text)) for pattern, _units in _MEASURES)
+        return asked == 1 and not _JOINED.search(self.text)
 
     def is_measured_in(self, text: str) -> bool:
         """Whether a text has a figure in a unit of what is asked for, if any is."""
