@@ -62,6 +62,7 @@ _KIND_BONUS = {Kind.LIST: -0.05, Kind.STEPS: 0.05}
 _FEWEST_WORDS = 3  # of a heading that is a question
 _THE_SAME = 0.8  # share of the words of both that are in both
 _NUMBERING = re.compile(r"^\s*(\d+(\.\d+)*\.?|[A-Z]\.)\s+(?=\S)")
+_FIGURE = re.compile(r"[€$£¥]?\s?\d[\d.,]*\s?(?:%|[^\W\d_]{1,6}[²³]?)?")
 _SINGLE = frozenset({Kind.SENTENCE, Kind.ENTRY})
 _SOURCE_SHARE = 0.8  # how much the source's standing counts beside the piece's own
 
@@ -141,7 +142,7 @@ def focused(piece: Piece, products: Products, question: Question) -> Piece:
     kept = [at for at in columns if at == 0 or products.about(piece.header[at])]
     measured = [at for at in kept if question.is_measured_in(_cell(piece, at))]
     if measured and question.asks_one_figure:
-        kept = [at for at in kept if at in measured or not _has_figure(_cell(piece, at))]
+        kept = [at for at in kept if at in measured or at == 0 or not _is_figure(piece.cells[at])]
     if not 1 < len(kept) < len(piece.header):
         return piece
     text = row_text([piece.header[at] for at in kept], [piece.cells[at] for at in kept])
@@ -152,10 +153,9 @@ def _cell(piece: Piece, at: int) -> str:
     return f"{piece.header[at]}: {piece.cells[at]}" if at else piece.cells[at]
 
 
-def _has_figure(cell: str) -> bool:
-    """Whether it tells a figure, and not a name or a code with one in it."""
-    value = cell.rpartition(": ")[2]
-    return value[:1].isdigit()
+def _is_figure(cell: str) -> bool:
+    """Whether a cell is a figure, and not a name with one in it: `310 g`, not `2.5G Switch`."""
+    return bool(_FIGURE.fullmatch(cell.strip()))
 
 
 def _shortlist(scores: Sequence[float]) -> list[int]:

@@ -177,6 +177,16 @@ class TestTables:
 
         assert text.startswith("Aero 5 — Price: 129 EUR; Weight: 310 g [1].")
 
+    def test_keep_the_names_that_begin_with_a_figure(self, embedder):
+        table = (
+            "| Code | Product | Price | Weight |\n| --- | --- | --- | --- |\n"
+            "| 5400 | 2.5G Switch | 129 EUR | 310 g |\n| 5500 | 10G Switch | 199 EUR | 295 g |"
+        )
+
+        text = write("What does the 2.5G Switch cost?", table, embedder=embedder)
+
+        assert text.startswith("5400 — Product: 2.5G Switch; Price: 129 EUR [1].")
+
     def test_of_all_products_asked_for_are_quoted(self, embedder):
         text = write("Compare the price of Aero 5 and Aero 5 Pro", PRICES, embedder=embedder)
 
