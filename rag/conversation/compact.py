@@ -12,6 +12,7 @@ from rag.conversation.ladder import Ladder
 from rag.conversation.lines import Composed, Limits, Line
 from rag.conversation.plan import Room, hard_tokens, plan_compaction
 from rag.conversation.pool import Pool, from_stored, to_stored
+from rag.conversation.report import report_of
 from rag.conversation.summarize import LONGEST_REPLY, NOT_ASKED, Attempted, Summariser
 from rag.errors import UserError
 from rag.names import Lexicon
@@ -222,22 +223,11 @@ class _Draft:
     began: float
 
     def report(self, composed: Composed) -> SummaryReport:
-        """What was required, and how the exact text that is stored keeps it."""
-        models = self.pool.models_numbers
-        kept = [number for number in self.pool.numbers if number in composed.cited]
-        return SummaryReport(
-            citations_required=len(self.pool.numbers),
-            citations_kept=len(kept),
-            names_required=len(self.pool.names),
-            names_kept=len(composed.named),
-            kept_by_model=sum(number in models for number in kept),
-            repaired=sum(number not in models for number in kept),
+        return report_of(
+            self.pool,
+            composed,
             removed=self.asked.sifted.removed,
-            archived_citations=composed.archived_numbers,
-            archived_names=composed.archived_names,
-            rung=composed.rung,
             tokens_before=self.tokens_before,
-            tokens_after=composed.tokens,
             attempts=self.asked.attempts,
             seconds=time.monotonic() - self.began,
             model=self.model,

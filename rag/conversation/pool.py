@@ -1,5 +1,6 @@
 """All cited statements, numbers and names that summaries have to keep, each once."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -32,7 +33,7 @@ class Pool:
     _ages: dict[Any, int] = field(default_factory=dict)  # by the keys of facts
     _worded: dict[str, int] | None = None  # the same by their bare wording, once it is asked for
     _cover: Cover = field(default_factory=Cover)
-    _by_model: set[int] = field(default_factory=set)
+    _by_model: Counter[int] = field(default_factory=Counter)  # numbers, by the model's lines
     _reader: KeptNames = field(default_factory=KeptNames)
     _next: int = 0
 
@@ -46,7 +47,7 @@ class Pool:
             dict(self._ages),
             None,
             self._cover.copy(),
-            set(self._by_model),
+            self._by_model.copy(),
             _next=self._next,
         )
 
@@ -85,11 +86,17 @@ class Pool:
 
     def _put(self, line: Line, age: int) -> None:
         if age in self.lines:
-            self._cover.remove(age, self.lines[age])
-        self.lines[age] = line
+            self._unlist(age)
+        self.lines[age] = line  # in its old place, which is that of its age
         self._cover.add(age, line)
         if line.is_models:
-            self._by_model.add(age)
+            self._by_model.update(line.numbers)
+
+    def _unlist(self, age: int) -> None:
+        line = self.lines[age]
+        self._cover.remove(age, line)
+        if line.is_models:
+            self._by_model.subtract(line.numbers)
 
     def _thin(self, ages: list[int]) -> None:
         """Forget statements of a number until it has few, or the others need them."""
@@ -105,11 +112,10 @@ class Pool:
         line = self.lines[age]
         if any(len(self.numbers[n]) <= most for n in line.numbers):
             return
+        self._unlist(age)
         del self.lines[age], self._ages[line.fact.key]
         if self._worded is not None and self._worded.get(line.wording) == age:
             del self._worded[line.wording]
-        self._cover.remove(age, line)
-        self._by_model.discard(age)
         for number in line.numbers:
             self.numbers[number].remove(age)
 
@@ -126,10 +132,14 @@ class Pool:
         for oldest in list(islice(self.prose, max(0, many))):
             del self.prose[oldest]
 
+    def is_models(self, number: int) -> bool:
+        """Whether a sentence of the model stands for the number."""
+        return self._by_model[number] > 0
+
     @property
-    def models_numbers(self) -> set[int]:
-        """The numbers for which a sentence of the model stands."""
-        return {number for age in self._by_model for number in self.lines[age].numbers}
+    def has_models_lines(self) -> bool:
+        """Whether a sentence of the model stands for any number at all."""
+        return self._by_model.total() > 0
 
     @property
     def covering(self) -> list[int]:

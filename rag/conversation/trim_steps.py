@@ -16,6 +16,7 @@ from rag.conversation.remembered import (
     SUMMARY_OPENING,
     Remembered,
 )
+from rag.conversation.report import report_of
 from rag.conversation.snapshot import MessageDict
 from rag.conversation.summarize import INSTRUCTIONS, Summariser
 from rag.conversation.trim_client import ClientModel
@@ -259,24 +260,13 @@ def _report(
 ) -> SummaryReport:
     """What the summary in place was required to keep, and how it does."""
     assert seen.composed is not None, "only called after composing"
-    numbers, names = list(seen.pool.numbers), list(seen.pool.names)
-    models = seen.pool.models_numbers
-    kept = [number for number in numbers if number in seen.composed.cited]
-    return SummaryReport(
-        citations_required=len(numbers),
-        citations_kept=len(kept),
-        names_required=len(names),
-        names_kept=len(seen.composed.named),
-        kept_by_model=sum(number in models for number in kept),
-        repaired=sum(number not in models for number in kept),
+    return report_of(
+        seen.pool,
+        seen.composed,
         removed=seen.removed,
-        archived_citations=seen.composed.archived_numbers,
-        archived_names=seen.composed.archived_names,
-        rung=seen.composed.rung,
         tokens_before=seen.tokens(seen.pinned, seen.covered),
-        tokens_after=seen.composed.tokens,
         attempts=seen.calls,
         seconds=seconds,
-        model=model.name if model is not None and models else "extractive",
+        model=model.name if model is not None and seen.pool.has_models_lines else "extractive",
         problems=problems,
     )
