@@ -21,6 +21,9 @@ class Span:
     end: int
 
 
+# What ends a sentence: Latin, CJK, Arabic, Urdu and Devanagari.
+FULL_STOPS = ".!?…。！？؟۔।॥"
+
 _LINE = re.compile(r"[^\n\r\x0b\x0c\x85\u2028\u2029]*")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(?![^\n`]*`)")
 _OWN_LINE = re.compile(r"[ \t>]*(?:\||#{1,6}[ \t])|[ \t]*(?:[-*_=][ \t]*){3,}$")
@@ -31,7 +34,7 @@ _MARKER = r"(?:\[[0-9][0-9,\-– ]*\]|[【［][0-9０-９][0-9０-９,，、\-�
 _UNREADABLE = re.compile("[\ud800-\udfff\x00]")
 _BREAKS = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
 _MARKERS = re.compile(rf"[ \t\u00a0\u202f]?{_MARKER}(?:[ \t]?{_MARKER})*")
-_ENDS = re.compile(rf"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*(?:{_MARKER}\s*)*$|{_MARKER}\s*$")
+_ENDS = re.compile(rf"[{FULL_STOPS}:;：；][\"'”’»)\]」』]*\s*(?:{_MARKER}\s*)*$|{_MARKER}\s*$")
 # A line at least this long was probably broken by its width, a shorter one by its writer.
 _WRAPPED_AT = 50
 _TAIL = 300  # characters of a line that tell whether it ends a sentence

@@ -4,6 +4,7 @@ import re
 from itertools import islice
 
 from rag.citations.features import holds_essentials
+from rag.sentences import FULL_STOPS
 
 SHORT_WORDS = 24  # a telegram longer than this loses the words farthest from what matters
 BRIEF_WORDS = 12  # where even telegrams do not fit
@@ -59,7 +60,8 @@ def _capital(text: str) -> str:
 
 def closed(sentence: str) -> str:
     """With a full stop, so that it stays a sentence of its own beside others."""
-    return sentence if sentence.rstrip("\"'”’»)").endswith((".", "!", "?", "…")) else f"{sentence}."
+    bare = sentence.rstrip("\"'”’»)」』")
+    return sentence if bare.endswith(tuple(FULL_STOPS)) else f"{sentence}."
 
 
 def _unless_essential(match: re.Match[str]) -> str:

@@ -193,3 +193,7 @@ class TestShortening:
     @pytest.mark.parametrize("text", ["It is red", "It is red.", 'He said "no."', "Is it?"])
     def test_closes_sentences(self, text):
         assert closed(text).rstrip('"').endswith((".", "?"))
+
+    @pytest.mark.parametrize("text", ["很轻 [1]。", "ما هو [1]؟", "यह है [1]।", "「軽い [1]。」"])
+    def test_adds_no_full_stop_to_one_of_another_script(self, text):
+        assert closed(text) == text
