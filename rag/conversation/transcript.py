@@ -15,6 +15,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     case,
+    delete,
     func,
     insert,
     literal_column,
@@ -153,6 +154,11 @@ def begin_again(
         )
     if old.status is MessageStatus.PENDING:
         raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
+    connection.execute(  # recall shall not find the new answer by what the old one meant
+        delete(message_vectors).where(
+            message_vectors.c.session_id == session.id, message_vectors.c.index == index
+        )
+    )
     fresh = Message(
         index=index,
         turn=old.turn,

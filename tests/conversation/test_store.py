@@ -154,6 +154,14 @@ class TestRegenerate:
             (1, "Good.", 1),
         ]
 
+    def test_forgets_the_vector_of_what_was_said_before(self, session):
+        answered(session, "How long?", "Bad [1].")
+        session.save_vectors({0: np.ones(3), 1: np.ones(3)})
+
+        session.begin_again(1)
+
+        assert set(session.vectors([0, 1])) == {0}
+
     def test_is_refused_for_an_earlier_answer(self, session):
         answered(session, "one")
         answered(session, "two")
