@@ -233,7 +233,7 @@ class LiveAnswer {
   chip(number) {
     if (!this.known.has(number)) return null;
     const link = Object.assign(document.createElement("a"), { className: "cite", textContent: `[${number}]` });
-    link.href = `/sessions/${sessionId}/sources/${number}`;
+    link.href = `/sessions/${sessionId}/sources/${number}#passage`;
     link.dataset.n = number;
     return link;
   }

@@ -83,7 +83,7 @@ async function partOf(url, isEvidence) {
 
 /** The passage stands in the upper third, with what comes before it in sight. */
 function showMark(body) {
-  const found = body.querySelector(".document-text mark, .document-text tr.is-marked");
+  const found = body.querySelector("#passage");
   body.scrollTop = 0;
   if (!found) return;
   const distance = found.getBoundingClientRect().top - body.getBoundingClientRect().top;

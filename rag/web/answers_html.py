@@ -46,9 +46,11 @@ class Register:
 
     session_url: str
     sources: Mapping[int, Source]
+    answer: int | None = None  # the message whose statements are shown to stand in them
 
-    def url(self, number: int) -> str:
-        return f"{self.session_url}/sources/{number}"
+    def url(self, number: int, marker_start: int) -> str:
+        said = "" if self.answer is None else f"?m={self.answer}&c={marker_start}"
+        return f"{self.session_url}/sources/{number}{said}#passage"
 
     def label(self, number: int) -> str:
         source = self.sources[number]
@@ -225,11 +227,11 @@ def _chips(
     flags: Mapping[tuple[int, int], Citation],
     start: int,
 ) -> Markup:
-    made = [_chip(number, register, flags.get((number, start))) for number in numbers]
+    made = [_chip(number, start, register, flags.get((number, start))) for number in numbers]
     return Markup('<span class="cites">{}</span>').format(Markup("").join(made))
 
 
-def _chip(number: int, register: Register, citation: Citation | None) -> Markup:
+def _chip(number: int, start: int, register: Register, citation: Citation | None) -> Markup:
     style, note = _flag(citation)
     label = register.label(number)
     return Markup(
@@ -237,7 +239,7 @@ def _chip(number: int, register: Register, citation: Citation | None) -> Markup:
         'aria-label="Source {number}: {label}{note}">[{number}]</a>'
     ).format(
         style=style,
-        url=register.url(number),
+        url=register.url(number, start),
         number=number,
         title=f"{label}\n{note}" if note else label,
         label=label,

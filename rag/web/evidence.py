@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -10,12 +11,32 @@ from rag.errors import NotFound
 from rag.records import Chunk, Section, Source, SourceState
 from rag.sentences import Span
 from rag.web.current import application
+from rag.web.pinpoint import TABLE_RULE, places_of
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
 NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
-TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
 ENTRY = re.compile(r"[ \t]*- ")
 LINE = re.compile(r"[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is marked in a text: the passage that was cited, and in it the words that say it."""
+
+    passage: Span
+    said: tuple[Span, ...] = ()  # empty: all of the passage
+
+    def moved(self, by: int) -> "Marks":
+        """The same in a text that begins `by` characters earlier or, below 0, later."""
+        return Marks(_shifted(self.passage, by), tuple(_shifted(each, by) for each in self.said))
+
+    @property
+    def strong(self) -> tuple[Span, ...]:
+        return self.said or (self.passage,)
+
+
+def _shifted(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,32 +61,38 @@ class Evidence:
         return self.source.state is SourceState.CURRENT
 
 
-def evidence_of(source: Source) -> Evidence:
-    """In the document as it stands, or, where that changed or vanished, in the snapshot."""
+def evidence_of(source: Source, clauses: Sequence[str] = ()) -> Evidence:
+    """In the document as it stands, or, where that changed or vanished, in the snapshot.
+
+    `clauses` are what an answer cites it for: the words that say so are marked in the passage.
+    """
     chunk = application().documents.chunks([source.chunk_id]).get(source.chunk_id)
     if chunk is None or chunk.text != source.text:
-        return _snapshot(source)
+        return _snapshot(source, clauses)
     try:
         near = application().documents.neighbourhood(chunk.document_id, chunk.section_index)
     except NotFound:
-        return _snapshot(source)
-    return _in_document(source, chunk, near)
+        return _snapshot(source, clauses)
+    return _in_document(source, chunk, near, clauses)
 
 
-def _snapshot(source: Source) -> Evidence:
+def _snapshot(source: Source, clauses: Sequence[str]) -> Evidence:
     start = source.passage.find(source.text)
     text = source.passage if start >= 0 else source.text
     marked = Span(max(start, 0), max(start, 0) + len(source.text))
-    return Evidence(source, (Part("", text_html(text, marked)),), None)
+    marks = Marks(marked, places_of(text, clauses))
+    return Evidence(source, (Part("", text_html(text, marks)),), None)
 
 
-def _in_document(source: Source, chunk: Chunk, near: Sequence[Section]) -> Evidence:
+def _in_document(
+    source: Source, chunk: Chunk, near: Sequence[Section], clauses: Sequence[str]
+) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
-    first = max(0, chunk.start - AROUND_CHARS)
-    last = min(len(section.text), chunk.end + AROUND_CHARS)
-    shown, moved = _cut(section.text, first, last)
-    marked = Span(chunk.start - moved, chunk.end - moved)
-    parts = [Part(_heading(section), text_html(shown, marked))]
+    marks = Marks(Span(chunk.start, chunk.end), _said(source, chunk, section, clauses))
+    first = max(0, min(each.start for each in (marks.passage, *marks.said)) - AROUND_CHARS)
+    last = max(each.end for each in (marks.passage, *marks.said)) + AROUND_CHARS
+    shown, moved = _cut(section.text, first, min(len(section.text), last))
+    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved)))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(each) for each in near if each.index < section.index),
@@ -73,6 +100,16 @@ def _in_document(source: Source, chunk: Chunk, near: Sequence[Section]) -> Evide
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
     return Evidence(source, tuple(parts), section.index, section.page)
+
+
+def _said(
+    source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
+) -> tuple[Span, ...]:
+    """Writers read more than the chunk: what they say may stand in the text around it."""
+    start = chunk.start - max(0, source.passage.find(source.text))
+    if not source.passage or not section.text.startswith(source.passage, max(0, start)):
+        return tuple(_shifted(each, chunk.start) for each in places_of(chunk.text, clauses))
+    return tuple(_shifted(each, start) for each in places_of(source.passage, clauses))
 
 
 def _neighbour(section: Section) -> Part:
@@ -99,18 +136,19 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
 # ── Text as people read it ───────────────────────────────────────────────────────────────────
 
 
-def text_html(text: str, marked: Span | None = None) -> Markup:
+def text_html(text: str, marks: Marks | None = None) -> Markup:
     """A section's text: its tables as tables, its entries as a list, the passage marked."""
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
+    writing = _Writing(text, marks)
     parts = []
     for kind, block in _blocks(text, lines):
         if kind == "table":
-            parts.append(_table(text, block, marked))
+            parts.append(writing.table(block))
         elif kind == "list":
-            entries = [_entry(text, line, marked) for line in block]
-            parts.append(Markup("<ul>{}</ul>").format(Markup("").join(entries)))
+            entries = Markup("").join(writing.entry(line) for line in block)
+            parts.append(Markup("<ul>{}</ul>").format(entries))
         else:
-            shown = _marked(text, Span(block[0].start, block[-1].end), marked)
+            shown = writing.marked(Span(block[0].start, block[-1].end))
             parts.append(Markup("<p>{}</p>").format(shown))
     return Markup("\n").join(parts)
 
@@ -138,36 +176,74 @@ def _kind(line: str) -> str:
     return "list" if ENTRY.match(line) else "text"
 
 
-def _entry(text: str, line: Span, marked: Span | None) -> Markup:
-    sign = ENTRY.match(text, line.start)
-    start = sign.end() if sign else line.start
-    return Markup("<li>{}</li>").format(_marked(text, Span(start, line.end), marked))
+@dataclass(slots=True)
+class _Writing:
+    """Writes the blocks of one text; the first of its strong marks can be linked to."""
+
+    text: str
+    marks: Marks | None
+    _is_anchored: bool = field(default=False)
+
+    def entry(self, line: Span) -> Markup:
+        sign = ENTRY.match(self.text, line.start)
+        start = sign.end() if sign else line.start
+        return Markup("<li>{}</li>").format(self.marked(Span(start, line.end)))
+
+    def table(self, block: Sequence[Span]) -> Markup:
+        rows = []
+        has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, block[1].start, block[1].end)
+        for at, line in enumerate(block):
+            if TABLE_RULE.fullmatch(self.text, line.start, line.end):
+                continue
+            tag = Markup("th" if has_head and at == 0 else "td")
+            cells = _cells(self.text[line.start : line.end])
+            row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
+            style = self._row_style(line) if tag == "td" else ""
+            rows.append(Markup("<tr{}>{}</tr>").format(style, row))
+        return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
+
+    def _row_style(self, line: Span) -> Markup | str:
+        if self._strong_in(line):
+            return Markup('{} class="is-marked"').format(self._anchor())
+        is_around = self.marks is not None and _overlap(line, self.marks.passage)
+        return Markup(' class="is-around"') if is_around else ""
+
+    def marked(self, span: Span) -> Markup:
+        """The words of a stretch; strong marks lie over the paler one of the whole passage."""
+        if self.marks is None:
+            return escape(self.text[span.start : span.end])
+        strong = self._strong_in(span)
+        around = _overlap(span, self.marks.passage)
+        inner = [*strong, around] if around else strong
+        cuts = sorted({edge for each in (span, *inner) for edge in (each.start, each.end)})
+        return Markup("").join(
+            self._piece(Span(start, end), strong, around) for start, end in pairwise(cuts)
+        )
+
+    def _piece(self, piece: Span, strong: Sequence[Span], around: Span | None) -> Markup:
+        words = self.text[piece.start : piece.end]
+        if any(_overlap(piece, each) for each in strong):
+            return Markup("<mark{}>{}</mark>").format(self._anchor(), words)
+        if around and _overlap(piece, around):
+            return Markup('<span class="is-around">{}</span>').format(words)
+        return escape(words)
+
+    def _strong_in(self, span: Span) -> list[Span]:
+        found = [_overlap(span, each) for each in self.marks.strong] if self.marks else []
+        return [each for each in found if each]
+
+    def _anchor(self) -> Markup | str:
+        if self._is_anchored:
+            return ""
+        self._is_anchored = True
+        return Markup(' id="passage"')
 
 
-def _table(text: str, block: Sequence[Span], marked: Span | None) -> Markup:
-    rows = []
-    has_head = len(block) > 1 and TABLE_RULE.fullmatch(text, block[1].start, block[1].end)
-    for at, line in enumerate(block):
-        if TABLE_RULE.fullmatch(text, line.start, line.end):
-            continue
-        tag = Markup("th" if has_head and at == 0 else "td")
-        cells = _cells(text[line.start : line.end])
-        row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
-        is_marked = marked is not None and line.start < marked.end and marked.start < line.end
-        style = Markup(' class="is-marked"') if is_marked and tag == "td" else ""
-        rows.append(Markup("<tr{}>{}</tr>").format(style, row))
-    return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
+def _overlap(one: Span, other: Span) -> Span | None:
+    start, end = max(one.start, other.start), min(one.end, other.end)
+    return Span(start, end) if start < end else None
 
 
 def _cells(line: str) -> list[str]:
     inner = line.strip().removeprefix("|").removesuffix("|")
     return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", inner)]
-
-
-def _marked(text: str, span: Span, marked: Span | None) -> Markup:
-    if marked is None or marked.end <= span.start or span.end <= marked.start:
-        return escape(text[span.start : span.end])
-    start, end = max(span.start, marked.start), min(span.end, marked.end)
-    return Markup("{}<mark>{}</mark>{}").format(
-        text[span.start : start], text[start:end], text[end : span.end]
-    )

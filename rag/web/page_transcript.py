@@ -1,7 +1,7 @@
 """A stretch of a transcript as the page shows it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -145,11 +145,12 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
 
 
 def _html(message: Message, register: Register) -> Markup:
+    own = replace(register, answer=message.index)
     answer = message.answer
     if answer is None:
-        return answer_html(message.content, register)
+        return answer_html(message.content, own)
     return answer_html(
-        message.content, register, citations=answer.citations, unsupported=answer.unsupported
+        message.content, own, citations=answer.citations, unsupported=answer.unsupported
     )
 
 

@@ -4,7 +4,7 @@ from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
 from rag.errors import NotFound, UserError
-from rag.records import Failed
+from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.web.api_messages import last_of
 from rag.web.current import application, open_session
@@ -12,6 +12,7 @@ from rag.web.evidence import evidence_of
 from rag.web.owner import current_owner
 from rag.web.page_forms import default_config, wanted_index, words
 from rag.web.page_transcript import transcript_of
+from rag.web.pinpoint import clauses_citing
 from rag.web.show_page import show_page
 from rag.web.starters import starters
 
@@ -131,4 +132,18 @@ def source(session_id: str, number: int) -> str:
     found = session.sources([number])
     if not found:
         raise NotFound(f"This conversation has no source [{number}].")
-    return show_page("source.html", session=session.read(), evidence=evidence_of(found[0]))
+    evidence = evidence_of(found[0], _cited_for(session, number))
+    return show_page("source.html", session=session.read(), evidence=evidence)
+
+
+def _cited_for(session: SessionHandle, number: int) -> list[str]:
+    """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does."""
+    index = wanted_index("m", request.args)
+    if index is None:
+        return []
+    cited = (
+        clauses_citing(message.content, number, start=wanted_index("c", request.args))
+        for message in session.messages(index, index + 1)
+        if message.role == Role.ASSISTANT
+    )
+    return [clause for clauses in cited for clause in clauses]

@@ -68,6 +68,17 @@ class TestWithScripts:
         )
         assert "/sources/" not in page.url
 
+    def test_the_very_sentence_is_marked_and_in_sight(self, page):
+        ask(page)
+        stated = page.locator(".answer .prose").text_content().split("\u00a0[")[0].strip()
+
+        chip(page).click()
+
+        found = page.locator("#panel #passage")
+        expect(found).to_be_in_viewport()
+        assert stated in found.text_content()
+        assert len(found.text_content()) < len(stated) + 5
+
     def test_everything_is_done_with_the_keyboard(self, page):
         expect(page.locator("#question")).to_be_focused()
         page.keyboard.type("How do I reset")

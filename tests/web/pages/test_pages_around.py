@@ -39,6 +39,36 @@ class TestSources:
         assert shown.endswith("after after …")
         assert len(shown) < 4000
 
+    def test_the_sentence_that_an_answer_cites_is_marked_in_the_passage(
+        self, application, session, get
+    ):
+        text = "It is grey. The lid has seven screws. Its fan turns at 900 rpm."
+        session.register(application.add("fan.md", "Fan", [("Build", text)], [text]))
+        answer_to(session, "Q?", "The fan turns at 900 rpm [4]. Seven screws hold the lid [4].")
+
+        links = [a.attributes["href"] for a in get(f"/sessions/{session.id}").all(".prose .cite")]
+        marked = [[mark.text() for mark in get(link).all("mark")] for link in links]
+        both = get(f"/sessions/{session.id}/sources/4?m=1")
+        none = get(f"/sessions/{session.id}/sources/4?m=0")
+
+        assert marked == [["Its fan turns at 900 rpm."], ["The lid has seven screws."]]
+        assert len(both.all("mark")) == 2
+        assert none.text("mark") == text
+
+    def test_what_stands_beside_the_passage_is_marked_where_it_stands(
+        self, application, session, get
+    ):
+        text = "The budget is 250 W. Revision B states a budget of 370 W."
+        session.register(
+            application.add("poe.md", "PoE", [("Budget", text)], ["The budget is 250 W."])
+        )
+        answer_to(session, "Q?", "Revision B states 370 W [4].")
+
+        page = get(get(f"/sessions/{session.id}").all(".prose .cite")[0].attributes["href"])
+
+        assert page.text("mark") == "Revision B states a budget of 370 W."
+        assert page.text(".is-around") == "The budget is 250 W."
+
     def test_a_deleted_document_leaves_its_passage(self, application, asked, get):
         application.documents.delete(application.retriever.hits[0].chunk.document_id)
 

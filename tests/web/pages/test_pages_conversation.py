@@ -228,9 +228,13 @@ class TestLongTranscripts:
         opened = get(page.link("summarised"))
 
         assert "1 of 1 citations, 1 of 2 products kept" in page.text(".kept")
-        assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1")
+        assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1#passage")
         assert "Turns 1–15" in opened.text(".summary")
-        assert opened.all(".summary .quiet a.cite")[0].attributes["href"].endswith("/sources/2")
+        assert (
+            opened.all(".summary .quiet a.cite")[0]
+            .attributes["href"]
+            .endswith("/sources/2#passage")
+        )
 
     def test_summarises_turns_on_request(self, session, long, get, post):
         response = post(f"{long}/summaries", **{"from": "2", "to": "4"})

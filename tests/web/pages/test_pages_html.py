@@ -11,7 +11,7 @@ from rag.citations.markers import find_markers
 from rag.records import Citation, Source, Statement, Support
 from rag.sentences import Span
 from rag.web.answers_html import MAX_RENDERED_CHARS, Register, answer_html, plain_html
-from rag.web.evidence import text_html
+from rag.web.evidence import Marks, text_html
 
 
 def source(number, title="Manual"):
@@ -66,7 +66,7 @@ class TestMarkers:
     def test_lead_to_the_evidence_and_say_what_it_is(self):
         link = tree(answer_html("One [1].", REGISTER)).css_first("a.cite").attributes
 
-        assert link["href"] == "/sessions/s/sources/1"
+        assert link["href"] == "/sessions/s/sources/1#passage"
         assert link["aria-label"] == "Source 1: Manual, § A"
 
     def test_of_a_question_become_links_and_its_html_text(self):
@@ -192,7 +192,7 @@ class TestPassages:
     def test_are_marked_across_lines(self):
         text = "One two.\nThree four.\n\nFive."
 
-        html = text_html(text, Span(4, 14))
+        html = text_html(text, Marks(Span(4, 14)))
 
         assert tree(html).css_first("mark").text() == "two.\nThree"
         assert [p.text() for p in tree(html).css("p")] == ["One two.\nThree four.", "Five."]
@@ -200,11 +200,29 @@ class TestPassages:
     def test_show_lists_and_tables_as_such(self):
         text = "- one\n- two\n| a | b |\n| --- | --- |\n| c\\|d | <e> |"
 
-        found = tree(text_html(text, Span(2, 5)))
+        found = tree(text_html(text, Marks(Span(2, 5))))
 
         assert [li.text() for li in found.css("li")] == ["one", "two"]
         assert found.css_first("li mark").text() == "one"
         assert [cell.text() for cell in found.css("th, td")] == ["a", "b", "c|d", "<e>"]
+
+    def test_mark_what_was_said_more_than_what_is_around_it(self):
+        text = "One. Two. Three. Four."
+
+        found = tree(text_html(text, Marks(Span(5, 16), (Span(10, 16),))))
+
+        assert [each.text() for each in found.css("mark")] == ["Three."]
+        assert [each.text() for each in found.css(".is-around")] == ["Two. "]
+
+    def test_mark_the_row_that_was_said_and_have_one_place_to_go_to(self):
+        text = "| a | b |\n| --- | --- |\n| c | 1 |\n| d | 2 |\n\nAnd so on."
+        rows, row, end = Span(24, 43), Span(34, 43), Span(45, 55)
+
+        found = tree(text_html(text, Marks(rows, (row, end))))
+
+        assert [each.text() for each in found.css("tr.is-marked")] == ["d2"]
+        assert [each.text() for each in found.css("tr.is-around")] == ["c1"]
+        assert [each.text() for each in found.css("#passage")] == ["d2"]
 
     @given(
         text=st.text(alphabet="ab |-\n<&", max_size=80),
@@ -213,7 +231,10 @@ class TestPassages:
     )
     @settings(max_examples=100, deadline=None)
     def test_lose_no_word(self, text, start, length):
-        html = text_html(text, Span(start, start + length))
+        half = start + length // 2
+        said = (Span(half, start + length),) if length % 2 else ()
+
+        html = text_html(text, Marks(Span(start, start + length), said))
 
         letters = [char for char in shown(html) if char in "ab<&"]
         assert letters == [char for char in text if char in "ab<&"]

@@ -1,0 +1,69 @@
+"""Where in a passage the very words stand that a statement cites it for."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rag.citations.evidence import read
+from rag.citations.stating import read_sentences
+from rag.sentences import Span, split_sentences
+
+TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
+MOST_PLACES = 3  # sentences or rows for one statement
+FIRST_SHARE = 0.4  # of what the passage has of a statement, in the best place …
+NEXT_SHARE = 0.3  # … and in each further one, of what is new in it
+FEWEST_SHARED = 2  # words or figures, fewer may have met by chance
+
+
+def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[str]:
+    """What an answer says on a source's behalf: all of it, or at the marker that begins there."""
+    return [
+        cited.clause
+        for sentence in read_sentences(text)
+        for cited in sentence.cited
+        if number in cited.marker.numbers and start in (None, cited.marker.start)
+    ]
+
+
+def places_of(passage: str, clauses: Iterable[str]) -> tuple[Span, ...]:
+    """The sentences and table rows that say it, in order; none where that cannot be told."""
+    spans = _stating(passage)
+    found = [_features(passage[span.start : span.end]) for span in spans]
+    chosen = {at for clause in clauses for at in _best(_features(clause), found)}
+    return tuple(spans[at] for at in sorted(chosen))
+
+
+def _stating(passage: str) -> list[Span]:
+    """Its sentences and rows, without heads of tables and the rules below them."""
+    spans = split_sentences(passage)
+    is_rule = [bool(TABLE_RULE.fullmatch(passage, span.start, span.end)) for span in spans]
+    is_head = [*is_rule, False][1:]
+    return [
+        span
+        for span, rule, head in zip(spans, is_rule, is_head, strict=True)
+        if not rule and not (head and passage.startswith("|", span.start))
+    ]
+
+
+def _features(text: str) -> frozenset[str]:
+    """Stems of words and, told apart from them, figures."""
+    reading = read(text)
+    return reading.words | {f"={figure}" for figure in reading.figures}
+
+
+def _best(said: frozenset[str], places: Sequence[frozenset[str]]) -> list[int]:
+    """The places that together say most of it, the best first; rare words tell more."""
+    frequency = Counter(feature for place in places for feature in place & said)
+    weights = {each: math.log(1 + len(places) / count) for each, count in frequency.items()}
+    total = sum(weights.values())
+    chosen: list[int] = []
+    open_words = set(weights) if len(weights) >= FEWEST_SHARED else set()
+    while open_words and len(chosen) < MOST_PLACES:
+        gains = [sum(weights[each] for each in sorted(place & open_words)) for place in places]
+        at = max(range(len(places)), key=lambda at: (gains[at], -len(places[at]), -at))
+        if gains[at] < (NEXT_SHARE if chosen else FIRST_SHARE) * total:
+            break
+        chosen.append(at)
+        open_words -= places[at]
+    return chosen
