@@ -138,7 +138,7 @@ def _key(text: str) -> str:
 def _mentioned(text: str, names: Iterable[str]) -> set[str]:
     """The names in a text, longest first: within `aero 5 pro` no `aero 5` is mentioned."""
     found: set[str] = set()
-    for name in sorted(names, key=len, reverse=True):
+    for name in sorted((name for name in names if name in text), key=len, reverse=True):
         pattern = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
         rest = re.sub(pattern, "\0", text)
         if rest != text:

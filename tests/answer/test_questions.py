@@ -1,3 +1,5 @@
+import cProfile
+
 import pytest
 
 from rag.answer.products import Products, unmentioned
@@ -83,6 +85,22 @@ class TestProducts:
 
         assert products.asked_in("Aero 5 Pro costs 199 EUR.") == {"aero 5 pro"}
         assert products.fit("Aero 5 Pro costs 199 EUR.", "") == 1.0
+
+    def test_of_a_family_of_thousands_only_those_are_tried_that_a_text_holds(self):
+        lexicon = [f"Widget {number}" for number in range(2000)]
+        Products("", [], lexicon)  # reads the lexicon, once
+        profile = cProfile.Profile()
+
+        products = profile.runcall(Products, "How much is Widget 777?", [], lexicon)
+        fit = profile.runcall(products.fit, "Widget 778; price: 1167", "")
+
+        tried = [entry.callcount for entry in profile.getstats() if _is_replacing(entry.code)]
+        assert fit == -1.0
+        assert sum(tried) < 20
+
+
+def _is_replacing(code):
+    return not isinstance(code, str) and code.co_qualname == "sub"
 
 
 class TestTerms:
