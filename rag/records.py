@@ -11,8 +11,7 @@ from typing import Any
 class Section:
     """A part of a document with a locator, as readable plain text.
 
-    Tables are kept as Markdown pipe tables and list entries as `- ` lines, so that a chunk reads
-    like the original; everything else of the markup is gone.
+    Tables stay Markdown pipe tables, list entries `- ` lines; all other markup is gone.
     """
 
     index: int  # from 0, in reading order
@@ -218,6 +217,7 @@ class Message:
     resolved_query: str | None = None
     is_followup: bool = False
     error: str | None = None  # of a failed answer: what the user was told
+    known_sources: int | None = None  # of a question: registered when it was asked, if known
 
 
 @dataclass(frozen=True, slots=True)

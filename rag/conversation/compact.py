@@ -269,10 +269,14 @@ def _readable(messages: Sequence[Message]) -> list[Message]:
 
 
 def _said(message: Message, registered: int) -> Said:
-    """Brackets that somebody typed are no citations: a summary repeats only registered numbers."""
+    """Brackets that somebody typed are no citations: a summary repeats only numbers in use then.
+
+    Of imported messages it is not known when that was.
+    """
     if message.role == Role.ASSISTANT:
         return Said(message.role, message.content)
-    typed = keep_markers(message.content, lambda number: number <= registered)
+    in_use = registered if message.known_sources is None else message.known_sources
+    typed = keep_markers(message.content, lambda number: number <= in_use)
     return Said(message.role, typed.text)
 
 

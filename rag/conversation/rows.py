@@ -11,6 +11,7 @@ from rag.records import (
     ContextConfig,
     Message,
     MessageStatus,
+    Role,
     Session,
     Source,
     Statement,
@@ -45,8 +46,11 @@ def session_from(row: Any) -> Session:
     )
 
 
-def answer_details(message: Message) -> dict[str, Any]:
-    """The `details` column of an answer."""
+def details_of(message: Message) -> dict[str, Any]:
+    """The `details` column of a message."""
+    if message.role != Role.ASSISTANT:
+        known = message.known_sources
+        return {} if known is None else {"known_sources": known}
     return {
         "answer": None if message.answer is None else asdict(message.answer) | {"text": None},
         "resolved_query": message.resolved_query,
@@ -70,6 +74,7 @@ def message_from(row: Any) -> Message:
         resolved_query=details.get("resolved_query"),
         is_followup=details.get("is_followup", False),
         error=details.get("error"),
+        known_sources=details.get("known_sources"),
     )
 
 

@@ -180,11 +180,11 @@ class SqlSession:
         now = self._clock()
         turn = -1
         for message in brought:
-            index, fresh_turn = transcript.reserve(connection, self._key, 1, now=now)
+            place = transcript.reserve(connection, self._key, 1, now=now)
             if message.role != Role.ASSISTANT or turn < 0:
-                turn = fresh_turn
+                turn = place.turn
             imported = Message(
-                index=index,
+                index=place.index,
                 turn=turn,
                 role=storable(message.role),
                 content=message.content,

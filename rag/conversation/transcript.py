@@ -5,7 +5,7 @@ is given a session's id alone is called inside a transaction in which that was m
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 
 from rag.conversation.owned import IS_MINE, OWNED, Key, absent, check, found
-from rag.conversation.rows import SAID, answer_details, message_from, said_from
+from rag.conversation.rows import SAID, details_of, message_from, said_from
 from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import Message, MessageStatus, Role, Session
@@ -83,7 +83,7 @@ _RESERVED = (
             (sessions.c.title == "", bindparam("new_title", type_=Text)), else_=sessions.c.title
         ),
     )
-    .returning(sessions.c.message_count, sessions.c.turn_count)
+    .returning(sessions.c.message_count, sessions.c.turn_count, sessions.c.source_count)
 )
 _ADDED = insert(messages)
 _FINISHED = (
@@ -99,10 +99,19 @@ _FINISHED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is taken for new messages, and how many sources there were at that moment."""
+
+    index: int  # of the first message
+    turn: int
+    sources: int
+
+
 def reserve(
     connection: Connection, key: Key, count: int, *, now: datetime, title: str = ""
-) -> tuple[int, int]:
-    """Take the next `count` indices and one turn number; the first index, and the turn.
+) -> Place:
+    """Take the next `count` indices and one turn number.
 
     The row lock orders writers. A session without a title gets this one. Raises NotFound.
     """
@@ -110,7 +119,7 @@ def reserve(
     place = connection.execute(_RESERVED, asked).one_or_none()
     if place is None:
         raise absent(key)
-    return place.message_count - count, place.turn_count - 1
+    return Place(place.message_count - count, place.turn_count - 1, place.source_count)
 
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
@@ -129,16 +138,31 @@ def _columns(message: Message) -> dict[str, Any]:
         "content": message.content,
         "status": message.status.value,
         "created_at": message.created_at,
-        "details": answer_details(message) if message.role == Role.ASSISTANT else {},
+        "details": details_of(message),
     }
 
 
 def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and the place of its answer; the first one names the session."""
     title = storable(" ".join(question.split()))[:TITLE_CHARS]
-    first, turn = reserve(connection, key, 2, now=now, title=title)
-    asked = Message(first, turn, Role.USER, question, MessageStatus.COMPLETE, now)
-    pending = Message(first + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
+    place = reserve(connection, key, 2, now=now, title=title)
+    asked = Message(
+        place.index,
+        place.turn,
+        Role.USER,
+        question,
+        MessageStatus.COMPLETE,
+        now,
+        known_sources=place.sources,
+    )
+    pending = replace(
+        asked,
+        index=place.index + 1,
+        role=Role.ASSISTANT,
+        content="",
+        status=MessageStatus.PENDING,
+        known_sources=None,
+    )
     return OpenTurn(*store(connection, key.id, asked, pending))
 
 
@@ -190,7 +214,7 @@ def finish(connection: Connection, key: Key, answer: Message) -> Message:
             at_revision=answer.revision,
             said=answer.content,
             ended=answer.status.value,
-            new_details=answer_details(answer),
+            new_details=details_of(answer),
         ),
     )
     if ended.rowcount != 1:

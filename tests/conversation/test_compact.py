@@ -1,7 +1,7 @@
 """Summaries of a stored session keep what the turns require, and replace nothing by accident."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +13,7 @@ from rag.conversation.plan import plan_compaction
 from rag.conversation.store import SqlConversationStore
 from rag.errors import ModelUnavailable, UserError
 from rag.names import contains_name
-from rag.records import ImportedMessage
+from rag.records import ImportedMessage, MessageStatus
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder, ScriptedModel
 
@@ -91,6 +91,18 @@ class TestACompaction:
         assert "Vega 9" in made.text
         assert set(cited_numbers(made.text)) == {1, 2}
         assert session.messages()[0].content == asked.content
+
+    def test_repeats_no_number_that_was_typed_before_it_was_given(self, session):
+        turn = session.begin("Is that the sample [2] of last week?")
+        ended = replace(turn.answer, content="I cannot say.", status=MessageStatus.COMPLETE)
+        session.finish(ended)
+        talk(session, 4)
+
+        made = compactor().compact(session, Room(), at_once=False, force=True)
+
+        assert "the sample of last week" in made.text
+        assert made.text.count("[2]") == 1
+        assert holds(made.text, [1, 2])
 
     def test_checks_the_model_and_repairs_what_it_lost(self, session):
         talk(session, 5)

@@ -141,6 +141,14 @@ class TestTurns:
         with pytest.raises(NotFound, match="no message 6"):
             session.message(6)
 
+    def test_a_question_knows_how_many_sources_there_were(self, session):
+        session.register([hit("a"), hit("b")])
+        answered(session, "one")
+        session.register([hit("c")])
+        answered(session, "two")
+
+        assert [m.known_sources for m in session.messages()] == [2, None, 3, None]
+
 
 class TestRegenerate:
     def test_adds_a_revision_and_keeps_the_index(self, session):
@@ -519,12 +527,12 @@ class TestSessions:
         elsewhere.forget_slice()
         assert session.overview().requested is None
 
-    def test_what_was_said_is_read_without_what_is_known_of_answers(self, session):
+    def test_what_was_said_is_read_without_details(self, session):
         answered(session, "one")
 
         (question, answer) = session.said()
 
-        assert question == session.message(0)
+        assert question == replace(session.message(0), known_sources=None)
         assert answer == replace(session.message(1), answer=None)
         assert session.said_at([1]) == [answer]
 
