@@ -1,8 +1,9 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
 import { showLive } from "./livetext.js";
-import { closePanel, forgetEvidence } from "./panel.js";
+import { forgetEvidence } from "./panel.js";
 import { announce, loadPage, reasonOf, takeParts } from "./parts.js";
 import { events } from "./stream.js";
+import { arrive, showMore } from "./turns.js";
 
 const form = document.querySelector("[data-ask]");
 const turns = document.getElementById("turns");
@@ -27,6 +28,7 @@ export function startConversation() {
   document.addEventListener("click", onClick);
   waitForPending();
   grow();
+  arrive();
 }
 
 function onSubmit(event) {
@@ -43,13 +45,13 @@ function onSubmit(event) {
 
 function onClick(event) {
   const edit = event.target.closest("[data-edit]");
-  const earlier = event.target.closest("[data-earlier]");
+  const more = event.target.closest("[data-earlier], [data-later]");
   if (edit) {
     event.preventDefault();
-    fillBox(edit.dataset.edit);
-  } else if (earlier) {
+    fillBox(edit.dataset.edit || edit.closest(".question").querySelector("p").textContent);
+  } else if (more) {
     event.preventDefault();
-    showEarlier(earlier);
+    showMore(more);
   }
 }
 
@@ -194,8 +196,11 @@ class LiveAnswer {
     this.prose = Object.assign(document.createElement("div"), { className: "prose" });
     this.article.append(this.waiting, this.prose);
     if (old) {
+      const hadFocus = old.contains(document.activeElement);
       this.article.style.minHeight = `${old.offsetHeight}px`;
+      this.article.tabIndex = -1;
       old.replaceWith(this.article);
+      if (hadFocus) this.article.focus({ preventScroll: true });
     } else {
       turns.append(this.article);
     }
@@ -259,8 +264,9 @@ class LiveAnswer {
 
   /** Nothing came of it: the answer that stood here before is back. */
   giveBack() {
-    if (this.old) this.article.replaceWith(this.old);
-    else this.article.remove();
+    const hadFocus = this.article.contains(document.activeElement);
+    this.article.replaceWith(this.old);
+    if (hadFocus) this.old.focus({ preventScroll: true });
   }
 
   remove() {
@@ -301,13 +307,13 @@ function takeMessages(page, live) {
   const opened = live.article.querySelector('[aria-expanded="true"]')?.dataset.n;
   const minHeight = live.article.style.minHeight;
   const before = live.article.previousElementSibling;
-  const focused = live.article.contains(document.activeElement) ? document.activeElement.dataset.n : null;
+  const focused = live.article.contains(document.activeElement) ? document.activeElement : null;
   const fresh = document.adoptNode(answer);
   fresh.style.minHeight = minHeight;
   live.article.replaceWith(fresh);
   if (before?.classList.contains("question")) before.replaceWith(document.adoptNode(question));
   if (opened) fresh.querySelector(`.cite[data-n="${opened}"]`)?.setAttribute("aria-expanded", "true");
-  if (focused) fresh.querySelector(`.cite[data-n="${focused}"]`)?.focus({ preventScroll: true });
+  if (focused) (fresh.querySelector(`.cite[data-n="${focused.dataset.n}"]`) ?? fresh).focus({ preventScroll: true });
   turns.querySelectorAll("[data-regenerate]").forEach((each) => {
     if (!fresh.contains(each)) each.remove(); // only the last answer can be written again
   });
@@ -334,21 +340,5 @@ function takeEnded(page) {
     if (!fresh || fresh.querySelector("[data-pending]")) continue;
     old.replaceWith(document.adoptNode(fresh));
     takeParts(page);
-  }
-}
-
-async function showEarlier(link) {
-  closePanel();
-  const more = link.parentElement;
-  turns.setAttribute("aria-live", "off");
-  try {
-    const page = await loadPage(link.href);
-    const height = document.documentElement.scrollHeight;
-    const earlier = [...page.getElementById("turns").children].filter((each) => !each.querySelector("[data-newest]"));
-    more.replaceWith(...earlier.map((each) => document.adoptNode(each)));
-    scrollBy({ top: document.documentElement.scrollHeight - height, behavior: "instant" });
-    turns.removeAttribute("aria-live");
-  } catch {
-    location.href = link.href;
   }
 }

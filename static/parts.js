@@ -50,15 +50,18 @@ export function showLocalTimes(page) {
   }
 }
 
+/** Answers are copied with their sources; links to them as they can be sent to others. */
 export function copyOnClick() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    const done = await copy(button.dataset.copy);
+    const button = event.target.closest("[data-copy], [data-link]");
+    if (!button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    const isLink = "link" in button.dataset;
+    const done = await copy(isLink ? button.href : button.dataset.copy);
     const label = button.lastChild;
     label.textContent = done ? " Copied" : " Could not copy";
-    announce(done ? "Copied with its sources." : "The browser refused to copy.");
-    setTimeout(() => (label.textContent = " Copy"), 2000);
+    announce(done ? `Copied${isLink ? "" : " with its sources"}.` : "The browser refused to copy.");
+    setTimeout(() => (label.textContent = isLink ? " Link" : " Copy"), 2000);
   });
 }
 

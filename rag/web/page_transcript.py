@@ -72,12 +72,19 @@ class Transcript:
         return self.end >= self.session.message_count
 
 
-def transcript_of(
-    handle: SessionHandle, session_url: str, *, before: int | None = None, at: int | None = None
-) -> Transcript:
-    """The newest turns, those before a message, or those around one."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which stretch is wanted; the newest turns where nothing is said."""
+
+    before: int | None = None
+    at: int | None = None  # in the middle
+    after: int | None = None
+
+
+def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Transcript:
+    """The newest turns, those before or after a message, or those around one."""
     session = handle.read()
-    start, end = window(session.message_count, before=before, at=at)
+    start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
     count = handle.source_count()
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
@@ -95,13 +102,15 @@ def transcript_of(
     )
 
 
-def window(count: int, *, before: int | None, at: int | None) -> tuple[int, int]:
+def window(count: int, place: Place) -> tuple[int, int]:
     """Which messages are shown; a question stays with its answer where they come in pairs."""
-    end = count if before is None else min(before, count)
-    if at is not None:
-        end = min(count, max(at, 0) // 2 * 2 + MESSAGES_SHOWN // 2)
+    if place.after is not None and place.after < count:
+        return place.after, min(count, place.after + MESSAGES_SHOWN)
+    end = count if place.before is None else min(place.before, count)
+    if place.at is not None:
+        end = min(count, place.at // 2 * 2 + MESSAGES_SHOWN // 2)
     start = max(0, end - MESSAGES_SHOWN)
-    return start + (start % 2 if start else 0), end
+    return start + start % 2, end
 
 
 def register_for(

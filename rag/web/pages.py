@@ -11,7 +11,7 @@ from rag.web.current import application, open_session
 from rag.web.evidence import evidence_of
 from rag.web.owner import current_owner
 from rag.web.page_forms import default_config, wanted_index, words
-from rag.web.page_transcript import transcript_of
+from rag.web.page_transcript import Place, transcript_of
 from rag.web.pinpoint import clauses_citing
 from rag.web.show_page import show_page
 from rag.web.starters import starters
@@ -99,12 +99,9 @@ def _at(session_id: str, index: int) -> Response:
 
 
 def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
-    transcript = transcript_of(
-        session,
-        url_for("pages.conversation", session_id=session.id),
-        before=wanted_index("before", request.args),
-        at=wanted_index("at", request.args),
-    )
+    place = Place(**{name: wanted_index(name, request.args) for name in ("before", "at", "after")})
+    url = url_for("pages.conversation", session_id=session.id)
+    transcript = transcript_of(session, url, place)
     return show_page("conversation.html", transcript=transcript, question=question, error=error)
 
 

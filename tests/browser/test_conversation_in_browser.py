@@ -1,9 +1,12 @@
 """Asking and reading in a real browser."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
+
+from rag.records import MessageStatus
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I reset the Aero 5 Pro to factory settings?"
@@ -24,6 +27,72 @@ def is_scrolled_sideways(page):
     return page.evaluate(
         "document.documentElement.scrollWidth > document.documentElement.clientWidth"
     )
+
+
+def long_conversation(live, turns=30):
+    handle = live.application.store.create("local", title="Long")
+    for number in range(turns):
+        turn = handle.begin(f"Question {number}?")
+        done = replace(turn.answer, content=f"Answer {number}.", status=MessageStatus.COMPLETE)
+        handle.finish(done)
+    return handle
+
+
+class TestLongConversations:
+    @pytest.fixture
+    def long(self, live):
+        return f"/sessions/{long_conversation(live, turns=50).id}"
+
+    def test_are_opened_at_the_last_turn(self, page, long):
+        page.goto(long)
+
+        expect(page.locator(".question").last).to_be_in_viewport()
+        expect(page.locator(".question").first).not_to_be_in_viewport()
+
+    def test_are_left_where_they_are_when_the_page_is_loaded_again(self, page, long):
+        page.goto(long)
+        page.evaluate("scrollTo(0, 300)")
+
+        page.reload()
+
+        assert page.evaluate("scrollY") == 300
+
+    def test_a_link_leads_to_its_turn_however_long_ago_it_was(self, page, long):
+        page.goto(f"{long}#m5")
+
+        expect(page.locator("#m5")).to_be_in_viewport()
+        expect(page).to_have_url(re.compile(r"\?at=5#m5$"))
+
+    def test_a_link_to_a_turn_that_never_was_shows_the_newest(self, page, long):
+        page.goto(f"{long}#m999")
+
+        expect(page).to_have_url(re.compile(r"\?at=999#m999$"))
+        expect(page.locator(".question").last).to_contain_text("Question 49?")
+
+    def test_earlier_turns_are_put_before_the_newest_and_read_on_there(self, page, long):
+        page.goto(long)
+        expect(page.locator(".question")).to_have_count(20)
+
+        page.locator("[data-earlier]").focus()
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".question")).to_have_count(40)
+        expect(page.locator(".question").first).to_contain_text("Question 10?")
+        expect(page.locator(".answer").nth(19)).to_be_focused()
+        expect(page.locator("#status")).to_have_text("20 earlier turns are shown.")
+        expect(page.locator("[data-later], [data-newest]")).to_have_count(0)
+
+    def test_are_read_from_the_first_turn_to_the_last(self, page, long):
+        page.goto(long)
+        page.get_by_role("link", name="First turns").click()
+
+        for count in (40, 50):
+            page.locator("[data-later]").click()
+            expect(page.locator(".question")).to_have_count(count)
+
+        expect(page.locator(".more")).to_have_count(0)
+        asked = page.locator(".question p").all_text_contents()
+        assert asked == [f"Question {number}?" for number in range(50)]
 
 
 class TestWithScripts:
@@ -162,12 +231,42 @@ class TestWithScripts:
         ask(page, "And the Aero 5?")
         searched = page.locator(".searched span").text_content()
 
-        page.locator("[data-edit]").click()
+        page.locator(".searched [data-edit]").click()
 
         assert searched != "And the Aero 5?"
         expect(page.locator("#question")).to_have_value(searched)
         expect(page.locator("#question")).to_be_focused()
         expect(page.locator("[data-regenerate]")).to_have_count(1)
+
+    def test_a_question_can_be_edited_and_asked_again(self, page):
+        ask(page)
+
+        page.locator(".question").hover()
+        page.get_by_role("button", name="Edit and ask again").click()
+
+        expect(page.locator("#question")).to_have_value(QUESTION)
+        expect(page.locator("#question")).to_be_focused()
+
+    def test_the_keyboard_stays_at_an_answer_that_is_written_again(self, page):
+        ask(page)
+        page.locator("[data-regenerate] button").focus()
+
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#status")).to_have_text(re.compile("ready"))
+        expect(page.locator(".answer[data-status]")).to_be_focused()
+
+    def test_the_link_to_an_answer_is_copied(self, open_page):
+        page = open_page(permissions=["clipboard-read", "clipboard-write"])
+        ask(page)
+
+        page.locator("[data-link]").click()
+
+        expect(page.locator("[data-link]")).to_have_text(re.compile("Copied"))
+        assert re.search(
+            r"/sessions/\w+\?at=1#m1$", page.evaluate("navigator.clipboard.readText()")
+        )
+        assert "at=1" not in page.url
 
     def test_an_example_is_asked_with_one_click(self, page):
         example = page.locator(".starters button").first
@@ -188,23 +287,8 @@ class TestWithScripts:
         copied = page.evaluate("navigator.clipboard.readText()")
         assert re.search(r"\n\n\[\d+\] Aero 5 .*\(networking/aero-5", copied)
 
-    def test_earlier_turns_are_put_before_the_newest(self, page, live):
-        handle = live.application.store.create("local", title="Long")
-        for number in range(30):
-            turn = handle.begin(f"Question {number}?")
-            handle.finish(turn.answer)
-        page.goto(f"/sessions/{handle.id}")
-        expect(page.locator(".question")).to_have_count(20)
-
-        page.locator("[data-earlier]").click()
-
-        expect(page.locator(".question")).to_have_count(30)
-        expect(page.locator(".question").first).to_have_text("Question 0?")
-
     def test_a_question_asked_below_older_turns_leads_to_the_newest(self, page, live):
-        handle = live.application.store.create("local", title="Long")
-        for number in range(30):
-            handle.finish(handle.begin(f"Question {number}?").answer)
+        handle = long_conversation(live)
         page.goto(f"/sessions/{handle.id}?before=20")
 
         page.locator("#question").fill(QUESTION)

@@ -205,14 +205,31 @@ class TestLongTranscripts:
         ]
         assert len(newest.all("[data-message]")) == 40
         assert len(oldest.all("[data-message]")) == 10
-        assert middle.link("newest turns") == long
+        assert middle.link("Newest turns") == long
+
+    def test_can_be_read_from_the_first_turn_to_the_last(self, long, get):
+        first = get(get(long).link("First turns"))
+        second = get(first.link("Later turns"))
+        third = get(second.link("Later turns"))
+
+        asked = [q.text().strip() for page in (first, second, third) for q in page.all(".question")]
+        assert asked == [f"Question {number}?" for number in range(1, 46)]
+        assert not [a for a in third.all("a") if "Later turns" in a.text()]
+
+    def test_an_answer_can_be_linked_to_whatever_comes_after_it(self, session, long, get):
+        link = get(f"{long}?at=12").all("#m13 [data-link]")[0].attributes["href"]
+
+        assert link.endswith("#m13")
+        assert get(link).text("#m13 .prose") == "Answer 7 [1]."
 
     def test_shows_the_turns_around_a_message(self, long, get):
         page = get(f"{long}?at=12#m12")
 
         assert page.text("#m12") == "Question 7?"
 
-    @pytest.mark.parametrize("query", ["before=x", "at=-1", "at=²", "before=99999999999"])
+    @pytest.mark.parametrize(
+        "query", ["before=x", "at=-1", "at=²", "before=99999999999", "after=-2"]
+    )
     def test_refuses_what_is_no_number(self, long, get, query):
         page = get(f"{long}?{query}")
 

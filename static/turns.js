@@ -1,0 +1,61 @@
+// Where a conversation is opened, and how the rest of a long one is reached from there.
+import { closePanel } from "./panel.js";
+import { announce, loadPage } from "./parts.js";
+
+const turns = document.getElementById("turns");
+const MESSAGE = /^#m(\d+)$/;
+
+/** Show the turn that the address names, else the last one: that is where the reader left. */
+export function arrive() {
+  addEventListener("hashchange", goToMessage);
+  if (location.hash) return goToMessage();
+  const [visit] = performance.getEntriesByType("navigation");
+  const isFresh = !visit || visit.type === "navigate"; // else the browser knows the place
+  const questions = turns.querySelectorAll(".question");
+  if (!isFresh || location.search || questions.length < 2) return;
+  questions[questions.length - 1].scrollIntoView({ block: "start", behavior: "instant" });
+}
+
+/** A link to a message holds, however many turns came after it. */
+function goToMessage() {
+  const index = MESSAGE.exec(location.hash)?.[1];
+  const isAsked = new URLSearchParams(location.search).get("at") === index;
+  if (!index || isAsked || document.getElementById(`m${index}`)) return;
+  location.replace(`${location.pathname}?at=${index}${location.hash}`);
+}
+
+/** Put the stretch that a link leads to before or after the turns that are shown. */
+export async function showMore(link) {
+  closePanel();
+  const isEarlier = "earlier" in link.dataset;
+  turns.setAttribute("aria-live", "off");
+  try {
+    const page = await loadPage(link.href);
+    const more = [...page.getElementById("turns").children].filter((each) => isWanted(each, isEarlier));
+    const height = document.documentElement.scrollHeight;
+    link.parentElement.replaceWith(...more.map((each) => document.adoptNode(each)));
+    if (isEarlier) scrollBy({ top: document.documentElement.scrollHeight - height, behavior: "instant" });
+    readOn(more.filter((each) => "message" in each.dataset), isEarlier);
+    turns.removeAttribute("aria-live");
+  } catch {
+    location.href = link.href;
+  }
+}
+
+/** The note about summaries stands once; the way on is that of the farther end. */
+function isWanted(each, isEarlier) {
+  if (each.matches(".without-script") || each.querySelector(isEarlier ? "[data-later]" : "[data-earlier]")) return false;
+  if (!each.matches(".kept")) return true;
+  const shown = turns.querySelector(".kept");
+  if (shown && !isEarlier) return false;
+  shown?.remove();
+  return true;
+}
+
+/** The keyboard goes on where the link was: at the turn that is nearest to those read before. */
+function readOn(messages, isEarlier) {
+  const count = messages.filter((each) => each.matches(".question")).length;
+  const nearest = isEarlier ? messages.at(-1) : messages[0];
+  nearest?.focus({ preventScroll: true });
+  announce(`${count} ${isEarlier ? "earlier" : "later"} turn${count === 1 ? " is" : "s are"} shown.`);
+}
