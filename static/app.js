@@ -1,12 +1,14 @@
 // What scripts add to pages that work without them.
 import { startConversation } from "./conversation.js";
 import { startLibrary } from "./library.js";
+import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
 import { copyOnClick, dropMenus, showLocalTimes } from "./parts.js";
 
 startPanel();
 startConversation();
 startLibrary();
+startNotice();
 copyOnClick();
 dropMenus();
 showLocalTimes(document);

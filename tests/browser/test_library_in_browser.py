@@ -19,6 +19,23 @@ def note(name, text="# {name}\n\nThe {name} hums at 50 hertz.\n"):
     }
 
 
+def bring(page, event, name, text="# A note\n\nIt fell down."):
+    """Drop or paste a file; says whether the browser is kept from opening it by itself."""
+    return page.evaluate(
+        """([event, name, text]) => {
+            const files = new DataTransfer();
+            files.items.add(new File([text], name));
+            const options = {bubbles: true, cancelable: true};
+            const brought = event === "paste"
+                ? new ClipboardEvent(event, {...options, clipboardData: files})
+                : new DragEvent(event, {...options, dataTransfer: files});
+            document.querySelector("main").dispatchEvent(brought);
+            return brought.defaultPrevented;
+        }""",
+        [event, name, text],
+    )
+
+
 @pytest.fixture
 def library(page):
     page.goto("/documents")
@@ -44,16 +61,14 @@ class TestUpload:
         expect(library.locator(".jobs")).to_have_count(0)
 
     def test_takes_dropped_files(self, library):
-        library.evaluate(
-            """() => {
-                const files = new DataTransfer();
-                files.items.add(new File(["# Dropped\\n\\nIt fell down."], "dropped.md"));
-                const drop = new DragEvent("drop", {dataTransfer: files, cancelable: true});
-                document.querySelector("[data-upload]").dispatchEvent(drop);
-            }"""
-        )
+        bring(library, "drop", "dropped.md")
 
         expect(library.locator(".list")).to_contain_text("dropped.md")
+
+    def test_takes_pasted_files(self, library):
+        bring(library, "paste", "pasted.md")
+
+        expect(library.locator(".list")).to_contain_text("pasted.md")
 
     def test_says_why_a_file_was_not_added(self, library):
         broken = {
@@ -76,6 +91,33 @@ class TestUpload:
         page.wait_for_timeout(1500)
         page.goto("/documents")
         expect(page.locator(".list")).to_contain_text("Rectifier.md")
+
+
+class TestFilesBesideTheLibrarysPage:
+    def test_are_taken_without_leaving_the_conversation(self, page):
+        page.locator("#question").fill("A question that is not yet asked")
+
+        is_kept = bring(page, "dragover", "beside.md")
+        expect(page.locator(".veil")).to_be_visible()
+        bring(page, "drop", "beside.md")
+
+        expect(page.locator("#notice")).to_contain_text("beside.md added to the library.")
+        expect(page.locator("#status")).to_contain_text("beside.md added")
+        expect(page.locator(".veil")).not_to_be_visible()
+        expect(page.locator("#question")).to_have_value("A question that is not yet asked")
+        expect(page.locator("#side")).to_contain_text("beside.md")
+        assert is_kept
+        page.locator("#notice").get_by_role("button", name="Close").press("Escape")
+        expect(page.locator("#notice")).not_to_be_visible()
+        expect(page.locator("#question")).to_be_focused()
+
+    def test_are_refused_with_the_reason(self, page, expected_complaints):
+        expected_complaints.append("status of 4")
+
+        bring(page, "paste", "picture.png")
+
+        expect(page.locator("#notice")).to_contain_text("Nothing was added.")
+        expect(page.locator("#notice li")).to_contain_text("picture.png")
 
 
 class TestDeletion:

@@ -1,0 +1,51 @@
+// Files on their way to the library: taken up from wherever they were dropped, and sent.
+import { csrfToken } from "./parts.js";
+
+/** Files as they were dropped; those of folders keep their path as their name. */
+export async function dropped(transfer) {
+  const plain = [...transfer.files];
+  const entries = [...transfer.items].map((each) => each.webkitGetAsEntry?.());
+  if (!entries.some((each) => each?.isDirectory)) return plain;
+  const found = await Promise.all(entries.map((each) => filesIn(each)));
+  return found.flat();
+}
+
+async function filesIn(entry) {
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    return [Object.assign(file, { path: entry.fullPath.replace(/^\//, "") })];
+  }
+  const reader = entry.createReader();
+  const found = [];
+  for (;;) { // a folder is handed out in portions, until an empty one
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return found;
+    for (const each of some) if (!each.name.startsWith(".")) found.push(...(await filesIn(each)));
+  }
+}
+
+/** Send files; `onShare` hears how much of them is gone. Resolves to {jobs, refused}, never rejects. */
+export function sendFiles(files, onShare) {
+  const body = new FormData();
+  files.forEach((file) => body.append("file", file, file.path ?? file.name));
+  const request = new XMLHttpRequest(); // fetch cannot tell how much was sent
+  request.open("POST", "/api/v1/documents");
+  request.setRequestHeader("X-CSRF-Token", csrfToken());
+  request.responseType = "json";
+  onShare(0);
+  return new Promise((resolve) => {
+    request.upload.addEventListener("progress", (event) => onShare(event.loaded / event.total));
+    request.addEventListener("load", () => resolve(outcome(request)));
+    request.addEventListener("error", () => resolve(failed("The files could not be sent: the server did not answer. Try again.")));
+    request.send(body);
+  });
+}
+
+const failed = (reason) => ({ jobs: [], refused: [{ document: "", reason }] });
+
+function outcome(request) {
+  const answer = request.response ?? {};
+  if (request.status === 202) return { jobs: answer.jobs, refused: answer.refused ?? [] };
+  const errors = (answer.errors ?? []).map((each) => ({ document: each.field, reason: each.detail }));
+  return errors.length ? { jobs: [], refused: errors } : failed(answer.detail ?? `The server answered ${request.status}.`);
+}
