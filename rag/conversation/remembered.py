@@ -11,7 +11,7 @@ from rag.citations.binding import read_ahead
 from rag.conversation.facts import Facts, Said, message_facts
 from rag.conversation.lines import Composed, Line, measured
 from rag.conversation.pool import Pool
-from rag.conversation.snapshot import MessageDict, Snapshot
+from rag.conversation.snapshot import MessageDict, common, snapshot
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
@@ -33,8 +33,7 @@ class Remembered:
     count: TokenCounter
     lexicon: Lexicon
     reads_ahead: bool = False  # for a model, whose summaries have to be checked
-    messages: list[MessageDict] = field(default_factory=list)
-    before: Snapshot = field(default_factory=Snapshot)  # of the messages, as they were read
+    messages: list[MessageDict] = field(default_factory=list)  # snapshots, as they were read
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
     facts: list[Facts] = field(default_factory=list)
     lines: list[list[Line]] = field(default_factory=list)  # the facts, measured
@@ -60,20 +59,7 @@ class Remembered:
 
     def common(self, messages: list[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen."""
-        # The caller's own dicts need not be compared, only looked at for changes in place; what
-        # is summarised and keeps its content may change its role, which alters nothing.
-        same = self._are_same(messages)
-        return self.before.common(messages, strict_from=self.covered if same else 0)
-
-    def _are_same(self, messages: list[MessageDict]) -> bool:
-        known, count = self.messages, len(self.messages)
-        if not 0 < count <= len(messages) or messages[0] is not known[0]:
-            return False
-        known += messages[count:]  # two lists of one length are compared without a copy
-        try:
-            return known == messages
-        finally:
-            del known[count:]
+        return common(messages, self.messages)
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
@@ -84,7 +70,6 @@ class Remembered:
         fork = copy(self)
         fork.lock = threading.Lock()
         fork.pool = self.pool.copy()
-        fork.before = self.before.first(common)
         for name in ("messages", "facts", "lines"):
             setattr(fork, name, getattr(self, name)[:common])
         fork.totals = self.totals[: common + 1]
@@ -96,11 +81,10 @@ class Remembered:
         return fork
 
     def extend(self, messages: list[MessageDict]) -> None:
-        """Read what is new, each message once in its life; the list is ours from now on."""
+        """Read what is new, each message once in its life."""
         for message in messages[len(self.messages) :]:
             self._read(message)
-            self.before.append(message)
-        self.messages = messages
+            self.messages.append(snapshot(message))
 
     def _read(self, message: MessageDict) -> None:
         index = len(self.facts)

@@ -78,14 +78,15 @@ class HistoryTrimmer:
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
         """
-        given = list(messages)
+        given: list[MessageDict] = list(messages)
         seen = self._taken(given)
         try:
             seen.extend(given)
             if is_due(seen, self._limits):
                 compact(seen, self._limits, self._model)
-            return _trimmed(seen)
+            return _trimmed(seen, given)
         finally:
+            seen.coming = []
             seen.lock.release()
 
     def _taken(self, messages: list[MessageDict]) -> Remembered:
@@ -124,7 +125,7 @@ class HistoryTrimmer:
         return best
 
 
-def _trimmed(seen: Remembered) -> Trimmed:
+def _trimmed(seen: Remembered, given: list[MessageDict]) -> Trimmed:
     if seen.composed is None:
-        return Trimmed([dict(message) for message in seen.messages], False, None)
-    return Trimmed([dict(message) for message in kept_messages(seen)], True, seen.report)
+        return Trimmed([dict(message) for message in given], False, None)
+    return Trimmed([dict(message) for message in kept_messages(seen, given)], True, seen.report)

@@ -65,12 +65,12 @@ def context_tokens(seen: Remembered, limits: TrimLimits) -> int:
     return _fixed(seen, seen.covered, limits) + summary + seen.tokens(seen.covered)
 
 
-def kept_messages(seen: Remembered) -> list[MessageDict]:
-    """System messages, the summary, and the newest turns word for word."""
+def kept_messages(seen: Remembered, given: list[MessageDict]) -> list[MessageDict]:
+    """Of the given messages the system's, then the summary, and the newest turns word for word."""
     text = seen.composed.text if seen.composed else ""
     summary = {"role": "system", "content": f"{SUMMARY_OPENING}\n{text}"}
-    systems = [seen.messages[index] for index in seen.kept_systems]
-    return [*seen.messages[: seen.pinned], *systems, summary, *seen.messages[seen.covered :]]
+    systems = [given[index] for index in seen.kept_systems]
+    return [*given[: seen.pinned], *systems, summary, *given[seen.covered :]]
 
 
 def compact(seen: Remembered, limits: TrimLimits, model: ClientModel | None) -> None:

@@ -16,7 +16,7 @@ from rag.conversation.facts import Facts, Said, facts_of
 from rag.conversation.kept_names import KeptNames
 from rag.conversation.lines import Line
 from rag.conversation.pool import LINES_OF_MANY, LINES_PER_NUMBER, MANY_NUMBERS, Pool
-from rag.conversation.snapshot import Snapshot
+from rag.conversation.snapshot import common, snapshot
 from rag.names import Lexicon
 from rag.tokens import count_tokens
 
@@ -95,13 +95,11 @@ class TestATranscriptChangedInPlace:
     def test_is_noticed_where_only_a_call_of_a_tool_grew(self):
         call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
         messages = [*turn(1), {"role": "assistant", "content": None, "tool_calls": [call]}]
-        before = Snapshot()
-        for message in messages:
-            before.append(message)
+        before = [snapshot(message) for message in messages]
 
         call["function"]["arguments"] = "x" * 1000
 
-        assert before.common(messages, strict_from=3) == 2
+        assert common(messages, before) == 2
 
     @settings(max_examples=100, deadline=None)
     @given(st.data())
@@ -110,16 +108,15 @@ class TestATranscriptChangedInPlace:
         optional = {"content": contents, "name": st.text(max_size=2)}
         message = st.fixed_dictionaries({"role": st.sampled_from("ab")}, optional=optional)
         messages = data.draw(st.lists(message, max_size=8))
-        before, truth = Snapshot(), copy.deepcopy(messages)
-        for each in messages:
-            before.append(each)
+        before = [snapshot(each) for each in messages]
+        truth = copy.deepcopy(messages)
 
         for each in messages:
             if data.draw(st.integers(0, 5)) == 0:
                 each[data.draw(st.sampled_from(["role", "content", "name"]))] = "c"
 
         changed = (i for i, (a, b) in enumerate(zip(truth, messages, strict=True)) if a != b)
-        assert before.common(messages) == next(changed, len(messages))
+        assert common(messages, before) == next(changed, len(messages))
 
 
 def lines_of(*sentences):
