@@ -21,6 +21,10 @@ REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 IMAGE_TOKENS = 800
 SUMMARY_OPENING = "Previous conversation summary:"
 
+_NO_MESSAGE = (
+    "Message {} is a {}. A message is a dict such as {{'role': 'user', 'content': '…'}}; what the "
+    "openai package returns becomes one by its `model_dump(exclude_none=True)`."
+)
 _RELEASED = Facts()
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _ANSWERING = _SYSTEM_ROLES | {"assistant", "tool", "function"}  # all others begin a turn
@@ -82,7 +86,9 @@ class Remembered:
 
     def extend(self, messages: list[MessageDict]) -> None:
         """Read what is new, each message once in its life."""
-        for message in messages[len(self.messages) :]:
+        for index, message in enumerate(messages[len(self.messages) :], len(self.messages)):
+            if not isinstance(message, Mapping):
+                raise TypeError(_NO_MESSAGE.format(index, type(message).__name__))
             self._read(message)
             self.messages.append(snapshot(message))
 

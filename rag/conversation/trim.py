@@ -77,6 +77,7 @@ class HistoryTrimmer:
 
         Raises:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
+            TypeError: a message is no dict.
         """
         given: list[MessageDict] = list(messages)
         seen = self._taken(given)

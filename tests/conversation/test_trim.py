@@ -408,6 +408,16 @@ class TestOddHistories:
 
         assert rule in trimmed.messages
 
+    @pytest.mark.parametrize("odd", ["hello", None, ["role", "user"], SimpleNamespace(role="user")])
+    def test_refuse_what_is_no_message_and_stay_usable(self, odd):
+        trimmer = HistoryTrimmer()
+        messages = [{"role": "user", "content": "hi"}]
+
+        with pytest.raises(TypeError, match=r"Message 1 is a .*A message is a dict.*model_dump"):
+            trimmer.trim([*messages, odd])
+
+        assert trimmer.trim(messages).messages == messages
+
     def test_refuse_a_question_that_cannot_fit(self):
         with pytest.raises(TooLarge, match=r"take \d+ tokens, but max_tokens is 200"):
             HistoryTrimmer(max_tokens=200).trim([*conversation(3), user("word " * 400)])
