@@ -1,5 +1,6 @@
 // What scripts add to pages that work without them.
 import { startConversation } from "./conversation.js";
+import { letScroll, takeShortcuts } from "./keys.js";
 import { startLibrary } from "./library.js";
 import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
@@ -10,5 +11,7 @@ startConversation();
 startLibrary();
 startNotice();
 copyOnClick();
+takeShortcuts();
+letScroll(document);
 dropMenus();
 showLocalTimes(document);

@@ -1,4 +1,6 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
+import { forgetDraft, keepDraft } from "./draft.js";
+import { letScroll } from "./keys.js";
 import { showLive } from "./livetext.js";
 import { forgetEvidence } from "./panel.js";
 import { announce, loadPage, reasonOf, takeParts } from "./parts.js";
@@ -23,7 +25,11 @@ export function startConversation() {
     if (!running) form.requestSubmit();
   });
   box.addEventListener("input", grow);
+  keepDraft(box, () => sessionId);
   form.querySelector("[data-stop]").addEventListener("click", () => running?.abort());
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing) running?.abort();
+  });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
   waitForPending();
@@ -81,6 +87,7 @@ async function ask(question) {
   const live = new LiveAnswer();
   box.value = "";
   grow();
+  forgetDraft(sessionId);
   toTop(asked);
   await run(live, async (signal) => {
     sessionId ??= await newSession();
@@ -97,6 +104,7 @@ async function ask(question) {
 /** An older stretch is shown: the question goes off as a form, and the newest turns come back. */
 function askOnPage(question) {
   box.value = question;
+  forgetDraft(sessionId);
   form.submit();
 }
 
@@ -314,6 +322,7 @@ function takeMessages(page, live) {
   if (before?.classList.contains("question")) before.replaceWith(document.adoptNode(question));
   if (opened) fresh.querySelector(`.cite[data-n="${opened}"]`)?.setAttribute("aria-expanded", "true");
   if (focused) (fresh.querySelector(`.cite[data-n="${focused.dataset.n}"]`) ?? fresh).focus({ preventScroll: true });
+  letScroll(fresh);
   turns.querySelectorAll("[data-regenerate]").forEach((each) => {
     if (!fresh.contains(each)) each.remove(); // only the last answer can be written again
   });

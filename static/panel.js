@@ -1,4 +1,5 @@
 // The evidence panel: beside the text where there is room, a sheet over it where there is none.
+import { letScroll } from "./keys.js";
 import { announce, loadPage } from "./parts.js";
 
 const panel = document.getElementById("panel");
@@ -18,8 +19,10 @@ export function startPanel() {
     if (event.target === panel) closePanel(); // beside the sheet
   });
   document.addEventListener("keydown", (event) => {
-    const isElsewhere = event.target.closest?.("details[open]");
-    if (event.key === "Escape" && panel.open && !isElsewhere) closePanel();
+    const isElsewhere = event.defaultPrevented || event.target.closest?.("details.menu[open]");
+    if (event.key !== "Escape" || !panel.open || isElsewhere) return;
+    event.preventDefault(); // it is done with, and stops no answer
+    closePanel();
   });
   isWide.addEventListener("change", () => panel.open && closePanel());
 }
@@ -47,6 +50,7 @@ async function showInPanel(link) {
     const part = await partOf(link.href, Boolean(link.dataset.n));
     body.replaceChildren(part.cloneNode(true));
     head(wordsOf(body, ".evidence-title") || title, wordsOf(body, ".evidence-place"));
+    letScroll(body);
     showMark(body);
     announce(`${title} is shown.`);
   } catch (error) {

@@ -93,7 +93,7 @@ export function dropMenus() {
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && event.target.closest?.("details.menu[open]");
     if (!menu) return;
-    event.stopPropagation();
+    event.preventDefault();
     menu.open = false;
     menu.querySelector("summary").focus();
   });

@@ -95,6 +95,64 @@ class TestLongConversations:
         assert asked == [f"Question {number}?" for number in range(50)]
 
 
+class TestKeyboard:
+    def test_a_slash_leads_to_the_question_and_is_a_slash_there(self, page):
+        ask(page)
+        chip(page).focus()
+
+        page.keyboard.press("/")
+        expect(page.locator("#question")).to_be_focused()
+        page.keyboard.press("/")
+
+        expect(page.locator("#question")).to_have_value("/")
+
+    def test_a_slash_leads_to_the_search_where_nothing_is_asked(self, open_page):
+        page = open_page("/sessions")
+
+        page.keyboard.press("/")
+
+        expect(page.locator("#search-page")).to_be_focused()
+
+    def test_the_second_tab_offers_to_skip_to_the_question(self, page):
+        ask(page)
+        page.reload()
+
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#question")).to_be_focused()
+
+    def test_escape_closes_the_passage_first_and_then_stops_the_answer(self, page, held_writer):
+        held_writer.set()
+        ask(page)
+        held_writer.clear()
+        page.locator("#question").fill("How heavy is the Aero 5?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        chip(page).click()
+        expect(page.locator("#panel #passage")).to_be_visible()
+
+        page.keyboard.press("Escape")
+        expect(page.locator("#panel")).not_to_be_visible()
+        expect(page.locator("[data-stop]")).to_be_visible()
+        page.keyboard.press("Escape")
+        held_writer.set()
+
+        expect(page.locator(".answer").last).to_have_attribute("data-status", "interrupted")
+
+    def test_a_question_half_written_is_there_after_a_look_elsewhere(self, page):
+        page.locator("#question").fill("How heavy is")
+
+        page.goto("/documents")
+        page.goto("/")
+        expect(page.locator("#question")).to_have_value("How heavy is")
+        ask(page)
+        page.goto("/")
+
+        expect(page.locator("#question")).to_have_value("")
+
+
 class TestWithScripts:
     def test_an_answer_comes_with_chips_and_without_a_new_page(self, page):
         page.evaluate("window.isStillHere = true")
@@ -341,6 +399,31 @@ class TestAppearance:
 
         expect(page.locator("#panel")).not_to_be_visible()
         expect(chip(page)).to_be_focused()
+
+    def test_a_low_window_belongs_to_what_is_read(self, open_page):
+        page = open_page(viewport={"width": 320, "height": 256})
+        ask(page)
+        page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
+
+        covered = page.evaluate(
+            """[...document.querySelectorAll(".bar, .head-place, .dock")]
+                .map((each) => each.getBoundingClientRect())
+                .reduce((sum, {top, bottom}) =>
+                    sum + Math.max(0, Math.min(bottom, innerHeight) - Math.max(top, 0)), 0)"""
+        )
+
+        assert covered < 128
+
+    def test_what_is_too_wide_is_scrolled_with_the_keyboard(self, open_page, live):
+        handle = live.application.store.create("local", title="Wide")
+        turn = handle.begin("How wide?")
+        text = "```\n" + "wide " * 100 + "\n```"
+        handle.finish(replace(turn.answer, content=text, status=MessageStatus.COMPLETE))
+
+        page = open_page(f"/sessions/{handle.id}", **NARROW)
+
+        assert not is_scrolled_sideways(page)
+        expect(page.locator(".prose pre")).to_have_attribute("tabindex", "0")
 
     def test_the_first_tab_offers_to_skip_to_the_content(self, open_page):
         page = open_page("/documents")
