@@ -1,6 +1,8 @@
 """The web edge: one Flask app with the JSON API, the OpenAI protocol and the pages."""
 
 from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Flask
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
 REMEMBER_BROWSERS = timedelta(days=31)
+STATIC = HOME / "static"
+A_YEAR = timedelta(days=365)
 
 
 def create_app(application: "Application") -> Flask:
@@ -50,7 +54,8 @@ def create_app(application: "Application") -> Flask:
         validation_error_callback=refuse_fields,
         doc_ui=False,
         template_folder=str(HOME / "templates"),
-        static_folder=str(HOME / "static"),
+        static_folder=str(STATIC),
+        static_url_path=f"/static/{edition(STATIC)}",
     )
     configure(app, application)
     for module in (
@@ -66,6 +71,14 @@ def create_app(application: "Application") -> Flask:
     return app
 
 
+def edition(folder: Path) -> str:
+    """Names what a folder holds, so that browsers may keep its files until it holds others."""
+    held = sha256()
+    for file in sorted(each for each in folder.iterdir() if each.is_file()):
+        held.update(file.name.encode() + b"\0" + file.read_bytes())
+    return held.hexdigest()[:12]
+
+
 def configure(app: Flask, application: "Application") -> None:
     """Everything that holds for every route."""
     settings = application.settings
@@ -76,6 +89,7 @@ def configure(app: Flask, application: "Application") -> None:
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
         MAX_FORM_PARTS=2000,
+        SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
         SESSION_COOKIE_NAME="groundnote",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",

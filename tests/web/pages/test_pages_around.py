@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.web import STATIC, edition
 from tests.browser.paged_application import answer_to
 
 
@@ -185,3 +186,28 @@ class TestSessions:
 
         assert "0 messages" in page.text()
         assert page.link("Search all") == "/search?q=nowhere"
+
+
+class TestFilesOfThePages:
+    def test_are_kept_by_browsers_until_they_are_other_files(self, client, get):
+        sheet = get("/").all("link[rel=stylesheet]")[0].attributes["href"]
+
+        response = client.get(sheet)
+
+        assert response.status_code == 200
+        assert response.cache_control.max_age == 365 * 24 * 3600
+
+    def test_have_another_address_when_one_changes(self, tmp_path):
+        (tmp_path / "a.css").write_text("one")
+        before = edition(tmp_path)
+        (tmp_path / "a.css").write_text("two")
+
+        assert edition(tmp_path) != before
+
+    def test_are_all_announced_to_the_browser_at_once(self, get):
+        announced = {
+            link.attributes["href"].rpartition("/")[2]
+            for link in get("/").all("link[rel=modulepreload]")
+        }
+
+        assert announced == {each.name for each in STATIC.glob("*.js")} - {"app.js"}
