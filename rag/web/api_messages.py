@@ -1,6 +1,7 @@
 """The JSON API of one conversation: ask, read the transcript, bring one along."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import sha256
 from typing import Any
 
@@ -10,9 +11,11 @@ from flask_openapi3.models.tag import Tag
 
 from rag.database import storable
 from rag.errors import Conflict, ModelInterrupted
+from rag.hangup import HangUp
 from rag.records import Event, Failed, Finished, ImportedMessage, Source
 from rag.seams import SessionHandle
 from rag.web.current import application, open_session
+from rag.web.leaving import hanging_up_when_left
 from rag.web.problems import REFUSALS, problem_response
 from rag.web.request_models import (
     ImportBody,
@@ -29,7 +32,7 @@ from rag.web.response_models import (
     MessagesModel,
     as_json,
 )
-from rag.web.sse import event_stream, failure, frames_of, wants_events
+from rag.web.sse import closable, event_stream, failure, frames_of, wants_events
 
 api = APIBlueprint(
     "messages",
@@ -67,11 +70,20 @@ def respond(session: SessionHandle, events: Iterator[Event]) -> Response:
 
 
 def last_of(events: Iterator[Event]) -> Finished | Failed:
-    """How a turn ended; the iterator is run to its end, where background work is begun."""
-    end = None
-    for event in events:
-        if isinstance(event, Finished | Failed):
-            end = event
+    """How a turn ended; the iterator is run to its end, where background work is begun.
+
+    A client that leaves meanwhile ends it early, and hangs up on the model.
+
+    Raises:
+        ModelInterrupted: it broke off without an end.
+    """
+    hang_up, end = HangUp(), None
+    with hanging_up_when_left(hang_up), hang_up.heard_here(), closing(closable(events)) as turn:
+        for event in turn:
+            if isinstance(event, Finished | Failed):
+                end = event
+            elif hang_up.is_over:
+                break
     if end is not None:
         return end
     raise ModelInterrupted("The answer broke off without an end. Ask again.")

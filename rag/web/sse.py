@@ -107,16 +107,17 @@ def to_the_end(events: Iterator[Event]) -> Generator[Event, None, None]:
 
     Closing this closes the events, which hangs up on the model.
     """
-    with closing(_closable(events)) as closable:
+    with closing(closable(events)) as turn:
         try:
-            yield from closable
+            yield from turn
         except RagError as error:
             yield Failed(error, str(error))
         except Exception as error:  # noqa: BLE001 - the outermost edge
             yield Failed(error, HIDDEN_DETAIL)
 
 
-def _closable(events: Iterator[Event]) -> Generator[Event, None, None]:
+def closable(events: Iterator[Event]) -> Generator[Event, None, None]:
+    """The same events; closing it closes them."""
     yield from events
 
 

@@ -25,16 +25,23 @@ def listening(app):
     thread.join()
 
 
-def leave_after(words, port, session_id):
-    """Ask over a connection of our own, and hang up when these bytes have come."""
-    body = json.dumps({"content": QUESTION}).encode()
+def asking(port, path, accept, **body):
+    """A connection of our own over which a question was sent."""
+    content = json.dumps(body).encode()
     head = (
-        f"POST /api/v1/sessions/{session_id}/messages HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
-        "Accept: text/event-stream\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Accept: {accept}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
     )
-    with closing(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)) as connection:
-        connection.sendall(head.encode() + body)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+    connection.sendall(head.encode() + content)
+    return closing(connection)
+
+
+def leave_after(words, port, session_id):
+    """Ask, and hang up when these bytes have come."""
+    path = f"/api/v1/sessions/{session_id}/messages"
+    with asking(port, path, "text/event-stream", content=QUESTION) as connection:
         came = b""
         while words not in came:
             came += connection.recv(4096)
@@ -80,3 +87,56 @@ class TestAClientThatLeaves:
         assert kept["status"] == "interrupted"
         assert kept["error"]
         assert again.get_json()["content"] == "It weighs 120 g [1]."
+
+    @pytest.mark.parametrize("behaviour", [hang("The Aero "), endless("word ")])
+    def test_before_the_whole_answer_has_come_ends_the_call_too(self, with_model, behaviour):
+        with OpenAIServer(behaviour) as server:
+            library = with_model(server, timeout_seconds=600)
+            session_id = library.session()
+            path = f"/api/v1/sessions/{session_id}/messages"
+            with listening(library.app) as port:
+                with asking(port, path, "application/json", content=QUESTION):
+                    until_asked(server)
+
+                assert server.disconnected.wait(DEADLINE)
+                message = ended(library, session_id, 1)
+
+        assert message["status"] == "interrupted"
+        assert message["content"]
+
+    def test_as_a_client_of_the_openai_protocol_ends_the_call_too(self, with_model):
+        with OpenAIServer(hang("The Aero ")) as server:
+            library = with_model(server, timeout_seconds=600)
+            messages = [{"role": "user", "content": QUESTION}]
+            with listening(library.app) as port:
+                path = "/v1/chat/completions"
+                with asking(port, path, "application/json", model="any", messages=messages):
+                    until_asked(server)
+
+                assert server.disconnected.wait(DEADLINE)
+
+    def test_nobody_who_waits_is_taken_for_gone(self, with_model):
+        with OpenAIServer(slow_reply("It weighs 120 g [1].", seconds=2.5)) as server:
+            library = with_model(server, timeout_seconds=600)
+            with listening(library.app) as port:
+                path = f"/api/v1/sessions/{library.session()}/messages"
+                with asking(port, path, "application/json", content=QUESTION) as connection:
+                    came = connection.recv(4096)
+
+        assert b" 200 " in came
+
+
+def until_asked(server):
+    end = time.monotonic() + DEADLINE
+    while not server.requests and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def slow_reply(text, *, seconds):
+    answer = reply(text)
+
+    def behave(exchange):
+        time.sleep(seconds)
+        answer(exchange)
+
+    return behave
