@@ -198,7 +198,8 @@ transcript_hashes = Table(
     Column("owner", String(200), primary_key=True),
     Column("hash", String(64), primary_key=True),
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    Column("index", Integer, nullable=False),  # messages of the session in that state
+    # Messages of the session in that state; with a minus once somebody went on from there.
+    Column("index", Integer, nullable=False),
     Index("transcript_hashes_by_session", "session_id"),
 )
 

@@ -172,12 +172,14 @@ def _found(asked: Asked) -> FoundSession:
 
 
 def _begun(found: FoundSession, question: str) -> Iterator[Event]:
-    """The turn's events; a refused question leaves no session behind that was made for it."""
+    """The turn's events; a refused question leaves everything as it was."""
     try:
         return application().assistant.ask(found.session, question)
     except UserError:
         if found.is_new:
             found.session.delete()
+        elif found.state is not None:
+            transcripts().give_back(found.session.owner, found.state)
         raise
 
 

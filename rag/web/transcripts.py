@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Engine, delete, insert, select
+from sqlalchemy import Engine, delete, insert, select, update
 
 from rag.database import reading, storable, transcript_hashes, writing
 from rag.records import ContextConfig, ImportedMessage, Role
@@ -26,6 +26,7 @@ class KnownState:
     hash: str
     session_id: str
     index: int  # messages of the session up to there
+    is_open: bool = True  # nobody has gone on from there yet
 
 
 def chain(messages: Iterable[ImportedMessage]) -> list[str]:
@@ -48,6 +49,7 @@ class FoundSession:
 
     session: SessionHandle
     is_new: bool
+    state: KnownState | None = None  # that it goes on from, if not a copy of it
 
 
 class TranscriptTable:
@@ -84,8 +86,33 @@ class TranscriptTable:
                 )
             )
             return [
-                KnownState(known_hash, session_id, index) for known_hash, session_id, index in rows
+                KnownState(known_hash, session_id, abs(index), is_open=index > 0)
+                for known_hash, session_id, index in rows
             ]
+
+    def go_on(self, owner: str, state: KnownState) -> bool:
+        """Whether we are the first to go on from there: of several at once, one is."""
+        return self._sign(owner, state, is_open=False)
+
+    def give_back(self, owner: str, state: KnownState) -> None:
+        """Nobody went on from there after all."""
+        self._sign(owner, state, is_open=True)
+
+    def _sign(self, owner: str, state: KnownState, *, is_open: bool) -> bool:
+        """States that were left are kept with a minus, for those that fork from them."""
+        table = transcript_hashes
+        after = state.index if is_open else -state.index
+        with writing(self._engine) as connection:
+            signed = connection.execute(
+                update(table)
+                .where(
+                    table.c.owner == owner,
+                    table.c.session_id == state.session_id,
+                    table.c.index == -after,
+                )
+                .values(index=after)
+            )
+            return signed.rowcount > 0
 
 
 class SessionFinder:
@@ -110,12 +137,15 @@ class SessionFinder:
             states = self._table.find(owner, hashes[length - 1])
             for state in states if length == len(past) else ():
                 session = self._store.open(state.session_id, owner=owner)
-                if session.read().message_count == state.index:
-                    return FoundSession(session, is_new=False)
+                if self._is_at(session, state) and self._table.go_on(owner, state):
+                    return FoundSession(session, is_new=False, state=state)
             if states:
                 return FoundSession(self._fork(owner, states[-1], past[length:]), is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
+
+    def _is_at(self, session: SessionHandle, state: KnownState) -> bool:
+        return state.is_open and session.read().message_count == state.index
 
     def _fork(
         self, owner: str, state: KnownState, rest: Sequence[ImportedMessage]

@@ -121,6 +121,15 @@ class TestRecognition:
         assert second["session_id"] == first["session_id"]
         assert second["index"] == 3
 
+    def test_a_refused_question_does_not_end_its_session(self, client):
+        first = chat(client, "How heavy?").get_json()
+        refused = chat(client, "How heavy?", text_of(first), " ")
+
+        second = chat(client, "How heavy?", text_of(first), "And the Pro?").get_json()
+
+        assert refused.status_code == 400
+        assert second["session_id"] == first["session_id"]
+
     def test_a_forked_transcript_keeps_its_numbers(self, client):
         first = chat(client, "How heavy?").get_json()
         chat(client, "How heavy?", text_of(first), "And the Pro?")

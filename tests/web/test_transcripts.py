@@ -94,6 +94,25 @@ class TestFinder:
         assert fork.id != session.id
         assert [m.content for m in fork.messages()] == ["a", "b"]
 
+    def test_gives_one_session_to_one_of_several_who_go_on_at_once(self, find, table):
+        session = find([])
+        past = self.grown(session, table, [], "a", "b")
+
+        found = [find(past) for _ in range(3)]  # before any of them asks
+
+        assert found[0].id == session.id
+        assert len({each.id for each in found}) == 3
+        assert [m.content for m in found[2].messages()] == ["a", "b"]
+
+    def test_lets_go_on_again_what_was_given_back(self, store, table):
+        finder = SessionFinder(store, table, config=CONFIG)
+        session = finder.session_for("anna", []).session
+        past = self.grown(session, table, [], "a", "b")
+
+        table.give_back("anna", finder.session_for("anna", past).state)
+
+        assert finder.session_for("anna", past).session.id == session.id
+
     def test_imports_a_transcript_that_nobody_knows(self, find):
         session = find(said("a", "b"), instructions=["Be brief."])
 
