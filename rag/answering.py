@@ -115,6 +115,7 @@ class Answering:
             by_number |= {source.number: source for source in session.sources(others)}
         text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
         if not declined:
+            text = self._checker.set_off(text, by_number)
             completed = self._checker.attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)

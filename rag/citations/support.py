@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.evidence import Evidence, Library
+from rag.citations.glued import find_glued, set_off
 from rag.citations.markers import find_markers
 from rag.citations.stating import Cited, Sentence, read_sentences
 from rag.errors import ModelUnavailable
@@ -96,6 +97,24 @@ class SupportChecker:
             if sentence.states and not any(c.support is Support.SUPPORTED for c in judged):
                 unsupported.append(Statement(sentence.span.start, sentence.span.end))
         return Checked(tuple(citations), tuple(unsupported))
+
+    def set_off(self, text: str, sources: Mapping[int, Source]) -> str:
+        """With a blank before brackets such as `five days[3]`, where that source carries it.
+
+        Then they are markers. Other brackets stay text: they may be an index.
+        """
+        glued = find_glued(text, sources)
+        if not glued:
+            return text
+        checked = self.check(set_off(text, glued), sources)
+        meant = [c.start for c in checked.citations if c.support is Support.SUPPORTED]
+        moved = range(1, len(glued) + 1)  # each stands one blank farther on than the one before
+        kept = [
+            place
+            for place, by in zip(glued, moved, strict=True)
+            if any(place.start + by <= start < place.end + by for start in meant)
+        ]
+        return set_off(text, kept)
 
     def attribute(self, text: str, sources: Mapping[int, Source]) -> Attributed:
         """Add `[n]` to sentences that state something without a marker, where a source fits well.
