@@ -1,6 +1,6 @@
 // What scripts add to pages that work without them.
 import { startConversation } from "./conversation.js";
-import { letScroll, takeShortcuts } from "./keys.js";
+import { letScroll, printOnClick, takeShortcuts } from "./keys.js";
 import { startLibrary } from "./library.js";
 import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
@@ -12,6 +12,7 @@ startLibrary();
 startNotice();
 copyOnClick();
 takeShortcuts();
+printOnClick();
 letScroll(document);
 dropMenus();
 showLocalTimes(document);

@@ -1,4 +1,4 @@
-// What the keyboard can do on every page.
+// What the keyboard can do on every page, and the printer.
 
 const FIELDS = ["question", "filter", "search-page", "search-all"]; // the first that is in sight
 
@@ -11,6 +11,10 @@ export function takeShortcuts() {
     event.preventDefault();
     field.focus();
   });
+}
+
+export function printOnClick() {
+  document.querySelector("[data-print]")?.addEventListener("click", () => print());
 }
 
 const isTaken = (target) => target.closest("input, textarea, select, dialog:modal");

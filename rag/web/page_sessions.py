@@ -1,6 +1,6 @@
 """The pages around a conversation: list, search, settings, summaries, delete."""
 
-from flask import Blueprint, redirect, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
@@ -12,7 +12,7 @@ from rag.web.answers_html import answer_html
 from rag.web.current import application, open_session
 from rag.web.owner import current_owner
 from rag.web.page_forms import wanted_config, wanted_index, wanted_range, wanted_title
-from rag.web.page_transcript import kept_in, register_for
+from rag.web.page_transcript import cited_in, kept_in, register_for, whole_transcript
 from rag.web.show_page import show_page
 
 session_pages = Blueprint("session_pages", __name__)
@@ -77,6 +77,20 @@ def around_match(found: FoundMessage) -> Markup:
 def _found_page(wanted: str, found: FoundMessages, session: SessionHandle | None) -> str:
     read = session.read() if session else None
     return show_page("search.html", wanted=wanted, found=found, session=read)
+
+
+# ── Print ────────────────────────────────────────────────────────────────────────────────────
+
+
+@session_pages.get("/sessions/<session_id>/print")
+def printed(session_id: str) -> str:
+    """The whole conversation with its sources behind it, for paper."""
+    session = open_session(session_id)
+    url = url_for("pages.conversation", session_id=session.id)
+    messages = whole_transcript(session, url)
+    return render_template(
+        "print.html", session=session.read(), messages=messages, sources=cited_in(messages)
+    )
 
 
 # ── Settings ─────────────────────────────────────────────────────────────────────────────────

@@ -89,7 +89,8 @@ def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Tran
     count = handle.source_count()
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
     shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
-    cited = {source.number: source for each in shown for source in each.sources}
+    cited = cited_in(shown)
+    numbers = {source.number for source in cited}
     return Transcript(
         session=session,
         messages=shown,
@@ -97,8 +98,8 @@ def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Tran
         end=end,
         kept=kept_in(handle.summaries()),
         source_count=count,
-        cited=tuple(cited[number] for number in sorted(cited, reverse=True)),
-        read=tuple(source for source in reversed(listed) if source.number not in cited),
+        cited=cited[::-1],
+        read=tuple(source for source in reversed(listed) if source.number not in numbers),
     )
 
 
@@ -111,6 +112,18 @@ def window(count: int, place: Place) -> tuple[int, int]:
         end = min(count, place.at // 2 * 2 + MESSAGES_SHOWN // 2)
     start = max(0, end - MESSAGES_SHOWN)
     return start + start % 2, end
+
+
+def whole_transcript(handle: SessionHandle, session_url: str) -> tuple[ShownMessage, ...]:
+    """All turns, however many."""
+    count = handle.read().message_count
+    return shown_messages(handle, handle.messages(0, count), session_url, last=count - 1)
+
+
+def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
+    """The sources of some messages, by number."""
+    cited = {source.number: source for shown in messages for source in shown.sources}
+    return tuple(cited[number] for number in sorted(cited))
 
 
 def register_for(

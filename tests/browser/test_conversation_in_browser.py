@@ -450,6 +450,22 @@ class TestAppearance:
         expect(page.locator(".dock")).not_to_be_visible()
         expect(page.locator(".sidebar")).not_to_be_visible()
         expect(page.locator(".answer .prose")).to_be_visible()
+        sides = page.locator(".question").evaluate(
+            "each => [each, each.nextElementSibling].map((e) => e.getBoundingClientRect().left)"
+        )
+        assert sides[0] == sides[1]
+
+    def test_all_of_a_long_conversation_is_printed_from_its_menu(self, page, live):
+        page.goto(f"/sessions/{long_conversation(live, turns=50).id}")
+        page.locator(".head .menu summary").click()
+        page.get_by_role("link", name="Print").click()
+
+        expect(page.locator(".asked")).to_have_count(50)
+        page.evaluate("print = () => (document.body.dataset.isPrinted = true)")
+        page.locator("[data-print]").click()
+        expect(page.locator("body")).to_have_attribute("data-is-printed", "true")
+        page.emulate_media(media="print")
+        expect(page.locator("[data-print]")).not_to_be_visible()
 
 
 class TestWithoutScripts:

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.web import STATIC, edition
-from tests.browser.paged_application import answer_to
+from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 
 class TestSources:
@@ -186,6 +186,34 @@ class TestSessions:
 
         assert "0 messages" in page.text()
         assert page.link("Search all") == "/search?q=nowhere"
+
+
+class TestPrint:
+    def test_has_every_turn_and_each_cited_source_once(self, session, get):
+        for number in range(30):
+            answer_to(session, f"Question {number} <b>?", f"It weighs {number} g [1].")
+
+        page = get(f"/sessions/{session.id}/print")
+
+        assert len(page.all(".asked")) == len(page.all(".answered")) == 30
+        assert page.text(".asked") == "Question 0 <b>?"
+        assert [each.text().strip() for each in page.all(".source-n")] == ["[1]"]
+        assert "Aero 5 manual, § Weight manual.md" in page.text(".printed-sources")
+
+    def test_says_what_is_wrong_with_an_answer(self, session, get):
+        text = "It weighs 9 g [1]. It can fly."
+        flags = [("[1]", UNSUPPORTED, False)]
+        answer_to(session, "Q", text, flags=flags, unsupported=["It can fly."])
+
+        shown = get(f"/sessions/{session.id}/print").text(".answered")
+
+        assert "[1] may not support its sentence." in shown
+        assert "no source supports this" in shown
+
+    def test_of_another_owners_conversation_is_not_found(self, application, get):
+        other = application.store.create("somebody else")
+
+        assert get(f"/sessions/{other.id}/print").status == 404
 
 
 class TestFilesOfThePages:
