@@ -1,7 +1,7 @@
 """settings.json and GROUNDNOTE_ variables, validated once, as frozen values.
 
 Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL` sets `llm.model`.
-`CONTEXT_MESSAGE_PAIRS`, `HOST` and `PORT` are honoured too.
+`CONTEXT_MESSAGE_PAIRS`, `HOST` and `PORT` are honoured too. Empty text sets nothing.
 """
 
 import json
@@ -10,17 +10,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from rag.errors import SetupError
 
 PREFIX = "GROUNDNOTE_"
+NESTED = "__"
 FILE_VARIABLE = "GROUNDNOTE_SETTINGS"
 HOME = Path(__file__).resolve().parent.parent
 
 
-class _Section(BaseModel):
+class _EmptyIsUnset(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, values: Any) -> Any:
+        """A variable that a script passes on is often empty: that names no model and no folder."""
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value != ""}
+
+
+class _Section(_EmptyIsUnset):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -140,11 +156,15 @@ class JobSettings(_Section):
     workers: int = Field(2, ge=1, le=64)
 
 
-class Settings(BaseSettings):
+class Settings(BaseSettings, _EmptyIsUnset):
     """Everything that can be set, with its default."""
 
     model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__"
+        frozen=True,
+        extra="forbid",
+        env_prefix=PREFIX,
+        env_nested_delimiter=NESTED,
+        env_ignore_empty=True,
     )
 
     data_dir: Path = Path("var")
@@ -198,6 +218,7 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         SetupError: the file is missing or broken, or a key or value is wrong; names each.
     """
     path = settings_file(named)
+    _refuse_unknown_sections(os.environ)
     values = _from_file(path) if path else {}
     values = _merged(values, _from_plain_variables(os.environ))
     values = _merged(values, overrides)
@@ -205,22 +226,24 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         settings = Settings(**values)
     except ValidationError as error:
         raise SetupError(_explain(error, path)) from error
+    except SettingsError as error:
+        raise SetupError(_explain_variable(error, os.environ)) from error
     if settings.data_dir.is_absolute():
         return settings
-    from_file = path is not None and f"{PREFIX}DATA_DIR" not in os.environ
+    from_file = path is not None and not os.environ.get(f"{PREFIX}DATA_DIR")
     folder = path.resolve().parent if path is not None and from_file else Path.cwd()
     return settings.model_copy(update={"data_dir": folder / settings.data_dir})
 
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SetupError(
             f"The settings file {path} cannot be read ({error.strerror}). Name another one with "
             f"--settings or {FILE_VARIABLE}."
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SetupError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(values, dict):
         raise SetupError(f"{path} must hold one JSON object, not {type(values).__name__}.")
@@ -231,7 +254,7 @@ def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
     """HOST, PORT and CONTEXT_MESSAGE_PAIRS, unless the long name is set as well."""
     values: dict[str, Any] = {}
     for variable, section, key in (("HOST", "web", "host"), ("PORT", "web", "port")):
-        if environ.get(variable) and f"{PREFIX}{section}__{key}".upper() not in environ:
+        if environ.get(variable) and not environ.get(f"{PREFIX}{section}{NESTED}{key}".upper()):
             values.setdefault(section, {})[key] = environ[variable]
     pairs = environ.get("CONTEXT_MESSAGE_PAIRS")
     if pairs:
@@ -241,6 +264,17 @@ def _from_plain_variables(environ: Mapping[str, str]) -> dict[str, Any]:
             )
         values["context"] = {"recent_message_count": 2 * int(pairs)}
     return values
+
+
+def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
+    """Unknown keys of a section are refused with the others. Names without `__` may be anybody's:
+    Kubernetes makes some for each service."""
+    for variable in environ:
+        section, nested, _ = variable.lower().removeprefix(PREFIX.lower()).partition(NESTED)
+        is_ours = variable.upper().startswith(PREFIX) and nested
+        if is_ours and section not in Settings.model_fields:
+            known = ", ".join(name for name in Settings.model_fields if name != "data_dir")
+            raise SetupError(f"{variable}: {section} is not a section. Known: {known}.")
 
 
 def _merged(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,6 +296,18 @@ def _explain(error: ValidationError, path: Path | None) -> str:
             lines.append(f"{where} is {problem['input']!r}: {problem['msg']}.")
     origin = f"{path} or the {PREFIX}… variables" if path else f"the {PREFIX}… variables"
     return f"Wrong settings in {origin}:\n" + "\n".join(lines)
+
+
+def _explain_variable(error: SettingsError, environ: Mapping[str, str]) -> str:
+    """For what is not even JSON where JSON is expected; the error tells only the section."""
+    section = next((name for name in Settings.model_fields if f'"{name}"' in str(error)), "")
+    begins = f"{PREFIX}{section}".upper()
+    names = sorted(name for name in environ if name.upper().startswith(begins))
+    return (
+        f"One of these variables cannot be read ({error.__cause__ or error}): {', '.join(names)}. "
+        f'Lists and tables are written as JSON, such as ["Aero 5"] or {{"key": "value"}}; single '
+        f"values have a variable each, such as {PREFIX}LLM{NESTED}MODEL."
+    )
 
 
 def _known(location: tuple[int | str, ...]) -> str:

@@ -108,3 +108,63 @@ class TestMistakes:
 
         with pytest.raises(ValueError, match="frozen"):
             settings.web.port = 1
+
+    @pytest.mark.parametrize(
+        ("variable", "value"),
+        [
+            ("GROUNDNOTE_LLM", "qwen3"),
+            ("GROUNDNOTE_AUTH__TOKENS", "a-token"),
+            ("GROUNDNOTE_DOCUMENTS__PRODUCTS", "Aero 5, Aero 6"),
+        ],
+    )
+    def test_a_variable_that_should_be_json_is_named(self, write, monkeypatch, variable, value):
+        monkeypatch.setenv(variable, value)
+
+        with pytest.raises(SetupError, match=f"{variable}.*JSON"):
+            load_settings(write({}))
+
+    def test_a_variable_of_an_unknown_section_is_named(self, write, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_LMM__MODEL", "qwen3")
+
+        with pytest.raises(SetupError, match=r"GROUNDNOTE_LMM__MODEL: lmm is not a section.*llm"):
+            load_settings(write({}))
+
+    def test_variables_of_others_are_let_be(self, write, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_PORT", "tcp://10.0.0.1:8000")
+        monkeypatch.setenv("GROUNDNOTE_TOKEN", "secret")
+
+        assert load_settings(write({})).web.port == 8000
+
+    def test_a_file_that_is_nested_too_deeply_is_no_json(self, write):
+        with pytest.raises(SetupError, match="is not valid JSON"):
+            load_settings(write("[" * 100_000))
+
+
+class TestEmptyText:
+    """What a script passes on without having it: `GROUNDNOTE_LLM__MODEL=$MODEL`."""
+
+    def test_of_a_variable_leaves_what_the_file_says(self, write, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_LLM__MODEL", "")
+        monkeypatch.setenv("GROUNDNOTE_WEB__PORT", "")
+        monkeypatch.setenv("PORT", "9000")
+
+        assert load_settings(write({"llm": {"model": "small"}})).llm.model == "small"
+        assert load_settings(write({})).web.port == 9000
+        assert not load_settings(write({})).llm.is_configured
+
+    def test_of_the_file_leaves_the_default(self, write, tmp_path):
+        settings = load_settings(
+            write({"data_dir": "", "llm": {"model": ""}, "auth": {"proxy_header": ""}})
+        )
+
+        assert settings.data_dir == tmp_path / "var"
+        assert not settings.llm.is_configured
+        assert settings.auth.proxy_header == "X-Forwarded-User"
+
+    def test_is_no_data_folder(self, write, tmp_path, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_DATA_DIR", "")
+
+        assert load_settings(write({"data_dir": "here"})).data_dir == tmp_path / "here"
+
+    def test_before_a_file_may_be_a_mark_of_its_encoding(self, write):
+        assert load_settings(write('\ufeff{"web": {"port": 1}}')).web.port == 1
