@@ -1,7 +1,8 @@
 """What the history trimmer keeps, whatever its model does: python -m benchmarks.memory
 
 With --work, what it costs instead: the trimmer's own processor time a call, models left out, as
-one conversation grows: python -m benchmarks.memory --work 100 1000 10000
+one conversation grows: python -m benchmarks.memory --work 100 1000 10000. With --anew each call is
+given new dicts, as by a server that reads the transcript from a database each time.
 """
 
 import argparse
@@ -141,10 +142,13 @@ class Trimming:
     messages: list[dict[str, str]]
     trimmer: HistoryTrimmer
     client: LossyClient
+    anew: bool = False  # each call is given new dicts
 
     def turn(self, turn: int) -> tuple[Trimmed, float]:
         """What comes back for the question of a turn, and the trimmer's own milliseconds."""
         given = [HEAD, *self.messages[: 2 * turn + 1]]
+        if self.anew:
+            given = copy.deepcopy(given)
         spent, began = self.client.seconds, time.process_time()
         trimmed = self.trimmer.trim(given)
         own = time.process_time() - began - (self.client.seconds - spent)
@@ -260,12 +264,15 @@ def row(label: tuple[int, int, int, str], results: list[Measured]) -> str:
 
 # ── What it costs ────────────────────────────────────────────────────────────────────────────
 
+ANEW_TURNS = 100  # before each length: to copy a transcript takes longer than to trim it
 WORK_HEADER = (
     f"{'budget':>6} {'mode':<10} {'turns':>6} {'p50 ms':>7} {'p95 ms':>7} {'summaries':>9}"
 )
 
 
-def print_work(lengths: list[int], budgets: list[int], modes: list[str], soft: int) -> None:
+def print_work(
+    lengths: list[int], budgets: list[int], modes: list[str], soft: int, *, anew: bool
+) -> None:
     """Own time of the calls that lead to each length: the last tenth of them, 100 at least."""
     made = generate(max(lengths), 0)
     print(WORK_HEADER)
@@ -275,11 +282,12 @@ def print_work(lengths: list[int], budgets: list[int], modes: list[str], soft: i
             spent: list[float] = []
             reports: list[SummaryReport | None] = []
             for turn in range(max(lengths)):
+                playing.anew = anew and any(0 <= length - turn <= ANEW_TURNS for length in lengths)
                 trimmed, own = playing.turn(turn)
                 spent.append(own)
                 reports.append(trimmed.report)
                 if turn + 1 in lengths:
-                    count = max(100, (turn + 1) // 10)
+                    count = ANEW_TURNS if anew else max(100, (turn + 1) // 10)
                     print(work_row(budget, mode, turn + 1, spent[-count:], reports[-count:]))
 
 
@@ -303,9 +311,11 @@ def main() -> None:
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--work", type=int, nargs="+", metavar="TURNS", help="print costs instead")
+    parser.add_argument("--anew", action="store_true", help="with --work: new dicts each time")
     chosen = parser.parse_args()
     if chosen.work:
-        print_work(chosen.work, chosen.budgets, chosen.modes, chosen.soft[0])
+        soft = chosen.soft[0]
+        print_work(chosen.work, chosen.budgets, chosen.modes, soft, anew=chosen.anew)
         return
     print(HEADER)
     for turns in chosen.turns:
