@@ -12,6 +12,7 @@ from rich.console import Console
 
 from rag import terminal
 from rag.errors import RagError
+from rag.records import Failed
 from rag.remote import RemoteServer
 from rag.settings import Settings, load_settings
 from rag.terminal import Told
@@ -98,7 +99,7 @@ def _prompt() -> str:
 
 @main.command()
 @click.option("--host", help="Listen here instead of web.host.")
-@click.option("--port", type=int, help="Listen here instead of web.port.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
 @click.pass_obj
 def serve(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the page and the APIs."""
@@ -236,7 +237,10 @@ def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[A
 
         def asking(question: str) -> Iterator[Told]:
             for event in application.assistant.ask(session, question):
-                yield encode(event, session_id=session.id)
+                if isinstance(event, Failed):  # whoever asks here may know of wrong settings
+                    yield "error", {"detail": event.message}
+                else:
+                    yield encode(event, session_id=session.id)
             application.jobs.run_waiting()
 
         yield asking, session.id

@@ -24,7 +24,7 @@ from sqlalchemy import Engine, and_, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.database import as_utc, jobs, reading, storable, writing
-from rag.errors import NotFound, RagError
+from rag.errors import NotFound, RagError, SetupError
 from rag.records import Job, JobState
 
 Handler = Callable[["RunningJob"], None]
@@ -349,7 +349,10 @@ def _open_huey(folder: Path, url: str | None, *, name: str) -> Any:
     if url is not None:
         from huey import RedisHuey
 
-        return RedisHuey(name, url=url, results=False)
+        try:
+            return RedisHuey(name, url=url, results=False)
+        except ValueError as error:
+            raise SetupError(f"jobs.url is no URL of a Redis server: {error}.") from error
     from huey import SqliteHuey
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -44,6 +44,7 @@ class TestWithoutAModel:
     def test_wrong_usage_ends_with_2(self, run):
         assert run("ingest").exit_code == 2
         assert run("fly").exit_code == 2
+        assert run("serve", "--port", "99999").exit_code == 2
 
     def test_wrong_settings_end_with_1_and_name_the_key(self, run, tmp_path):
         wrong = tmp_path / "wrong.json"
@@ -123,6 +124,16 @@ class TestWithTheModel:
 
         assert (again.exit_code, again.output) == (0, "")
         assert "1 files ingested" in run("ingest", folder).output
+
+    def test_whoever_asks_is_told_of_a_wrong_setting_itself(self, run, folder, monkeypatch):
+        run("ingest", folder)
+        monkeypatch.setenv("GROUNDNOTE_EMBEDDING__MODEL", "no-such-model")
+
+        result = run("ask", "How long do refunds take?")
+
+        assert result.exit_code == 1
+        assert "no-such-model" in result.output
+        assert "Traceback" not in result.output
 
     def test_a_chat_goes_on_in_its_session(self, run, folder):
         run("ingest", folder)

@@ -8,7 +8,7 @@ import pytest
 
 from rag import jobs
 from rag.database import migrate, open_engine
-from rag.errors import NotFound, Unreadable
+from rag.errors import NotFound, SetupError, Unreadable
 from rag.jobs import JobQueue, JobTable
 from rag.records import JobState
 
@@ -210,3 +210,8 @@ class TestJobQueue:
         wait_for(queue, follower, JobState.DONE)
         second.stop()
         assert sorted(runs) == sorted([job.id, follower.id])
+
+
+def test_a_queue_that_is_at_no_server_is_refused_by_name(table, tmp_path):
+    with pytest.raises(SetupError, match=r"jobs\.url is no URL"):
+        JobQueue(table, folder=tmp_path, url="x", workers=1)

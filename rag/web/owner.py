@@ -37,6 +37,10 @@ class TokenOwners:
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
                 '{"auth": {"tokens": {"<a long random token>": "<its owner>"}}}.'
             )
+        if not all(token.strip() and owner.strip() for token, owner in tokens.items()):
+            raise SetupError(
+                "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
+            )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
         self._by_cookie = {_in_cookie(known): owner for known, owner in self._by_digest.items()}
 

@@ -58,10 +58,11 @@ class Server(BaseApplication):  # type: ignore[misc]
             self._application = build(self._settings)
             if self._settings.retrieval.chroma_url is None:
                 self._application.index.check()  # takes it, before anything is promised
+            app = create_app(self._application)
             self._application.start()
         except RagError as error:  # gunicorn ends on this one; on any other it shows a traceback
             raise AppImportError(str(error)) from error
-        return create_app(self._application)
+        return app
 
     def _announce(self, worker: Any) -> None:
         port = worker.sockets[0].getsockname()[1]

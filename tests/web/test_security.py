@@ -216,6 +216,11 @@ class TestTokens:
         with pytest.raises(SetupError, match=r"auth\.tokens is empty"):
             TokenOwners({})
 
+    @pytest.mark.parametrize("tokens", [{"": "anna"}, {" ": "anna"}, {"a": "anna", "b": ""}])
+    def test_that_anybody_could_guess_are_refused(self, tokens):
+        with pytest.raises(SetupError, match=r"auth\.tokens has an empty"):
+            TokenOwners(tokens)
+
     def test_sign_cookies_anew_when_they_change(self):
         assert TokenOwners({"a": "anna"}).cookie_key != TokenOwners({"b": "anna"}).cookie_key
 
@@ -260,6 +265,14 @@ class TestRateLimits:
         ]
 
         assert statuses == [200, 429, 200]
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [("rate_limit", "many"), ("rate_limit", "60"), ("rate_limit_storage", "redish://x")],
+    )
+    def test_that_cannot_be_kept_are_refused_by_name(self, make_client, key, value):
+        with pytest.raises(SetupError, match=f"web.{key} is .*xpected"):
+            make_client(web={key: value})
 
     def test_do_not_stop_health_checks(self, make_client):
         client = make_client(web={"rate_limit": "1 per minute"})
