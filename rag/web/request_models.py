@@ -237,6 +237,8 @@ class ImportBody(Body):
         list[ImportedMessageBody], Field(min_length=1, max_length=MAX_IMPORTED_MESSAGES)
     ]
     sources: Annotated[list[ImportedSourceBody], Field(max_length=10_000)] = []
+    session: Annotated[Any, Field(description="Of an export; left aside.")] = None
+    summaries: Annotated[Any, Field(description="Of an export; left aside.")] = None
 
     @model_validator(mode="after")
     def _numbered_once(self) -> "ImportBody":

@@ -202,6 +202,19 @@ class TestImport:
         answer = client.get(f"/api/v1/sessions/{session_id}/messages/2").get_json()
         assert [(c["n"], c["support"]) for c in answer["citations"]] == [(2, "unchecked")]
 
+    def test_takes_an_export_as_it_is(self, client, session_id, asked):
+        exported = client.get(f"/api/v1/sessions/{session_id}/export?format=json").get_json()
+        other = client.post("/api/v1/sessions", json={}).get_json()["id"]
+
+        response = client.post(f"/api/v1/sessions/{other}/import", json=exported)
+
+        assert response.status_code == 201
+        again = client.get(f"/api/v1/sessions/{other}/export?format=json").get_json()
+        assert again["sources"] == exported["sources"]
+        assert [(m["role"], m["content"]) for m in again["messages"]] == [
+            (m["role"], m["content"]) for m in exported["messages"]
+        ]
+
     @pytest.mark.parametrize(
         "body",
         [
