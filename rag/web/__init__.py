@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from hashlib import sha256
+from importlib.metadata import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
 REMEMBER_BROWSERS = timedelta(days=31)
-STATIC = HOME / "static"
+LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
 
 
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json()
+    home = pages_home()
     app = OpenAPI(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
@@ -53,9 +55,9 @@ def create_app(application: "Application") -> Flask:
         validation_error_model=Problem,
         validation_error_callback=refuse_fields,
         doc_ui=False,
-        template_folder=str(HOME / "templates"),
-        static_folder=str(STATIC),
-        static_url_path=f"/static/{edition(STATIC)}",
+        template_folder=str(home / "templates"),
+        static_folder=str(home / "static"),
+        static_url_path=f"/static/{edition(home / 'static')}",
     )
     configure(app, application)
     for module in (
@@ -69,6 +71,14 @@ def create_app(application: "Application") -> Flask:
         app.register_api(module.api)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app
+
+
+def pages_home() -> Path:
+    """Where `templates` and `static` lie: in the checkout, or where the package was installed."""
+    if (HOME / "templates" / LAYOUT).is_file():
+        return HOME
+    installed = (Path(str(file.locate())) for file in files("groundnote") or ())
+    return next(path.parents[1] for path in installed if path.name == LAYOUT)
 
 
 def edition(folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.web import STATIC, edition
+from rag.web import edition, pages_home
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 
@@ -238,4 +238,6 @@ class TestFilesOfThePages:
             for link in get("/").all("link[rel=modulepreload]")
         }
 
-        assert announced == {each.name for each in STATIC.glob("*.js")} - {"app.js"}
+        assert announced == {each.name for each in (pages_home() / "static").glob("*.js")} - {
+            "app.js"
+        }
