@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup, escape
@@ -136,10 +136,13 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
 # ── Text as people read it ───────────────────────────────────────────────────────────────────
 
 
-def text_html(text: str, marks: Marks | None = None) -> Markup:
-    """A section's text: its tables as tables, its entries as a list, the passage marked."""
+def text_html(text: str, marks: Marks | None = None, *, is_target: bool = True) -> Markup:
+    """A section's text: its tables as tables, its entries as a list, the passage marked.
+
+    Its first mark is what `#passage` leads to, if it is a target.
+    """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
-    writing = _Writing(text, marks)
+    writing = _Writing(text, marks, is_anchored=not is_target)
     parts = []
     for kind, block in _blocks(text, lines):
         if kind == "table":
@@ -182,7 +185,7 @@ class _Writing:
 
     text: str
     marks: Marks | None
-    _is_anchored: bool = field(default=False)
+    is_anchored: bool
 
     def entry(self, line: Span) -> Markup:
         sign = ENTRY.match(self.text, line.start)
@@ -233,9 +236,9 @@ class _Writing:
         return [each for each in found if each]
 
     def _anchor(self) -> Markup | str:
-        if self._is_anchored:
+        if self.is_anchored:
             return ""
-        self._is_anchored = True
+        self.is_anchored = True
         return Markup(' id="passage"')
 
 

@@ -8,9 +8,9 @@ from werkzeug.wrappers import Response
 
 from rag.database import storable
 from rag.errors import NotFound
-from rag.records import Document, Job, JobState
+from rag.records import Chunk, Document, Job, JobState
 from rag.web.current import application, checked_id
-from rag.web.evidence import text_html
+from rag.web.found_passages import passage_of, passages_for, section_html
 from rag.web.page_forms import wanted_index
 from rag.web.show_page import show_page
 from rag.web.uploads import RefusedFile, sort_upload
@@ -18,6 +18,7 @@ from rag.web.uploads import RefusedFile, sort_upload
 document_pages = Blueprint("document_pages", __name__)
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
+LONGEST_SEARCH = 1000
 FAILURES_STAY = timedelta(days=1)
 KINDS = {
     "text/markdown": "Markdown",
@@ -55,7 +56,7 @@ def upload() -> Shown:
 
 def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "") -> str:
     library = application().documents.documents()
-    wanted = storable(request.args.get("q", "")).strip()
+    wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     matching = [each for each in library if _matches(each, wanted)]
     offset = wanted_index("offset", request.args) or 0
     running, failed = jobs_to_show(application().jobs.jobs(), library)
@@ -65,6 +66,7 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "") -> 
         matching_count=len(matching),
         total=len(library),
         wanted=wanted,
+        found=passages_for(wanted),
         offset=offset,
         step=DOCUMENTS_ON_A_PAGE,
         running=running,
@@ -102,11 +104,12 @@ def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
     found = application().documents.document(checked_id(document_id, "document"))
     at = wanted_index("at", request.args) or 0
-    sections = _sections(found, at)
+    passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
+    sections = _sections(found, at, passage)
     return show_page("document.html", document=found, sections=sections, at=at)
 
 
-def _sections(document: Document, at: int) -> list[dict[str, object]]:
+def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:
     reach = SECTIONS_AROUND
     try:
         near = application().documents.neighbourhood(document.id, at, reach=reach)
@@ -114,7 +117,7 @@ def _sections(document: Document, at: int) -> list[dict[str, object]]:
         if at == 0:  # a document without text
             return []
         raise
-    return [{"section": section, "html": text_html(section.text)} for section in near]
+    return [{"section": section, "html": section_html(section, passage)} for section in near]
 
 
 @document_pages.get("/documents/<document_id>/delete")

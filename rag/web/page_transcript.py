@@ -24,6 +24,7 @@ class ShownMessage:
     sources: tuple[Source, ...]  # those it cites, by number
     copied: str  # what the copy button gives: the text and its footnotes
     searched_for: str  # the question that stands alone, where that is another than was asked
+    query: str  # the question as it was searched for
     doubtful: tuple[int, ...]  # numbers that may not support their sentences
     has_attributed: bool
     has_unsupported: bool
@@ -159,6 +160,7 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         sources=sources,
         copied=with_footnotes(message.content, sources),
         searched_for=resolved if is_other else "",
+        query=resolved or asked,
         doubtful=_doubtful(citations),
         has_attributed=any(citation.attributed for citation in citations),
         has_unsupported=bool(message.answer and message.answer.unsupported),

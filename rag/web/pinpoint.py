@@ -26,11 +26,16 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
     ]
 
 
-def places_of(passage: str, clauses: Iterable[str]) -> tuple[Span, ...]:
-    """The sentences and table rows that say it, in order; none where that cannot be told."""
+def places_of(
+    passage: str, clauses: Iterable[str], *, fewest: int = FEWEST_SHARED
+) -> tuple[Span, ...]:
+    """The sentences and table rows that say it, in order; none where that cannot be told.
+
+    `fewest` words or figures of a clause have to be in the passage.
+    """
     spans = _stating(passage)
     found = [_features(passage[span.start : span.end]) for span in spans]
-    chosen = {at for clause in clauses for at in _best(_features(clause), found)}
+    chosen = {at for clause in clauses for at in _best(_features(clause), found, fewest)}
     return tuple(spans[at] for at in sorted(chosen))
 
 
@@ -52,13 +57,13 @@ def _features(text: str) -> frozenset[str]:
     return reading.words | {f"={figure}" for figure in reading.figures}
 
 
-def _best(said: frozenset[str], places: Sequence[frozenset[str]]) -> list[int]:
+def _best(said: frozenset[str], places: Sequence[frozenset[str]], fewest: int) -> list[int]:
     """The places that together say most of it, the best first; rare words tell more."""
     frequency = Counter(feature for place in places for feature in place & said)
     weights = {each: math.log(1 + len(places) / count) for each, count in frequency.items()}
     total = sum(weights.values())
     chosen: list[int] = []
-    open_words = set(weights) if len(weights) >= FEWEST_SHARED else set()
+    open_words = set(weights) if len(weights) >= fewest else set()
     while open_words and len(chosen) < MOST_PLACES:
         gains = [sum(weights[each] for each in sorted(place & open_words)) for place in places]
         at = max(range(len(places)), key=lambda at: (gains[at], -len(places[at]), -at))

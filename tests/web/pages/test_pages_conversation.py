@@ -154,7 +154,10 @@ class TestAnswers:
     def test_a_refusal_looks_like_one(self, session, get):
         answer_to(session, "Q", "The documents do not say.", declined=True)
 
-        assert "Not in the documents" in get(f"/sessions/{session.id}").text(".is-declined")
+        page = get(f"/sessions/{session.id}")
+
+        assert "Not in the documents" in page.text(".is-declined")
+        assert get(page.link("nearest passages")).all(".passages li")
 
     def test_a_follow_up_says_what_was_searched_for_and_lets_edit_it(self, session, get):
         answer_to(session, "And it?", "Yes.", resolved_query="And the Aero 5?", is_followup=True)

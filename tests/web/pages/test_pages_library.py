@@ -6,6 +6,7 @@ from io import BytesIO
 
 import pytest
 
+from rag.errors import ModelUnavailable
 from rag.records import JobState
 from rag.web import create_app
 from rag.web.page_documents import size
@@ -111,6 +112,36 @@ class TestLibrary:
             application.add(f"part-{number}.md", f"Part {number}", [("H", "text")], ["text"])
 
         assert len(get("/documents?q=part+1").all(".list li")) == 3  # 1, 10 and 11
+
+    def test_searches_the_texts_and_leads_to_the_passage_in_its_document(self, get):
+        page = get("/documents?q=grams:+weight")
+
+        found = page.all(".passages li")[0]
+        document = get(found.css_first("a").attributes["href"])
+        assert found.css_first("mark").text() == "The Aero 5 weighs 120 g."
+        assert document.text("#passage") == "The Aero 5 weighs 120 g."
+        assert "None of them have" in page.text("[role=status]")
+        assert len(page.all("#passage")) == 0
+
+    def test_a_passage_of_another_document_is_not_marked(self, application, get):
+        other = application.add("b.md", "B", [("H", "The text of B.")], ["The text of B."])[0].chunk
+        first = application.retriever.hits[0].chunk
+
+        page = get(f"/documents/{other.document_id}?passage={first.id}")
+
+        assert page.status == 200
+        assert not page.all("mark")
+
+    def test_says_when_the_texts_cannot_be_searched(self, application, get, monkeypatch):
+        def unreachable(*_, **__):
+            raise ModelUnavailable("No embedding server answers.")
+
+        monkeypatch.setattr(application.retriever, "search", unreachable)
+
+        page = get("/documents?q=manual")
+
+        assert "No embedding server answers." in page.text(".note")
+        assert len(page.all(".list li")) == 1
 
 
 class TestErrors:
