@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rag.documents.files import collect
-from rag.errors import SetupError
+from rag.errors import SetupError, UserError
 from rag.evaluation.measures import Graded, grade, read_questions
 from rag.evaluation.replay import Replay, replay
 from rag.evaluation.script import documents_of, read_script
@@ -45,11 +45,12 @@ def evaluate(settings: Settings, questions: Path, documents: Path) -> Iterator[G
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Raises UserError for a folder without scripts: nothing would be tested, and all would pass."""
     for path in paths:
-        if path.is_dir():
-            yield from sorted(path.glob("*.json"))
-        else:
-            yield path
+        found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not found:
+            raise UserError(f"{path} holds no .json file to replay.")
+        yield from found
 
 
 @contextmanager
@@ -67,7 +68,10 @@ def library(settings: Settings, folder: Path) -> Iterator[Application]:
             }
         )
         with opened(own) as application:
-            for progress in application.ingestion.ingest(collect([folder])):
+            files = collect([folder])
+            if not files:
+                raise UserError(f"{folder} holds no documents to answer from.")
+            for progress in application.ingestion.ingest(files):
                 if progress.stage is Stage.FAILED:
                     raise SetupError(f"{progress.name} of {folder}: {progress.reason}")
             yield application

@@ -76,6 +76,38 @@ class TestWithoutAModel:
         assert result.exit_code == 1
         assert "turns.0" in result.output
 
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b'{"id": "a"}', "line 1 is no question. question: Field required"),
+            (b'{"id": ', "line 1 is not valid JSON"),
+            (b"\n\n", "holds no question"),
+            (b"\xff\xfe", "is not text in UTF-8"),
+        ],
+    )
+    def test_questions_that_are_none_are_named_with_their_place(
+        self, run, tmp_path, folder, content, message
+    ):
+        questions = tmp_path / "questions.jsonl"
+        questions.write_bytes(content)
+
+        result = run("eval", questions, folder)
+
+        assert result.exit_code == 1
+        assert message in result.output
+        assert "errors.pydantic.dev" not in result.output
+
+    def test_a_folder_without_anything_to_test_is_no_success(self, run, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "questions.jsonl").write_text('{"id": "a", "question": "How heavy?"}')
+
+        replayed = run("regress", tmp_path / "empty")
+        measured = run("eval", tmp_path / "questions.jsonl", tmp_path / "empty")
+
+        assert (replayed.exit_code, measured.exit_code) == (1, 1)
+        assert "holds no .json file" in replayed.output
+        assert "holds no documents" in measured.output
+
     def test_a_server_that_died_without_a_word_is_not_taken_for_running(self, tmp_path):
         write_address(tmp_path, "http://127.0.0.1:1")
         address = json.loads((tmp_path / "server.json").read_text())

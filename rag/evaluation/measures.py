@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag.errors import UserError
+from rag.evaluation.script import problems_of
 from rag.records import Event, Failed, Finished
 from rag.seams import SessionHandle
 
@@ -65,21 +66,31 @@ def read_questions(path: Path) -> list[KnownQuestion]:
     """Read a JSON Lines file.
 
     Raises:
-        UserError: it is missing or a line is no question; names the line.
+        UserError: it is missing or empty, or a line is no question; names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            found.append(KnownQuestion.model_validate(json.loads(line)))
-        except (ValueError, ValidationError) as error:
-            raise UserError(f"{path}, line {number} is no question: {error}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8: {error}.") from error
+    found = [
+        _question(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not found:
+        raise UserError(f"{path} holds no question.")
     return found
+
+
+def _question(line: str, place: str) -> KnownQuestion:
+    try:
+        return KnownQuestion.model_validate(json.loads(line))
+    except ValidationError as error:
+        raise UserError(f"{place} is no question. {problems_of(error)}.") from error
+    except ValueError as error:
+        raise UserError(f"{place} is not valid JSON: {error}.") from error
 
 
 def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:

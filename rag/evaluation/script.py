@@ -61,13 +61,17 @@ def read_script(path: Path) -> Script:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
-            for problem in error.errors()
-        )
-        raise UserError(f"{path} is no scripted conversation. {problems}.") from error
+        raise UserError(f"{path} is no scripted conversation. {problems_of(error)}.") from error
     except ValueError as error:
         raise UserError(f"{path} is not valid JSON: {error}.") from error
+
+
+def problems_of(error: ValidationError) -> str:
+    """What is wrong with a file, place by place."""
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
+        for problem in error.errors()
+    )
 
 
 def documents_of(script: Script, path: Path) -> Path:
