@@ -45,7 +45,7 @@ def evaluate(settings: Settings, questions: Path, documents: Path) -> Iterator[G
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Raises UserError for a folder without scripts: nothing would be tested, and all would pass."""
+    """Raises UserError for a folder without scripts: untested is not passed."""
     for path in paths:
         found = sorted(path.glob("*.json")) if path.is_dir() else [path]
         if not found:
