@@ -63,9 +63,12 @@ async function refresh() {
 async function poll() {
   if (isPolling) return;
   isPolling = true;
+  let isNews = false;
   while (Number(document.getElementById("library").dataset.running)) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     await refresh();
+    isNews = true;
   }
+  if (isNews) announce(`All files are read. ${document.querySelector("#library h2")?.textContent ?? ""}`);
   isPolling = false;
 }

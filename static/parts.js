@@ -50,6 +50,8 @@ export function showLocalTimes(page) {
   }
 }
 
+const labels = new WeakMap(); // of buttons, as they were
+
 /** Answers are copied with their sources; links to them as they can be sent to others. */
 export function copyOnClick() {
   document.addEventListener("click", async (event) => {
@@ -59,9 +61,10 @@ export function copyOnClick() {
     const isLink = "link" in button.dataset;
     const done = await copy(isLink ? button.href : button.dataset.copy);
     const label = button.lastChild;
+    if (!labels.has(button)) labels.set(button, label.textContent); // not "Copied", when clicked twice
     label.textContent = done ? " Copied" : " Could not copy";
     announce(done ? `Copied${isLink ? "" : " with its sources"}.` : "The browser refused to copy.");
-    setTimeout(() => (label.textContent = isLink ? " Link" : " Copy"), 2000);
+    setTimeout(() => (label.textContent = labels.get(button)), 2000);
   });
 }
 

@@ -3,17 +3,34 @@ import { closePanel } from "./panel.js";
 import { announce, loadPage } from "./parts.js";
 
 const turns = document.getElementById("turns");
+const toNewest = document.querySelector("[data-to-newest]");
 const MESSAGE = /^#m(\d+)$/;
 
 /** Show the turn that the address names, else the last one: that is where the reader left. */
 export function arrive() {
   addEventListener("hashchange", goToMessage);
+  addEventListener("scroll", offerNewest, { passive: true });
+  toNewest.addEventListener("click", goToNewest);
   if (location.hash) return goToMessage();
   const [visit] = performance.getEntriesByType("navigation");
   const isFresh = !visit || visit.type === "navigate"; // else the browser knows the place
-  const questions = turns.querySelectorAll(".question");
-  if (!isFresh || location.search || questions.length < 2) return;
-  questions[questions.length - 1].scrollIntoView({ block: "start", behavior: "instant" });
+  if (!isFresh || location.search || turns.querySelectorAll(".question").length < 2) return;
+  lastQuestion().scrollIntoView({ block: "start", behavior: "instant" });
+}
+
+const lastQuestion = () => [...turns.querySelectorAll(".question")].at(-1);
+
+/** Whoever reads far above the end is offered the way back. */
+function offerNewest() {
+  const below = document.documentElement.scrollHeight - innerHeight - scrollY;
+  toNewest.hidden = below < 1.5 * innerHeight;
+}
+
+function goToNewest() {
+  const newest = lastQuestion();
+  newest.tabIndex = -1;
+  newest.focus({ preventScroll: true });
+  newest.scrollIntoView({ block: "start", behavior: "instant" });
 }
 
 /** A link to a message holds, however many turns came after it. */

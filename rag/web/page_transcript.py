@@ -187,7 +187,7 @@ def _doubtful(citations: Sequence[Citation]) -> tuple[int, ...]:
 
 
 def with_footnotes(text: str, sources: Sequence[Source]) -> str:
-    """An answer that can be pasted anywhere and still says where it comes from."""
+    """An answer or a passage that can be pasted anywhere and still says where it comes from."""
     lines = []
     for source in sources:
         place = f", {source.locator}" if source.locator else ""

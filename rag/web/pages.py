@@ -11,7 +11,7 @@ from rag.web.current import application, open_session
 from rag.web.evidence import evidence_of
 from rag.web.owner import current_owner
 from rag.web.page_forms import default_config, wanted_index, words
-from rag.web.page_transcript import Place, transcript_of
+from rag.web.page_transcript import Place, transcript_of, with_footnotes
 from rag.web.pinpoint import clauses_citing
 from rag.web.show_page import show_page
 from rag.web.starters import starters
@@ -130,7 +130,8 @@ def source(session_id: str, number: int) -> str:
     if not found:
         raise NotFound(f"This conversation has no source [{number}].")
     evidence = evidence_of(found[0], _cited_for(session, number))
-    return show_page("source.html", session=session.read(), evidence=evidence)
+    quoted = with_footnotes(found[0].text, found)
+    return show_page("source.html", session=session.read(), evidence=evidence, quoted=quoted)
 
 
 def _cited_for(session: SessionHandle, number: int) -> list[str]:

@@ -49,6 +49,17 @@ class TestLongConversations:
         expect(page.locator(".question").last).to_be_in_viewport()
         expect(page.locator(".question").first).not_to_be_in_viewport()
 
+    def test_offer_the_way_back_to_whoever_reads_far_above_the_end(self, page, long):
+        page.goto(long)
+        expect(page.locator("[data-to-newest]")).not_to_be_visible()
+        page.evaluate("scrollTo(0, 0)")
+
+        page.get_by_role("button", name="Newest turn").click()
+
+        expect(page.locator(".question").last).to_be_in_viewport()
+        expect(page.locator(".question").last).to_be_focused()
+        expect(page.locator("[data-to-newest]")).not_to_be_visible()
+
     def test_are_left_where_they_are_when_the_page_is_loaded_again(self, page, long):
         page.goto(long)
         page.evaluate("scrollTo(0, 300)")
@@ -313,6 +324,20 @@ class TestWithScripts:
 
         expect(page.locator("#status")).to_have_text(re.compile("ready"))
         expect(page.locator(".answer[data-status]")).to_be_focused()
+
+    def test_a_passage_is_copied_with_its_place(self, open_page):
+        page = open_page(permissions=["clipboard-read", "clipboard-write"])
+        ask(page)
+        chip(page).click()
+        passage = page.locator("#panel #passage").first.text_content()
+
+        page.get_by_role("button", name="Copy the passage").click()
+
+        expect(page.locator("#panel [data-copy]")).to_have_text(re.compile("Copied"))
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert passage in copied
+        assert re.search(r"\n\n\[\d+\] Aero 5 .*\(networking/aero-5", copied)
+        expect(page.locator("#panel [data-copy]")).to_have_text(re.compile("Copy the passage"))
 
     def test_the_link_to_an_answer_is_copied(self, open_page):
         page = open_page(permissions=["clipboard-read", "clipboard-write"])
