@@ -5,6 +5,7 @@ const FENCE = /^\s*(```|~~~)/;
 const BULLET = /^\s*[-*+]\s+(.*)$/;
 const NUMBERED = /^\s*(\d{1,3})[.)]\s+(.*)$/;
 const HEADING = /^#{1,6}\s+(.*)$/;
+const QUOTE = /^\s*>\s?(.*)$/;
 const ROW = /^\s*\|(.*)\|\s*$/;
 const RULE = /^\s*\|?[\s:|-]*-{3}[\s:|-]*$/;
 const INLINE = /(`[^`\n]+`)|(\*\*[^*\n]+\*\*)|(\[\d+(?:\s*[,–-]\s*\d+)*\])(?!\()/;
@@ -41,12 +42,13 @@ function block(lines, at, chip) {
   if (BULLET.test(line)) return list("ul", BULLET, lines, at, chip);
   if (NUMBERED.test(line)) return list("ol", NUMBERED, lines, at, chip);
   if (ROW.test(line)) return table(lines, at, chip);
+  if (QUOTE.test(line)) return quotation(lines, at, chip);
   let end = at + 1;
   while (end < lines.length && lines[end].trim() && !begins(lines[end])) end += 1;
   return [filled("p", lines.slice(at, end).join("\n"), chip), end];
 }
 
-const begins = (line) => [FENCE, BULLET, NUMBERED, HEADING, ROW].some((shape) => shape.test(line));
+const begins = (line) => [FENCE, BULLET, NUMBERED, HEADING, ROW, QUOTE].some((shape) => shape.test(line));
 
 function fence(lines, at) {
   let end = at + 1;
@@ -66,6 +68,15 @@ function list(tag, shape, lines, at, chip) {
     made.append(filled("li", found.at(-1), chip));
     end += 1;
   }
+  return [made, end];
+}
+
+function quotation(lines, at, chip) {
+  let end = at;
+  while (end < lines.length && QUOTE.test(lines[end])) end += 1;
+  const made = element("blockquote");
+  const words = lines.slice(at, end).map((line) => QUOTE.exec(line)[1]);
+  made.append(filled("p", words.join("\n"), chip));
   return [made, end];
 }
 

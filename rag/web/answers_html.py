@@ -23,7 +23,7 @@ OPEN, CLOSE = "⸢", "⸣"
 PLACEHOLDER = re.compile(f"{OPEN}([0-9]+){CLOSE}")
 TAG_OR_TEXT = re.compile(r'<[^"<>]*(?:"[^"]*"[^"<>]*)*>|[^<]+|<')
 BLOCK_SIGNS = re.compile(
-    r"(?:[ \t>]*(?:[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])|#{1,6}(?=[ \t])|\|))*\s*"
+    r"(?:[ \t>]*(?:[-*+•](?=[ \t])|\d{1,3}[.)](?=[ \t])|#{1,6}(?=[ \t])|\|))*[\s>]*"
 )
 FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 NO_BREAK = "\u00a0"

@@ -193,6 +193,20 @@ class TestWithScripts:
         expect(page.get_by_role("log")).to_have_attribute("aria-busy", "false")
         expect(page.locator("[type=submit].send")).to_be_visible()
 
+    @pytest.mark.parametrize("size", [{"viewport": {"width": 1280, "height": 800}}, NARROW])
+    def test_nothing_moves_when_the_answer_is_whole(self, open_page, held_writer, size):
+        page = open_page(reduced_motion="reduce", **size)
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        top = "document.querySelector('.question').getBoundingClientRect().top"
+        before = page.evaluate(top)
+
+        held_writer.set()
+
+        expect(page.locator(".head h1")).to_be_visible()
+        assert page.evaluate(top) == pytest.approx(before, abs=1)
+
     def test_a_chip_opens_the_passage_in_its_surroundings(self, page):
         ask(page)
 

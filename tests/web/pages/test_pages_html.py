@@ -126,6 +126,7 @@ class TestStatements:
             pytest.param("It **can fly** high.", "It **can fly** high.", id="with emphasis"),
             pytest.param("_It can fly._ So.", "_It can fly._", id="all emphasis"),
             pytest.param("1. It can fly.", "1. It can fly.", id="a number"),
+            pytest.param("> It can fly.", "> It can fly.", id="a quotation"),
         ],
     )
     def test_are_underlined_whatever_they_stand_in(self, text, stated):
@@ -134,8 +135,9 @@ class TestStatements:
 
         found = tree(answer_html(text, REGISTER, unsupported=[statement]))
 
+        assert ">" not in found.body.text()
         underlined = "".join(each.text() for each in found.css(".unsupported"))
-        assert underlined == stated.lstrip("-1. ").replace("*", "").replace("_", "")
+        assert underlined == stated.lstrip("->1. ").replace("*", "").replace("_", "")
 
     def test_a_row_of_a_table_stays_a_row(self):
         text = "| a | b |\n| --- | --- |\n| it | flies |"
