@@ -11,7 +11,7 @@ from typing import Any
 class Section:
     """A part of a document with a locator, as readable plain text.
 
-    Tables stay Markdown pipe tables, list entries `- ` lines; all other markup is gone.
+    As in Markdown, tables have pipes, entries `- `, code four blanks; other markup is gone.
     """
 
     index: int  # from 0, in reading order

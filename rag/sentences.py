@@ -21,6 +21,7 @@ class Span:
     end: int
 
 
+CODE_INDENT = "    "  # before each line of code in a section's text, as in Markdown
 # What ends a sentence: Latin, CJK, Arabic, Urdu and Devanagari.
 FULL_STOPS = ".!?…。！？؟۔।॥"
 

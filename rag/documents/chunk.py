@@ -2,8 +2,8 @@
 
 Plan: a section is taken apart into units that should stay whole: paragraphs, list entries, small
 tables (the readers repeat the header in each, see `tables`). Units are put together until a chunk
-is full. A unit too long for one chunk is taken apart into rows or sentences, a sentence too long
-for the embedder into words, and only there do neighbours overlap by a few words.
+is full. A unit too long for one chunk is taken apart into rows, sentences or lines of code, a
+sentence too long for the embedder into words, and only there do neighbours overlap by a few words.
 """
 
 import re
@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from rag.records import Chunk, Section
-from rag.sentences import split_sentences
+from rag.sentences import CODE_INDENT, split_sentences
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 TARGET_WORDS = 90
@@ -115,7 +115,7 @@ def _units(text: str, target: int) -> Iterator[Span]:
             if _size(text, unit) <= target * FULL:
                 yield unit
             else:
-                yield from _sentences(text, unit, target)
+                yield from _parts(text, unit, target)
 
 
 def _entries(text: str, block: Span) -> Iterator[Span]:
@@ -129,13 +129,23 @@ def _entries(text: str, block: Span) -> Iterator[Span]:
         yield _trimmed(text, start, end)
 
 
-def _sentences(text: str, unit: Span, target: int) -> Iterator[Span]:
-    for sentence in split_sentences(text[unit[0] : unit[1]]):
-        span = (unit[0] + sentence.start, unit[0] + sentence.end)
+def _parts(text: str, unit: Span, target: int) -> Iterator[Span]:
+    """The sentences of an overlong unit; the lines, if it is code."""
+    is_code = text.startswith(CODE_INDENT, unit[0])
+    for span in _lines(text, unit) if is_code else _sentences(text, unit):
         if _size(text, span) <= target * FULL:
             yield span
         else:
             yield from _words(text, span, target)
+
+
+def _sentences(text: str, unit: Span) -> Iterator[Span]:
+    for sentence in split_sentences(text[unit[0] : unit[1]]):
+        yield unit[0] + sentence.start, unit[0] + sentence.end
+
+
+def _lines(text: str, unit: Span) -> Iterator[Span]:
+    return (line.span() for line in re.compile(r"[^\n]+").finditer(text, *unit))
 
 
 def _words(text: str, span: Span, target: int) -> Iterator[Span]:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from textwrap import dedent, indent
 
 from rag.documents import names
 from rag.documents.cleaning import one_line, shorten, tidy
 from rag.documents.tables import clean_rows, table_parts
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, Section
+from rag.sentences import CODE_INDENT
 
 TITLE_CHARS = 160
 HEADING_CHARS = 120
@@ -94,8 +96,12 @@ class Outline:
         self._last_was_entry = False
 
     def code(self, text: str) -> None:
-        """Preformatted text: line breaks and indentation stay."""
-        self._add(text.strip("\n"), tight=False)
+        """Preformatted text: it is set in by four blanks, by which all that read it know it."""
+        self.lines(indent(dedent(text.expandtabs(4)), CODE_INDENT))
+
+    def lines(self, text: str) -> None:
+        """Text whose line breaks and indentation stay."""
+        self._add(text.strip("\n").rstrip(), tight=False)
         self._last_was_entry = False
 
     def finish(self) -> ParsedDocument:

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from rag.errors import NotFound
 from rag.records import Chunk, Section, Source, SourceState
-from rag.sentences import Span
+from rag.sentences import CODE_INDENT, Span
 from rag.web.current import application
 from rag.web.pinpoint import TABLE_RULE, places_of
 
@@ -124,7 +124,10 @@ def _heading(section: Section) -> str:
 def _cut(text: str, first: int, last: int) -> tuple[str, int]:
     """The text between whole words, with … where it goes on, and by how much its start moved."""
     before = after = ""
-    if first > 0:
+    line = text.rfind("\n", 0, first) + 1
+    if first > 0 and text.startswith(CODE_INDENT, line):
+        first, before = line, f"{CODE_INDENT}…\n"
+    elif first > 0:
         blank = text.find(" ", first, first + 40)
         first, before = (blank + 1 if blank >= 0 else first), "… "
     if last < len(text):
@@ -150,6 +153,8 @@ def text_html(text: str, marks: Marks | None = None, *, is_target: bool = True) 
         elif kind == "list":
             entries = Markup("").join(writing.entry(line) for line in block)
             parts.append(Markup("<ul>{}</ul>").format(entries))
+        elif kind == "code":
+            parts.append(writing.code(block))
         else:
             shown = writing.marked(Span(block[0].start, block[-1].end))
             parts.append(Markup("<p>{}</p>").format(shown))
@@ -161,9 +166,9 @@ def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]
     block: list[Span] = []
     kind = ""
     for line in lines:
-        found = _kind(text[line.start : line.end])
-        gap = bool(block) and found == "text" and text.count("\n", block[-1].end, line.start) > 1
-        if block and (found != kind or gap):
+        apart = not block or text.count("\n", block[-1].end, line.start) > 1
+        found = _kind(text[line.start : line.end], before=kind, apart=apart)
+        if block and (found != kind or (apart and found == "text")):
             yield kind, block
             block = []
         kind = found
@@ -172,7 +177,12 @@ def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]
         yield kind, block
 
 
-def _kind(line: str) -> str:
+def _kind(line: str, *, before: str, apart: bool) -> str:
+    """What a line is; `apart` if an empty one stands between it and the block before."""
+    if line.startswith(CODE_INDENT):
+        goes_on = before == "list" and ENTRY.match(line)
+        if before == "code" or (apart and not goes_on):
+            return "code"
     stripped = line.strip()
     if len(stripped) > 1 and stripped[0] == stripped[-1] == "|":
         return "table"
@@ -191,6 +201,16 @@ class _Writing:
         sign = ENTRY.match(self.text, line.start)
         start = sign.end() if sign else line.start
         return Markup("<li>{}</li>").format(self.marked(Span(start, line.end)))
+
+    def code(self, block: Sequence[Span]) -> Markup:
+        """Line by line as it stands, empty lines too, without the blanks that set it in."""
+        shown, at = Markup(""), block[0].start
+        for line in block:
+            shown += self.text[at : line.start]
+            set_in = self.text.startswith(CODE_INDENT, line.start)
+            shown += self.marked(Span(line.start + set_in * len(CODE_INDENT), line.end))
+            at = line.end
+        return Markup("<pre><code>{}</code></pre>").format(shown)
 
     def table(self, block: Sequence[Span]) -> Markup:
         rows = []

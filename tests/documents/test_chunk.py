@@ -62,6 +62,14 @@ class TestSpans:
 
         assert "\n".join(found).split("\n") == entries
 
+    def test_cut_long_code_between_its_lines(self):
+        code = [f"    option_{n}: the value {n} and a word or two" for n in range(40)]
+
+        found = pieces("Set them so:\n\n" + "\n".join(code))
+
+        assert len(found) > 2
+        assert [line for piece in found for line in piece.split("\n") if line][1:] == code
+
     def test_keep_a_small_table_whole(self):
         table = "| A | B |\n| --- | --- |\n" + "\n".join(f"| row {n} | 1 |" for n in range(12))
 

@@ -42,7 +42,7 @@ class TestMarkdown:
 
         assert texts(document) == [
             "- 1. one\n- 2. two\n  - inner\n\n"
-            "| A | B |\n| --- | --- |\n| 1 \\| 2 | 3 |\n\nx = 1\n  y"
+            "| A | B |\n| --- | --- |\n| 1 \\| 2 | 3 |\n\n    x = 1\n      y"
         ]
 
     def test_reads_html_inside(self):
@@ -108,7 +108,7 @@ class TestHtml:
 
         assert texts(document) == [
             "- one\n  - 1. in\n- two\n  more\n\n| Model | Price |\n| --- | --- |\n| XR-5 | 3 |\n\n"
-            "a\n  b\n\ntail"
+            "    a\n      b\n\ntail"
         ]
 
     def test_reads_tables_that_only_arrange_the_page(self):
@@ -124,7 +124,7 @@ class TestHtml:
         )
 
         assert texts(document) == [
-            "- 1. one\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n\nx\n\n  two\n\nbetween\n\na lamp"
+            "- 1. one\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n\n    x\n\n  two\n\nbetween\n\na lamp"
         ]
 
     def test_obeys_the_encoding_it_declares(self):

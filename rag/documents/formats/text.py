@@ -138,6 +138,6 @@ def _lead_heading(block: list[str]) -> Heading | None:
 
 def _write(block: list[str], outline: Outline) -> None:
     if any(BULLET.match(line) for line in block):
-        outline.code("\n".join(line.rstrip() for line in block))
+        outline.lines("\n".join(line.rstrip() for line in block))
     elif block:
         outline.paragraph("\n".join(block))

@@ -208,6 +208,23 @@ class TestPassages:
         assert found.css_first("li mark").text() == "one"
         assert [cell.text() for cell in found.css("th, td")] == ["a", "b", "c|d", "<e>"]
 
+    def test_show_code_line_by_line(self):
+        text = "Set it:\n\n    jobs:\n      - name: <x>\n\n    # end\n\nThen restart."
+
+        found = tree(text_html(text, Marks(Span(13, 18))))
+
+        assert found.css_first("pre code").text() == "jobs:\n  - name: <x>\n\n# end"
+        assert found.css_first("pre mark").text() == "jobs:"
+        assert [p.text() for p in found.css("p")] == ["Set it:", "Then restart."]
+
+    def test_take_what_is_set_in_below_an_entry_or_a_line_for_no_code(self):
+        text = "- one\n  - in\n    - deep\n    goes on\n\nA line\n    that is broken"
+
+        found = tree(text_html(text))
+
+        assert not found.css("pre")
+        assert [li.text() for li in found.css("li")] == ["one", "in", "deep"]
+
     def test_mark_what_was_said_more_than_what_is_around_it(self):
         text = "One. Two. Three. Four."
 
