@@ -120,8 +120,12 @@ def _decline(missing: Sequence[str], nearest: Scored | None) -> Iterator[ModelDe
 
 
 def _steps_in_order(chosen: Sequence[Scored]) -> list[Scored]:
-    """The same pieces, numbered steps among them in the order in which they are done."""
-    places = [at for at, found in enumerate(chosen) if _NUMBERED.match(found.piece.text)]
+    """The same pieces, steps and code among them in the order in which they are done."""
+    places = [
+        at
+        for at, found in enumerate(chosen)
+        if found.piece.code or _NUMBERED.match(found.piece.text)
+    ]
     steps = sorted(
         (chosen[at] for at in places),
         key=lambda found: (found.piece.number != chosen[0].piece.number, found.piece.position),
@@ -136,6 +140,8 @@ def cited(piece: Piece) -> str:
     """The piece with its marker in every sentence, before the full stop."""
     marker = f"[{piece.number}]"
     lines = [_marked(line, marker) for line in piece.text.split("\n")]
+    if piece.code:
+        return "\n".join([*lines, "```", piece.code, "```"])
     if piece.kind in LISTS or not lines[0].endswith(marker):
         return "\n".join(lines)
     return f"{lines[0]}."

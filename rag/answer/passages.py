@@ -5,19 +5,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
+from textwrap import dedent
 
 from rag.citations.markers import neutralise
 from rag.records import Source
-from rag.sentences import split_sentences
+from rag.sentences import CODE_INDENT, split_sentences
 
 LONGEST_PIECE = 70  # words; longer sentences are mostly text without punctuation
 LONGEST_GROUP = 130  # words of a list that is quoted whole
 PIECES_PER_SOURCE = 80
+MOST_CODE_LINES = 16
+PROSE_WORDS = 5  # a line, on average
+PROSE_SHARE = 0.93  # of the characters
 _TABLE_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$")
 _ENTRY = re.compile(
     r"\s*(?:[-*+•◦‣–]\s+(?:(?P<number>\(?\d{1,3}[.)])\s+)?|(?P<plain>\(?\d{1,3}[.)])\s+)(?=\S)"
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
+_FENCES = re.compile(r"```|~~~")
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
 _LONGEST_TITLE = 8  # words of a line without a full stop that is taken for a title
@@ -51,6 +56,7 @@ class Piece:
     leads: bool = False  # the first of its source
     header: tuple[str, ...] = ()  # of a row: what its table calls the columns
     cells: tuple[str, ...] = ()  # of a row, its subject first
+    code: str = ""  # the lines that the text introduces, to be quoted below it
 
     def below(self, title: str) -> "Piece":
         """The same under one more title."""
@@ -88,6 +94,7 @@ def pieces_of(source: Source) -> list[Piece]:
                 leads=not found,
                 header=read.header,
                 cells=read.cells,
+                code=read.code,
             )
         )
         if len(found) == PIECES_PER_SOURCE:
@@ -103,6 +110,7 @@ class _Found:
     start: int  # offset into the passage
     header: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
+    code: str = ""
 
 
 class _Reader:
@@ -113,10 +121,14 @@ class _Reader:
         self._headers = _headers(passage)
         self._title = ""
         self._introduction = ""
+        self._introduced_at = 0
+        self._code_follows = False
 
     def read(self) -> Iterator[_Found]:
-        for shape, lines in groupby(_lines(self._passage), key=lambda line: line.shape):
-            block = list(lines)
+        runs = groupby(_lines(self._passage), key=lambda line: line.shape)
+        blocks = [(shape, list(lines)) for shape, lines in runs if shape != "blank"]
+        for (shape, block), (following, _) in pairwise([*blocks, ("", [])]):
+            self._code_follows = following == "code"
             match shape:
                 case "row":
                     yield from self._rows(block)
@@ -126,7 +138,9 @@ class _Reader:
                     self._title = _HEADING.sub("", block[-1].text).strip()
                 case "text":
                     yield from self._sentences(block)
-            if shape != "text" and shape != "blank":
+                case "code":
+                    yield from self._code(block)
+            if shape not in ("text", "entry"):
                 self._introduction = ""
 
     def _context(self) -> str:
@@ -155,8 +169,27 @@ class _Reader:
             yield _Found(introduction + whole, kind, self._title, block[0].start)
             if is_steps:
                 return
-        for entry in entries:
-            yield _Found(entry.text, Kind.ENTRY, self._context(), entry.start)
+        context = self._context()
+        leads = self._introduce(entries[-1].text, entries[-1].start) and self._code_follows
+        for entry in entries[: -1 if leads else None]:
+            yield _Found(entry.text, Kind.ENTRY, context, entry.start)
+
+    def _introduce(self, text: str, start: int) -> bool:
+        """Whether a text is quoted with what it introduces."""
+        introduces = text.endswith((":", "："))
+        self._introduction = " ".join(text.split()) if introduces else ""
+        self._introduced_at = start
+        return introduces
+
+    def _code(self, block: Sequence["_Line"]) -> Iterator[_Found]:
+        """Code below the words that introduce it; else only what is prose after all."""
+        lines = [line.text for line in block if not _FENCE.match(line.text)]
+        code = dedent("\n".join(lines)).strip("\n")
+        if self._introduction and code and not _FENCES.search(code):
+            start = self._introduced_at
+            yield _Found(self._introduction, Kind.SENTENCE, self._title, start, code=_short(code))
+        elif _is_prose(lines):
+            yield from self._sentences(block)
 
     def _sentences(self, block: Sequence["_Line"]) -> Iterator[_Found]:
         start, end = block[0].start, block[-1].start + len(block[-1].text)
@@ -170,9 +203,7 @@ class _Reader:
                 # Several in a row are lines of a list or a table rather than titles.
                 if not any(titles[max(0, at - 1) : at] + titles[at + 1 : at + 2]):
                     continue
-            self._introduction = ""
-            if sentence.endswith((":", "：")):
-                self._introduction = " ".join(sentence.split())  # quoted with what it introduces
+            if self._introduce(sentence, start + span.start):
                 continue
             yield from self._in_pieces(sentence, start + span.start)
 
@@ -200,30 +231,50 @@ class _Line:
     numbered: bool = False
 
 
-def _lines(passage: str) -> Iterator[_Line]:
+def _lines(passage: str) -> list[_Line]:
+    found: list[_Line] = []
     start = 0
     fenced = False
-    after_entry = False
     for text in passage.split("\n"):
         is_fence = bool(_FENCE.match(text))
-        shape = "code" if fenced or is_fence else _shape(text, after_entry=after_entry)
+        shape = "code" if fenced or is_fence else _shape(text, found[-1].shape if found else "")
         fenced ^= is_fence
-        after_entry = shape == "entry"
-        yield _Line(text, start, shape)
+        if shape == "code" and [line.shape for line in found[-2:]] == ["code", "blank"]:
+            found[-1] = replace(found[-1], shape="code")  # an empty line of it
+        found.append(_Line(text, start, shape))
         start += len(text) + 1
+    return found
 
 
-def _shape(line: str, *, after_entry: bool) -> str:
+def _shape(line: str, before: str) -> str:
     if not line.strip():
         return "blank"
+    if line.startswith(CODE_INDENT) and (
+        before == "code" or (before in ("", "blank") and not _ENTRY.match(line))
+    ):
+        return "code"
     if line.lstrip().startswith("|"):
         return "row"
     if _HEADING.match(line):
         return "heading"
     # An indented line under an entry goes on with it.
-    if _ENTRY.match(line) or (after_entry and line.startswith("  ")):
+    if _ENTRY.match(line) or (before == "entry" and line.startswith("  ")):
         return "entry"
     return "text"
+
+
+def _short(code: str) -> str:
+    """As much of it as an answer may hold."""
+    lines = code.split("\n")
+    return "\n".join([*lines[:MOST_CODE_LINES], "…"] if len(lines) > MOST_CODE_LINES else lines)
+
+
+def _is_prose(lines: Sequence[str]) -> bool:
+    """Whether preformatted lines are sentences, as in old manuals, and no code."""
+    text = " ".join(" ".join(lines).split())
+    plain = sum(char.isalpha() or char in " .,'’-" for char in text)
+    words = len(text.split()) / max(1, sum(bool(line.strip()) for line in lines))
+    return words >= PROSE_WORDS and plain >= PROSE_SHARE * len(text)
 
 
 def _joined_entries(block: Sequence[_Line]) -> list[_Line]:

@@ -103,6 +103,32 @@ class TestAnAnswerToSeveralQuestions:
         assert text.count("do not answer") == 1
 
 
+class TestAnAnswerWithCode:
+    START = (
+        "To start the server, go to its folder and run:\n\n    ./server --port=80 --hosts=h[1]\n\n"
+        "It should start up. The weather may be fine."
+    )
+
+    def test_quotes_it_below_the_words_that_introduce_it(self, embedder):
+        text = write("How do I start the server?", self.START, embedder=embedder)
+
+        assert text.startswith(
+            "To start the server, go to its folder and run: [1]\n"
+            "```\n./server --port=80 --hosts=h[1]\n```"
+        )
+        assert cited_numbers(text) == [1]
+
+    def test_tells_the_steps_in_their_order(self):
+        steps = (
+            "You should see that the server is installed and runs:\n\n    server: ok\n\n"
+            "To run the server, type:\n\n    server run"
+        )
+
+        text = write("How do I run the server?", steps)
+
+        assert text.index("server: ok") < text.index("server run")
+
+
 class TestAnAnswer:
     def test_begins_with_the_most_relevant_sentence_and_its_number(self, embedder):
         text = write("How long do refunds from abroad take?", PRICES, REFUNDS, embedder=embedder)

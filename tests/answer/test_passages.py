@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.answer.passages import LONGEST_PIECE, PIECES_PER_SOURCE, Kind, pieces_of, row_text
+from rag.answer.passages import (
+    LONGEST_PIECE,
+    MOST_CODE_LINES,
+    PIECES_PER_SOURCE,
+    Kind,
+    pieces_of,
+    row_text,
+)
 from rag.citations.markers import find_markers
 from rag.records import Source
 
@@ -62,10 +69,55 @@ class TestPieces:
             "Aero 5 — Price: 129 EUR",
         ]
 
-    def test_of_code_are_left_out(self):
+    def test_of_code_that_nothing_introduces_are_left_out(self):
         pieces = read("Run this now.\n```\npip install x\n```\nThen restart it.")
 
         assert [piece.text for piece in pieces] == ["Run this now.", "Then restart it."]
+
+    @pytest.mark.parametrize(
+        "passage",
+        [
+            pytest.param(
+                "Run this:\n\n    pip install x\n\n      -q\n\nThen restart.", id="set in"
+            ),
+            pytest.param(
+                "- 1. Run this:\n\n    pip install x\n\n      -q\n\nThen restart.", id="entry"
+            ),
+            pytest.param(
+                "Run this:\n```sh\npip install x\n\n  -q\n```\nThen restart.", id="fenced"
+            ),
+        ],
+    )
+    def test_of_code_are_the_words_that_introduce_it(self, passage):
+        pieces = read(passage)
+
+        assert [piece.text for piece in pieces] == ["Run this:", "Then restart."]
+        assert [piece.code for piece in pieces] == ["pip install x\n\n  -q", ""]
+
+    def test_of_long_code_hold_its_beginning(self):
+        (piece,) = read("Set:\n\n" + "\n".join(f"    key_{n}: {n}" for n in range(50)))
+
+        assert piece.code.startswith("key_0: 0\nkey_1: 1\n")
+        assert piece.code.endswith("\n…")
+        assert piece.code.count("\n") == MOST_CODE_LINES
+
+    def test_of_prose_that_is_set_in_are_sentences(self):
+        passage = "    Do not open the case while the lamp is hot,\n    for it burns. Wait for ten min."
+
+        texts = [" ".join(piece.text.split()) for piece in read(passage)]
+
+        assert texts == [
+            "Do not open the case while the lamp is hot, for it burns.",
+            "Wait for ten min.",
+        ]
+
+    def test_of_what_is_set_in_below_an_entry_belong_to_it(self):
+        pieces = read("- Press the button\n    for ten seconds.\n- Wait.")
+
+        assert [piece.text for piece in pieces if piece.kind is Kind.ENTRY] == [
+            "Press the button for ten seconds.",
+            "Wait.",
+        ]
 
     def test_of_text_without_full_stops_are_cut(self):
         pieces = read("word " * (LONGEST_PIECE * 2 + 5))
