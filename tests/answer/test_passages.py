@@ -102,13 +102,13 @@ class TestPieces:
         assert piece.code.count("\n") == MOST_CODE_LINES
 
     def test_of_prose_that_is_set_in_are_sentences(self):
-        passage = "    Do not open the case while the lamp is hot,\n    for it burns. Wait for ten min."
+        passage = "    Keep the case shut while the lamp is hot,\n    for it burns. Wait ten min."
 
         texts = [" ".join(piece.text.split()) for piece in read(passage)]
 
         assert texts == [
-            "Do not open the case while the lamp is hot, for it burns.",
-            "Wait for ten min.",
+            "Keep the case shut while the lamp is hot, for it burns.",
+            "Wait ten min.",
         ]
 
     def test_of_what_is_set_in_below_an_entry_belong_to_it(self):
