@@ -1,6 +1,7 @@
 // The library's page: sending and reading show how far they are.
 import { takeFilesAnywhere } from "./dropping.js";
 import { announce, loadPage, takeParts } from "./parts.js";
+import { read, write } from "./storage.js";
 import { sendFiles } from "./upload.js";
 
 const form = document.querySelector("[data-upload]");
@@ -16,6 +17,8 @@ export function startLibrary() {
   });
   field.addEventListener("change", () => field.files.length && send([...field.files]));
   takeFilesAnywhere(send);
+  document.addEventListener("click", (event) => event.target.closest("[data-dismiss]") && dismiss());
+  hideDismissed();
   poll();
 }
 
@@ -56,8 +59,21 @@ async function refresh() {
   const page = await loadPage(location.href).catch(() => null);
   if (!page) return;
   const { running } = page.getElementById("library").dataset;
+  hideDismissed(page);
   takeParts(page); // not the list while somebody is at work in it
   document.getElementById("library").dataset.running = running;
+}
+
+/** What failed was seen; what fails later is shown again. */
+function dismiss() {
+  write("localStorage", "dismissed", document.querySelector("[data-failed]").dataset.failed);
+  hideDismissed();
+  document.getElementById("files").focus();
+}
+
+function hideDismissed(page = document) {
+  const failed = page.querySelector("[data-failed]");
+  if (failed && failed.dataset.failed <= read("localStorage", "dismissed")) failed.remove();
 }
 
 async function poll() {

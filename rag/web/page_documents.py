@@ -1,5 +1,6 @@
 """The library's pages: what is in it, add to it, take out of it, read a document."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, request, url_for
@@ -7,18 +8,20 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
-from rag.errors import NotFound
+from rag.errors import NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
 from rag.web.current import application, checked_id
 from rag.web.found_passages import passage_of, passages_for, section_html
-from rag.web.page_forms import wanted_index
+from rag.web.page_forms import wanted_index, words
 from rag.web.show_page import show_page
-from rag.web.uploads import RefusedFile, sort_upload
+from rag.web.uploads import RefusedFile, library_name, sort_upload
 
 document_pages = Blueprint("document_pages", __name__)
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LONGEST_SEARCH = 1000
+LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
+UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FAILURES_STAY = timedelta(days=1)
 KINDS = {
     "text/markdown": "Markdown",
@@ -54,7 +57,28 @@ def upload() -> Shown:
     return redirect(url_for("document_pages.documents"), 303)
 
 
-def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "") -> str:
+@document_pages.post("/documents/text")
+def paste() -> Shown:
+    """Take a text that was typed or pasted, as a document of its own."""
+    title, text = " ".join(words("title").split()), words("content").strip()
+    try:
+        if not title or not text:
+            raise UserError("A pasted text needs a title and some words.")
+        if len(text) > LONGEST_PASTED:
+            raise TooLarge(
+                f"The text has {len(text):,} characters; at most {LONGEST_PASTED:,} are taken. "
+                "Save it as a file and add that."
+            )
+        name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
+    except UserError as error:
+        page = _library_page(paste_error=str(error), title=title, content=text)
+        return page, error.http_status
+    headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
+    application().jobs.submit_ingest(name, headed.encode())
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
     library = application().documents.documents()
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     matching = [each for each in library if _matches(each, wanted)]
@@ -74,6 +98,8 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "") -> 
         refused=refused,
         error=error,
         max_file_mb=application().settings.documents.max_file_mb,
+        longest_pasted=LONGEST_PASTED,
+        pasted=pasted,
     )
 
 

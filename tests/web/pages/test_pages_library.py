@@ -37,6 +37,39 @@ class TestLibrary:
         assert [each.text() for each in page.all(".job-name")] == ["new.md", "more.md"]
         assert 'http-equiv="refresh"' in page.html
 
+    def test_takes_a_pasted_text_as_a_document(self, application, post):
+        response = post("/documents/text", title="Notes: a/b", content="It hums.\r\nA lot.")
+
+        assert (response.status, response.location) == (303, "/documents")
+        assert application.jobs.submitted == {
+            "pasted/Notes- a-b.md": b"# Notes: a/b\n\nIt hums.\nA lot."
+        }
+
+    def test_a_pasted_text_keeps_its_own_heading(self, application, post):
+        post("/documents/text", title="Notes", content="# Hum\n\nIt hums.")
+
+        assert list(application.jobs.submitted.values()) == [b"# Hum\n\nIt hums."]
+
+    @pytest.mark.parametrize(
+        ("title", "content", "said"),
+        [
+            pytest.param("", "It hums.", "needs a title", id="no title"),
+            pytest.param("Notes", " \n", "needs a title and some words", id="no words"),
+            pytest.param("Notes", "x" * 100_001, "100,001 characters", id="too long"),
+            pytest.param("Notes\u200b", "It hums.", "printable", id="a name that cannot be seen"),
+        ],
+    )
+    def test_a_text_that_is_not_taken_is_kept_in_its_form(
+        self, application, post, title, content, said
+    ):
+        page = post("/documents/text", title=title, content=content)
+
+        assert page.status in (400, 413, 422)
+        assert said in page.text("[role=alert]")
+        assert "open" in page.all("details.paste")[0].attributes
+        assert page.all("textarea[name=content]")[0].text() == content.strip()
+        assert application.jobs.submitted == {}
+
     def test_says_by_name_what_was_refused(self, application, client):
         page = self.upload(client, ("../secret.md", b"x"), ("good.md", b"# Good"))
 
