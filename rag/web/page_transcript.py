@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
+from rag.names import Lexicon
 from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary, Support
 from rag.seams import SessionHandle
 from rag.web.answers_html import Register, answer_html, plain_html
@@ -202,11 +203,10 @@ def kept_in(summaries: Sequence[Summary]) -> Kept | None:
     required = {number for summary in summaries for number in summary.required_numbers}
     said = {number for summary in summaries for number in cited_numbers(summary.text)}
     names = {name for summary in summaries for name in summary.required_names}
-    archived = {name for summary in summaries for name in summary.report.archived_names}
     return Kept(
         end=max(summary.end for summary in summaries),
         citations=len(required & said),
         citations_required=len(required),
-        names=len(names - archived),
+        names=len({name for s in summaries for name in Lexicon(s.required_names).kept(s.text)}),
         names_required=len(names),
     )

@@ -241,7 +241,9 @@ class TestLongTranscripts:
 
     def test_says_what_became_of_summarised_turns(self, session, long, get):
         report = replace(REPORT, archived_names=("Höra",), archived_citations=(2,))
-        summary = Summary(0, 30, "It weighs 120 g [1].", (1,), ("Aero 5", "Höra"), report, tokens=8)
+        summary = Summary(
+            0, 30, "The Aero 5 weighs 120 g [1].", (1,), ("Aero 5", "Höra"), report, tokens=8
+        )
         session.add_summary(summary, epoch=session.epoch())
 
         page = get(long)
@@ -255,6 +257,15 @@ class TestLongTranscripts:
             .attributes["href"]
             .endswith("/sources/2#passage")
         )
+
+    def test_counts_the_products_that_a_summary_names(self, session, long, get):
+        report = replace(REPORT, archived_names=("Höra",))
+        summary = Summary(0, 30, "Höra hums [1].", (1, 2), ("Höra", "Aero 5"), report, tokens=8)
+        session.add_summary(summary, epoch=session.epoch())
+
+        note = get(long).text(".kept")
+
+        assert "1 of 2 citations, 1 of 2 products kept; the turns have the rest" in note
 
     def test_summarises_turns_on_request(self, session, long, get, post):
         response = post(f"{long}/summaries", **{"from": "2", "to": "4"})
