@@ -169,6 +169,24 @@ class TestText:
 
         assert [each.heading_path for each in document.sections] == [("Setup",), ("The dot",)]
 
+    @pytest.mark.parametrize("above", ["Run it::", ".. code-block:: sh", "Run it:"])
+    def test_has_code_where_it_is_set_in_below_words_that_introduce_it(self, above):
+        document = read(
+            "a.rst", f"{above}\n\n  ./serve \\\n    --port=80\n\n  ./stop\n\nThat is all."
+        )
+
+        (text,) = texts(document)
+        assert text.endswith("    ./serve \\\n      --port=80\n\n    ./stop\n\nThat is all.")
+        assert text.startswith(("Run it:\n\n", "    ./serve"))
+
+    @pytest.mark.parametrize(
+        "below", ["  - press it\n  - wait", "  Whoever presses it first,\n  waits longest."]
+    )
+    def test_has_no_code_in_lists_and_sentences_below_a_colon(self, below):
+        (text,) = texts(read("a.txt", f"The rules are:\n\n{below}\n\nThat is all."))
+
+        assert "    " not in text
+
     def test_in_asciidoc_has_sections(self):
         document = read("a.adoc", "= Guide\n\nIntro.\n\n== Setup\n\nPlug in.\n")
 

@@ -11,6 +11,8 @@ from rag.documents.outline import Outline
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
+SET_IN = ("  ", "\t")
+CODE_DIRECTIVE = re.compile(r"\s*\.\. (?:code|code-block|sourcecode|literalinclude)::.*")
 TITLE_CHARS = 90
 LEAD_CHARS = 40
 SECTION_LINES = 60  # a section without headings: short enough to be found by its line numbers
@@ -58,20 +60,22 @@ def _headings(blocks: list[list[str]]) -> list[Heading | None]:
 def _write_under_headings(
     blocks: list[tuple[int, list[str]]], headings: list[Heading | None], outline: Outline
 ) -> None:
+    writing = _Writing(outline)
     for (_first, block), heading in zip(blocks, headings, strict=True):
         if heading:
             outline.heading(heading.level, heading.text)
-        _write(block[heading.lines :] if heading else block, outline)
+        writing.write(block[heading.lines :] if heading else block)
 
 
 def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> None:
     group: list[tuple[int, list[str]]] = []
+    writing = _Writing(outline)
     for first, block in [*blocks, (0, [])]:
         if group and (not block or first + len(block) - group[0][0] > SECTION_LINES):
             last, last_block = group[-1]
             outline.place(f"lines {group[0][0]}–{last + len(last_block) - 1}")
             for _first, lines in group:
-                _write(lines, outline)
+                writing.write(lines)
             group = []
         group.append((first, block))
 
@@ -136,8 +140,40 @@ def _lead_heading(block: list[str]) -> Heading | None:
     return Heading(2, line, 1) if follows and starts_well and ":" not in line else None
 
 
-def _write(block: list[str], outline: Outline) -> None:
-    if any(BULLET.match(line) for line in block):
-        outline.lines("\n".join(line.rstrip() for line in block))
-    elif block:
-        outline.paragraph("\n".join(block))
+@dataclass(slots=True)
+class _Writing:
+    """Writes block after block.
+
+    What is set in below `::`, or below a directive for it, is code, as in reStructuredText; below
+    `:` it is, too, unless it is a list or ends like a sentence.
+    """
+
+    outline: Outline
+    before: str = ""  # the last line before, or before the code since
+
+    def write(self, block: list[str]) -> None:
+        text = "\n".join(line.rstrip() for line in block)
+        if self._is_code(block):
+            self.outline.code(text)
+            return
+        if not block:
+            return
+        self.before = block[-1].rstrip()
+        if CODE_DIRECTIVE.fullmatch(block[0]):
+            self.before = block[0]
+        elif _has_bullets(block):
+            self.outline.lines(text)
+        else:
+            self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
+
+    def _is_code(self, block: list[str]) -> bool:
+        if not block or not all(line.startswith(SET_IN) for line in block):
+            return False
+        if self.before.endswith("::") or CODE_DIRECTIVE.fullmatch(self.before):
+            return True
+        is_told = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
+        return self.before.endswith(":") and not is_told
+
+
+def _has_bullets(block: list[str]) -> bool:
+    return any(BULLET.match(line) for line in block)
