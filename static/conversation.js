@@ -28,7 +28,8 @@ export function startConversation() {
   keepDraft(box, () => sessionId);
   form.querySelector("[data-stop]").addEventListener("click", () => running?.abort());
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing) running?.abort();
+    const isElsewhere = event.defaultPrevented || event.isComposing || event.target.closest("input");
+    if (event.key === "Escape" && !isElsewhere) running?.abort();
   });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);

@@ -10,7 +10,11 @@ const ENDED = ["done", "failed"];
 export function startNotice() {
   if (!notice || document.querySelector("[data-upload]")) return;
   notice.querySelector("button").addEventListener("click", close);
-  notice.addEventListener("keydown", (event) => event.key === "Escape" && close());
+  notice.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // it stops no answer
+    close();
+  });
   takeFilesAnywhere(send);
 }
 

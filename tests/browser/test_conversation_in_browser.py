@@ -146,8 +146,9 @@ class TestKeyboard:
 
         page.keyboard.press("Escape")
         expect(page.locator("#panel")).not_to_be_visible()
+        page.locator("#search-all").press("Escape")
         expect(page.locator("[data-stop]")).to_be_visible()
-        page.keyboard.press("Escape")
+        page.locator("#question").press("Escape")
         held_writer.set()
 
         expect(page.locator(".answer").last).to_have_attribute("data-status", "interrupted")
