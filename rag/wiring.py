@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.model_writer import ModelWriter
+from rag.answer.parts import searched_apart
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.background import Background, uploads_for
@@ -159,7 +160,12 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         metrics=metrics,
     )
     retriever = HybridRetriever(
-        embedder, index, LexicalIndex(engine), documents, reranker=open_reranker(settings)
+        embedder,
+        index,
+        LexicalIndex(engine),
+        documents,
+        reranker=open_reranker(settings),
+        split=lambda query: searched_apart(query, documents.lexicon),
     )
     library = Library(documents, retriever, embedder)
     return Application(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rag.answer.choice import MOST_PIECES, choose
+from rag.answer.comparing import compared_in
 from rag.answer.declining import NAMED, answers, related
 from rag.answer.evidence import Scored, weigh
 from rag.answer.parts import Part, parts_of
@@ -12,12 +13,15 @@ from rag.answer.passages import LISTS, Piece, pieces_of
 from rag.answer.products import unmentioned
 from rag.answer.prompts import DECLINE, says_declined
 from rag.answer.questions import Question, read_question
+from rag.answer.side_by_side import Compared, Told, compare
 from rag.answer.verdict import verdict
 from rag.citations.markers import neutralise
 from rag.seams import Embedder, ModelDelta, WriteRequest
 from rag.sentences import split_sentences
 
 DECLINE_PART = "The documents do not answer:"
+SILENT = "The documents do not say this of"
+UNKNOWN = "The documents say nothing about"
 _NUMBERED = re.compile(r"(?:- )?\(?\d{1,3}[.)]\s+|- ")
 _STOP_AT_END = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 
@@ -35,8 +39,12 @@ class ExtractiveWriter:
         self._lexicon = lexicon
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        missing = () if NAMED in request.relevance.values() else _unknown(request)
         pieces = [piece for source in request.sources for piece in pieces_of(source)]
+        compared = self._compared(request, pieces)
+        if compared is not None:
+            yield from _side_by_side(compared)
+            return
+        missing = () if NAMED in request.relevance.values() else _unknown(request)
         whole = Part(request.question, request.question)
         parts = [whole] if missing else parts_of(request.question)
         read = [self._read(part, pieces, request) for part in parts]
@@ -53,6 +61,19 @@ class ExtractiveWriter:
             if part not in told:
                 asked = neutralise(" ".join(part.asked.split()))
                 yield ModelDelta(text=f" {DECLINE_PART} {asked}")
+
+    def _compared(self, request: WriteRequest, pieces: Sequence[Piece]) -> Compared | None:
+        comparison = compared_in(request.question, self._lexicon())
+        if comparison is None:
+            return None
+        return compare(
+            comparison,
+            pieces,
+            measure=read_question(request.question).measure,
+            relevance=request.relevance,
+            embedder=self._embedder,
+            lexicon=self._lexicon(),
+        )
 
     def _read(self, part: Part, pieces: Sequence[Piece], request: WriteRequest) -> "_Read":
         question = read_question(part.alone)
@@ -91,6 +112,27 @@ def _quoted(told: Sequence[_Read]) -> Iterator[str]:
             if found.piece not in had:
                 had.add(found.piece)
                 yield (f"{plain}: " if plain and not place else "") + cited(found.piece)
+
+
+def _side_by_side(compared: Compared) -> Iterator[ModelDelta]:
+    """What compares them first, then each side in an entry of a list of its own."""
+    joint = " ".join(map(cited, compared.joint))
+    entries = "\n".join(_entry(told) for told in compared.told)
+    silent = " ".join(
+        [f"{SILENT} {neutralise(name)}." for name in compared.silent]
+        + [f"{UNKNOWN} {neutralise(name)}." for name in compared.unknown]
+    )
+    paragraphs = filter(None, (joint, entries, silent))
+    for place, text in enumerate(paragraphs):
+        yield ModelDelta(text=("\n\n" if place else "") + text.strip())
+
+
+def _entry(told: Told) -> str:
+    if any(piece.kind in LISTS for piece in told.pieces):
+        label = f"{neutralise(told.label)}:\n" if told.label else ""
+        return label + "\n".join(map(cited, told.pieces)) + "\n"
+    label = f"{neutralise(told.label)}: " if told.label else ""
+    return f"- {label}{' '.join(map(cited, told.pieces))}"
 
 
 def _deltas(quoted: Iterable[str]) -> Iterator[ModelDelta]:

@@ -1,8 +1,10 @@
 """A question that asks several things, as questions that can be answered one by one."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag.answer.comparing import compared_in, may_compare
 from rag.answer.questions import read_question
 from rag.names import find_names
 
@@ -26,6 +28,22 @@ class Part:
 
     asked: str
     alone: str
+
+
+def searched_apart(
+    question: str, lexicon: Callable[[], Sequence[str]] = tuple
+) -> list[tuple[str, str]]:
+    """What to search for one by one, by meaning and by words; [] where it asks one thing.
+
+    Each side of a comparison; or the parts of a question that asks several things, and before them
+    the whole question, because its parts are mostly about one subject.
+    """
+    comparison = compared_in(question, lexicon()) if may_compare(question) else None
+    if comparison is not None:
+        return [comparison.searched(side) for side in comparison.sides]
+    parts = parts_of(question)
+    searched = [question, *(part.alone for part in parts)]
+    return [(each, each) for each in searched] if len(parts) > 1 else []
 
 
 def parts_of(question: str) -> list[Part]:

@@ -25,11 +25,11 @@ class Products:
     def __init__(self, question: str, texts: Iterable[str], lexicon: Sequence[str] = ()) -> None:
         """`lexicon`: what the documents call products, in whatever case and shape."""
         self._lexicon = _by_first_word(tuple(lexicon))
-        self._listed = frozenset(_mentioned(_key(question), self._family(question)))
+        self._listed = frozenset(mentioned(key(question), self._family(question)))
         self._is_strange: dict[str, bool] = {}
-        known = {_key(name) for text in texts for name in _names(text)}
-        known |= {_key(name) for name in _names(question)} | self._family(question)
-        asked = _mentioned(_key(question), known)
+        known = {key(name) for text in texts for name in _names(text)}
+        known |= {key(name) for name in _names(question)} | self._family(question)
+        asked = mentioned(key(question), known)
         # Only products that could be mistaken for another one matter here.
         self._asked = frozenset(
             name for name in asked if any(_are_siblings(name, other) for other in known - {name})
@@ -42,14 +42,14 @@ class Products:
         """The products asked for that a text names itself."""
         if len(self._asked) < 2:
             return frozenset()
-        return frozenset(_mentioned(_key(text), self._asked | self._rivals) & self._asked)
+        return frozenset(mentioned(key(text), self._asked | self._rivals) & self._asked)
 
     def about(self, column: str) -> bool:
         """Whether a column of a table is about what is asked: not if its heading is a rival."""
-        return _key(column) not in self._rivals
+        return key(column) not in self._rivals
 
     def _is_about_asked(self, context: str) -> bool:
-        return bool(_mentioned(_key(context), self._asked | self._rivals) & self._asked)
+        return bool(mentioned(key(context), self._asked | self._rivals) & self._asked)
 
     def fit_row(self, cells: Sequence[str]) -> float | None:
         """0 where a row names what is asked for in passing, as what it fits or comes with.
@@ -61,8 +61,8 @@ class Products:
             return None
         known = self._asked | self._rivals
         subject, rest = (" | ".join(part) for part in (cells[:_SUBJECTS], cells[_SUBJECTS:]))
-        in_subject = bool(_mentioned(_key(subject), known))
-        return 0.0 if not in_subject and _mentioned(_key(rest), known) & self._asked else None
+        in_subject = bool(mentioned(key(subject), known))
+        return 0.0 if not in_subject and mentioned(key(rest), known) & self._asked else None
 
     def fit(self, text: str, context: str) -> float:
         """1 where a product asked for is named, -1 where only a rival is, else 0.
@@ -76,42 +76,51 @@ class Products:
         if not self._rivals:
             return self._strangeness(text, context)
         known = self._asked | self._rivals
-        mentioned = _mentioned(_key(text), known)
-        if mentioned & self._asked:
-            above = _mentioned(_key(context), known)
+        inside = mentioned(key(text), known)
+        if inside & self._asked:
+            above = mentioned(key(context), known)
             is_elsewhere = bool(above) and not above & self._asked
-            return -1.0 if is_elsewhere and mentioned - self._asked else 1.0
+            return -1.0 if is_elsewhere and inside - self._asked else 1.0
         for where in (_first_sentence(text), context):
             if where is not context and _COMPARES.search(where) and self._is_about_asked(context):
                 continue  # `Compared with the Aero 5 it has …`, said of what stands above
-            named = _mentioned(_key(where), known)
+            named = mentioned(key(where), known)
             if named:
                 return 1.0 if named & self._asked else -1.0
         return self._strangeness(text, context)
 
     def _strangeness(self, text: str, context: str) -> float:
-        if not self._listed or _mentioned(_key(text), self._listed):
+        if not self._listed or mentioned(key(text), self._listed):
             return 0.0
         if context not in self._is_strange:
             self._is_strange[context] = self._names_others_only(context)
         return -1.0 if self._is_strange[context] else 0.0
 
     def _names_others_only(self, context: str) -> bool:
-        named = _mentioned(_key(context), self._family(context) | self._listed)
+        named = mentioned(key(context), self._family(context) | self._listed)
         asked_words = {word for name in self._listed for word in name.split()}
         return bool(named) and all(asked_words.isdisjoint(name.split()) for name in named)
 
     def _family(self, text: str) -> set[str]:
-        """Names of the lexicon whose first word a text holds."""
-        words = set(_WORD.findall(_key(text)))
-        return {name for word in words for name in self._lexicon.get(word, ())}
+        return _of_first_words(text, self._lexicon)
+
+
+def family(text: str, lexicon: Sequence[str]) -> list[str]:
+    """Names of the lexicon whose first word a text holds, in small letters, the longest first."""
+    found = _of_first_words(text, _by_first_word(tuple(lexicon)))
+    return sorted(found, key=lambda name: (-len(name), name))
+
+
+def _of_first_words(text: str, lexicon: Mapping[str, Sequence[str]]) -> set[str]:
+    words = set(_WORD.findall(key(text)))
+    return {name for word in words for name in lexicon.get(word, ())}
 
 
 @lru_cache(maxsize=4)
 def _by_first_word(lexicon: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """A library may name ten thousand products: only those are tried that can be meant."""
     found: dict[str, list[str]] = {}
-    for name in filter(None, map(_key, lexicon)):
+    for name in filter(None, map(key, lexicon)):
         found.setdefault(_first_word(name), []).append(name)
     return {word: tuple(names) for word, names in found.items()}
 
@@ -131,11 +140,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.text for name in find_names(text))
 
 
-def _key(text: str) -> str:
+def key(text: str) -> str:
+    """A name as it is compared: small letters, single blanks, no signs of trade marks."""
     return " ".join(re.sub(r"[™®©]|['’]s\b", "", text).casefold().split())
 
 
-def _mentioned(text: str, names: Iterable[str]) -> set[str]:
+def mentioned(text: str, names: Iterable[str]) -> set[str]:
     """The names in a text, longest first: within `aero 5 pro` no `aero 5` is mentioned."""
     found: set[str] = set()
     for name in sorted((name for name in names if name in text), key=len, reverse=True):

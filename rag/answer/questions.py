@@ -99,7 +99,7 @@ _HOLDS = {
 
 
 # Words of questions that an answer need not repeat.
-_IDLE = terms(
+IDLE = terms(
     "support supports difference different differ mean means work works hold held keep come comes "
     "use used compare better best have happen happens kind type thing things go make makes take "
     "takes need needs possible available able know help matter product products device "
@@ -109,20 +109,22 @@ _IDLE = terms(
 # What is asked for, and the units of its answer.
 _UNITS = (
     (
-        r"how (far|tall|large|big|wide|high|deep)|wie (weit|hoch|breit|tief|groß)",
+        r"how (far|tall|large|big|wide|high|deep)|wie (weit|hoch|breit|tief|groß)"
+        r"|taller|larger|bigger|smaller|wider|higher|deeper|breiter|höher|tiefer|größer|kleiner",
         r"\d\s?(mm|cm|m|km|in|inch(es)?|ft|feet|metres?|meters?|miles?)[²³]?\b|[\d.] × \d",
     ),
     (
-        r"how long|wie lange",
+        r"how long|wie lange|longer|longest|länger",
         r"\b(seconds?|minutes?|hours?|days?|weeks?|months?|years?|sekunden?|minuten?|stunden?|"
         r"tage?n?|wochen?|monate?n?|jahren?)\b|\d\s?(s|min|h|mm|cm|m|km)\b",
     ),
     (
-        r"how heavy|weight|weighs?|wie schwer|gewicht|wiegt",
+        r"how heavy|weight|weighs?|heavier|lighter|wie schwer|gewicht|wiegt|schwerer|leichter",
         r"\d\s?(g|kg|lbs?|oz|t|grams?|pounds?|tons?)\b",
     ),
     (
-        r"prices?|costs?|how expensive|how much (is|are)|kostet|preis",
+        r"prices?|costs?|(how|more|less|most|least) expensive|cheap(er|est)?|how much (is|are)|"
+        r"kostet|kosten|preise?|teurer|teuerste\w*|billiger|billigste\w*|günstiger|günstigste\w*",
         r"[€$£¥]|\b(EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|euros?|dollars?|pounds?|yen|prices?|preis)\b",
     ),
     (
@@ -130,7 +132,7 @@ _UNITS = (
         r"\bIP[X\d]\d[A-Z]?\b|\b(water|splash|rain|dust)[- ]?(proof|tight|resistan(t|ce))\b",
     ),
     (
-        r"how fast",
+        r"how fast|faster|fastest|quicker|schneller",
         r"\d\s?([kMGT]?bit/s|[kMGT]bps|[kM]B/s|km/h|mph|m/s|rpm|fps|seconds?|minutes?)\b",
     ),
 )
@@ -203,4 +205,4 @@ def read_question(text: str) -> Question:
     found = terms(told)
     names = frozenset(name.text for name in find_names(text))
     named = frozenset[str]().union(*map(terms, names))
-    return Question(text, found, phrases(told), wanted, names, found - named - _IDLE, measure)
+    return Question(text, found, phrases(told), wanted, names, found - named - IDLE, measure)

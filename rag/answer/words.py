@@ -39,9 +39,11 @@ _SHORT_ENDINGS = ("er", "ly", "s", "e", "y")
 
 
 # What questions call by another word than tables and texts do.
+_PRICE = ("cost", "expens", "expensiv", "cheap", "kostet", "kosten", "preis", "teur", "billig")
+_WEIGHT = ("weight", "heav", "heavi", "heaviest", "wiegt", "gewicht", "schw", "schwer")
 _SAME = {
-    **dict.fromkeys(("cost", "expens", "expensiv", "kostet", "kosten", "preis"), "pric"),
-    **dict.fromkeys(("weight", "heav", "heavi", "heaviest", "wiegt", "gewicht", "schw"), "weigh"),
+    **dict.fromkeys(_PRICE, "pric"),
+    **dict.fromkeys(_WEIGHT, "weigh"),
     **dict.fromkeys(("colour", "farb"), "color"),
 }
 

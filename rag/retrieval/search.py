@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rag.records import Chunk, Hit
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.passages import merged, neighbourhood, table_header
+from rag.retrieval.passages import in_turn, merged, neighbourhood, table_header
 from rag.retrieval.query import terms_of, tokens_of
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
@@ -24,6 +24,7 @@ DENSE_WEIGHT = 0.45
 FEEDBACK = 5  # best chunks that the query's vector is moved towards …
 FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
 _HEADER_WEIGHT = 1 - DENSE_WEIGHT  # words that stand above a row count as words do
+MOST_APART = 5  # searches for one query
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -47,12 +48,18 @@ class HybridRetriever:
         documents: DocumentStore,
         *,
         reranker: Reranker | None = None,
+        split: Callable[[str], Sequence[tuple[str, str]]] = lambda query: (),
     ) -> None:
+        """`split` gives what a query that asks several things is to be searched for instead.
+
+        Each by meaning and by words; nothing for a query that asks one thing.
+        """
         self._embedder = embedder
         self._index = index
         self._lexical = lexical
         self._documents = documents
         self._reranker = reranker
+        self._split = split
 
     def search(
         self,
@@ -70,23 +77,37 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        vector = self._mixed(dense_query, dense_context)
-        candidates = self._candidates(vector, lexical_query)
+        queries = self._split(dense_query)[:MOST_APART] or [(dense_query, lexical_query)]
+        vectors = self._mixed([dense for dense, _ in queries], dense_context)
+        found = [
+            self._found(vector, *query, limit=limit)
+            for query, vector in zip(queries, vectors, strict=True)
+        ]
+        return found[0] if len(found) == 1 else self._shared(found, limit)
+
+    def _found(self, vector: Vector, dense: str, lexical: str, *, limit: int) -> list[Hit]:
+        candidates = self._candidates(vector, lexical)
         if self._reranker is not None:
-            candidates = self._reranked(self._reranker, dense_query, candidates)
-        found = self._read(_folded(candidates), lexical_query, limit)
-        coverage = self._coverage({dense_query, lexical_query}, [c.chunk.id for c, _ in found])
+            candidates = self._reranked(self._reranker, dense, candidates)
+        found = self._read(_folded(candidates), lexical, limit)
+        coverage = self._coverage({dense, lexical}, [c.chunk.id for c, _ in found])
         return [
             replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
             for candidate, hit in found
         ]
 
-    def _mixed(self, query: str, context: Sequence[tuple[str, float]]) -> Vector:
-        """The query's vector with those of its conversation mixed in, of length 1."""
-        rows = self._embedder.embed([query, *(text for text, _ in context)])
+    def _shared(self, found: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
+        """The best of each list in turn, so that none goes without; passages that meet are one."""
+        hits = in_turn(found)
+        texts = self._documents.section_texts(list({_section(hit.chunk): None for hit in hits}))
+        return merged(hits, texts)[:limit]
+
+    def _mixed(self, queries: Sequence[str], context: Sequence[tuple[str, float]]) -> list[Vector]:
+        """Each query's vector with those of its conversation mixed in, of length 1."""
+        rows = self._embedder.embed([*queries, *(text for text, _ in context)])
         weights = np.array([1.0, *(weight for _, weight in context)], dtype=np.float32)
-        mixed: Vector = weights @ rows
-        return mixed / max(float(np.linalg.norm(mixed)), 1e-9)
+        own, shared = rows[: len(queries)], rows[len(queries) :]
+        return [_unit(weights @ np.vstack([row, shared])) for row in own]
 
     def _candidates(self, vector: Vector, lexical_query: str) -> list[Candidate]:
         cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
@@ -113,8 +134,7 @@ class HybridRetriever:
         if total <= 0:
             return dict(fused)
         mean = sum((seeds[key] / total * known[key] for key in known), np.zeros_like(vector))
-        moved = vector + FEEDBACK_WEIGHT * mean
-        moved /= max(float(np.linalg.norm(moved)), 1e-9)
+        moved = _unit(vector + FEEDBACK_WEIGHT * mean)
         return _fused(dict(self._index.nearest(moved, limit=SIMILARITIES)), words)
 
     def _coverage(self, queries: set[str], chunk_ids: Sequence[str]) -> dict[str, float]:
@@ -145,6 +165,10 @@ class HybridRetriever:
         scores = reranker.score(query, [candidate.chunk.embedded_text for candidate in best])
         order = sorted(range(len(best)), key=lambda place: -scores[place])
         return [*(best[place] for place in order), *rest]
+
+
+def _unit(vector: Vector) -> Vector:
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
 def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str, float]:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answer.parts import MOST_PARTS, Part, parts_of
+from rag.answer.parts import MOST_PARTS, Part, parts_of, searched_apart
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,34 @@ def test_each_part_is_kept_as_it_was_asked():
 @given(st.lists(st.sampled_from(["what is it", "and", "how", "Aero 5", "?", " ", "[1]"])))
 def test_any_text_gives_a_few_parts(words):
     assert 1 <= len(parts_of(" ".join(words))) <= MOST_PARTS
+
+
+class TestWhatIsSearchedApart:
+    def test_is_nothing_of_a_question_that_asks_one_thing(self):
+        assert searched_apart("How long do refunds from abroad take?") == []
+
+    def test_are_the_parts_of_a_question_after_the_question_itself(self):
+        question = "How long do refunds take and how do I reset the Aero 5?"
+
+        searched = searched_apart(question)
+
+        assert [words for _, words in searched] == [
+            question, "How long do refunds take", "how do I reset the Aero 5?",
+        ]  # fmt: skip
+
+    def test_are_the_sides_of_a_comparison_with_what_is_asked_of_them(self):
+        searched = searched_apart("Is the tuli or the mora cheaper?", lambda: ("Tuli", "Mora"))
+
+        assert searched == [("cheaper tuli", "cheaper tuli"), ("cheaper mora", "cheaper mora")]
+
+    def test_of_a_bare_name_is_what_describes_it(self):
+        (meaning, words), _ = searched_apart("Aero 5 vs Aero 7")
+
+        assert meaning.startswith("Aero 5: ")
+        assert words == "Aero 5"
+
+    def test_costs_no_look_at_the_lexicon_where_nothing_is_joined(self):
+        def lexicon():
+            raise AssertionError("The lexicon was read.")
+
+        assert searched_apart("What does the Aero 5 cost?", lexicon) == []

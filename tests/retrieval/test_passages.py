@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from rag.records import Chunk, Hit
 from rag.retrieval.passages import (
     MAX_PASSAGE_WORDS,
     count_words,
+    in_turn,
     merged,
     neighbourhood,
     table_header,
@@ -115,3 +118,22 @@ def test_passages_that_do_not_belong_together_stay_apart(other) -> None:
 )
 def test_the_header_of_a_row_is_found_above_it(piece: str, expected: str) -> None:
     assert table_header(TABLE, TABLE.index(piece)) == expected
+
+
+def test_lists_take_turns_and_what_several_have_comes_before_the_rest() -> None:
+    text = "One. Two. Three. Four. Five."
+    one, two, three, four, five = (
+        hit_of(text, piece, score=score)
+        for piece, score in (
+            ("One", 0.9),
+            ("Two", 0.8),
+            ("Three", 0.5),
+            ("Four", 0.9),
+            ("Five", 0.7),
+        )
+    )
+    again = replace(three, relevance=0.8)
+
+    assert in_turn([[one, two, three], [four, five, again]]) == [one, four, again, two, five]
+    assert in_turn([[one], []]) == [one]
+    assert in_turn([]) == []

@@ -201,3 +201,61 @@ def test_rows_far_from_their_header_are_ranked_with_its_words(library: Library) 
 
     assert [candidate.chunk for candidate in asked_for_price] == [row, prose]
     assert [candidate.chunk for candidate in asked_for_weight] == [prose, row]
+
+
+class TestAQueryThatAsksSeveralThings:
+    PARTS = ("How do I reset the router", "which light")
+
+    def retriever(self, library, split):
+        return HybridRetriever(
+            library.embedder, library.index, library.lexical, library.store, split=split
+        )
+
+    def split(self, query):
+        return [(query, query), *((part, part) for part in self.PARTS)]
+
+    def test_loses_the_best_chunk_of_no_part(self, library):
+        for number in range(12):
+            library.add("Router", f"Reset the router by its light {number}.", name=f"{number}.md")
+        (lamp,) = library.add("Lamp", "Light.")
+        query = "How do I reset the router, and which light?"
+
+        whole = library.retriever.search(query, limit=4)
+        parts = self.retriever(library, self.split).search(query, limit=4)
+
+        assert lamp.id not in {hit.chunk.id for hit in whole}
+        assert lamp.id in {hit.chunk.id for hit in parts}
+        assert len(parts) == len(whole) == 4
+
+    def test_is_embedded_in_one_call(self, library):
+        library.add("Lamp", "Dim it with the slider.")
+        calls = []
+
+        class Counting:
+            def embed(self, texts):
+                calls.append(list(texts))
+                return library.embedder.embed(texts)
+
+        retriever = HybridRetriever(
+            Counting(), library.index, library.lexical, library.store, split=self.split
+        )
+
+        retriever.search("both", dense_context=[("before", 0.3)])
+
+        assert calls == [["both", *self.PARTS, "before"]]
+
+    def test_gives_no_chunk_twice(self, library):
+        library.add("Router", "Reset the router.")
+        library.add("Lamp", "Dim the lamp.")
+
+        hits = self.retriever(library, self.split).search("reset router dim lamp")
+
+        assert len(hits) == len({hit.chunk.id for hit in hits}) == 2
+
+    def test_that_cannot_be_split_is_searched_as_before(self, library):
+        library.add("Router", "Reset the router.")
+        library.add("Lamp", "Dim the lamp.")
+
+        hits = self.retriever(library, lambda query: []).search("reset the lamp")
+
+        assert hits == library.retriever.search("reset the lamp")
