@@ -187,6 +187,17 @@ class TestText:
 
         assert "    " not in text
 
+    def test_in_restructuredtext_loses_the_marks_that_nobody_sees(self):
+        marked = (
+            ".. _setup:\n\nSetup\n=====\n\n.. image:: a.png\n    :alt: a\n\n"
+            "Call :func:`~app.views.run` with ``debug=True``, see :doc:`the guide </guide>`\n"
+            "and `the site <http://x.test>`_.\n\n.. warning::\n    Not in production.\n"
+        )
+
+        assert texts(read("a.rst", marked)) == [
+            "Call run with debug=True, see the guide\nand the site.\n\nNot in production."
+        ]
+
     def test_in_asciidoc_has_sections(self):
         document = read("a.adoc", "= Guide\n\nIntro.\n\n== Setup\n\nPlug in.\n")
 

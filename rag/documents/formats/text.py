@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag.documents.cleaning import clean, decode
+from rag.documents.formats.rst import CODE_DIRECTIVE, without_marks
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 
@@ -12,7 +13,6 @@ UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
 SET_IN = ("  ", "\t")
-CODE_DIRECTIVE = re.compile(r"\s*\.\. (?:code|code-block|sourcecode|literalinclude)::.*")
 TITLE_CHARS = 90
 LEAD_CHARS = 40
 SECTION_LINES = 60  # a section without headings: short enough to be found by its line numbers
@@ -30,6 +30,8 @@ class Heading:
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from plain text in any encoding."""
     lines = clean(decode(data)).split("\n")
+    if outline.name.casefold().endswith(".rst"):
+        lines = without_marks(lines)
     blocks = list(_blocks(lines))
     title = _title(blocks)
     outline.fallback_title = title
