@@ -40,6 +40,6 @@ class CrossEncoderReranker:
         except (OSError, ValueError, KeyError) as error:
             raise SetupError(
                 f"The reranking model {self._model!r} cannot be loaded ({error}); expected "
-                "a folder or a model in the local cache. Set retrieval.reranker to one, or leave "
-                "it out."
+                "a folder or a model in the local cache. Set retrieval.rerank_model to one, or "
+                "leave it out."
             ) from error

@@ -112,13 +112,18 @@ def refuse_fields(error: ValidationError) -> Response:
     """The answer to a request whose fields do not fit; flask-openapi3 calls it."""
     errors = [
         FieldProblem(
-            field=".".join(str(part) for part in found["loc"]) or "(body)",
+            field=_field(found["loc"]),
             detail=found["msg"].removeprefix("Value error, "),
         )
         for found in error.errors(include_url=False, include_context=False, include_input=False)
     ]
     detail = "; ".join(f"{found.field}: {found.detail}" for found in errors[:5])
     return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
+
+
+def _field(location: Sequence[int | str]) -> str:
+    """The place in the request; which of several types was tried there is our own affair."""
+    return ".".join(str(part) for part in location if "[" not in str(part)) or "(body)"
 
 
 def handle_errors(app: Flask) -> None:

@@ -73,6 +73,9 @@ class TestCompletion:
             pytest.param({"messages": [{"role": "user", "content": " "}]}, None, id="blank"),
             pytest.param({"messages": [{"role": "user"}]}, None, id="no content"),
             pytest.param(
+                {"messages": [{"role": "user", "content": 5}]}, "messages.0.content", id="a number"
+            ),
+            pytest.param(
                 {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
                 None,
                 id="an image",
