@@ -24,6 +24,7 @@ _ENTRY = re.compile(
 _FENCE = re.compile(r"\s*(```|~~~)")
 _FENCES = re.compile(r"```|~~~")
 _HEADING = re.compile(r"\s*#{1,6}\s+")
+_STATES = re.compile(r"\d|\w: +\w")  # a figure, or a value after its name
 _ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
 _LONGEST_TITLE = 8  # words of a line without a full stop that is taken for a title
 
@@ -123,12 +124,15 @@ class _Reader:
         self._introduction = ""
         self._introduced_at = 0
         self._code_follows = False
+        self._following = ""
+        self._below: Sequence[_Line] = ()
 
     def read(self) -> Iterator[_Found]:
         runs = groupby(_lines(self._passage), key=lambda line: line.shape)
         blocks = [(shape, list(lines)) for shape, lines in runs if shape != "blank"]
-        for (shape, block), (following, _) in pairwise([*blocks, ("", [])]):
+        for (shape, block), (following, below) in pairwise([*blocks, ("", [])]):
             self._code_follows = following == "code"
+            self._following, self._below = following, below
             match shape:
                 case "row":
                     yield from self._rows(block)
@@ -192,8 +196,7 @@ class _Reader:
             yield from self._sentences(block)
 
     def _sentences(self, block: Sequence["_Line"]) -> Iterator[_Found]:
-        start, end = block[0].start, block[-1].start + len(block[-1].text)
-        text = self._passage[start:end]
+        start, text = block[0].start, self._text_of(block)
         spans = split_sentences(text)
         titles = [self._is_title(text[s.start : s.end], text[s.end : s.end + 1]) for s in spans]
         for at, span in enumerate(spans):
@@ -201,11 +204,29 @@ class _Reader:
             if titles[at]:
                 self._title = " ".join(sentence.split())
                 # Several in a row are lines of a list or a table rather than titles.
-                if not any(titles[max(0, at - 1) : at] + titles[at + 1 : at + 2]):
+                is_alone = not any(titles[max(0, at - 1) : at] + titles[at + 1 : at + 2])
+                if is_alone and (at + 1 < len(spans) or not self._stands_for_itself(sentence)):
                     continue
             if self._introduce(sentence, start + span.start):
                 continue
             yield from self._in_pieces(sentence, start + span.start)
+
+    def _stands_for_itself(self, line: str) -> bool:
+        """Whether a last line that looks like a title has nothing below it that it could be of.
+
+        Slides and notes state things without a full stop.
+        """
+        if self._following != "text":
+            return self._following in ("", "heading")
+        return bool(_STATES.search(line)) and self._begins_with_title(self._below)
+
+    def _begins_with_title(self, block: Sequence["_Line"]) -> bool:
+        text = self._text_of(block)
+        first = split_sentences(text)[:1]
+        return any(self._is_title(text[s.start : s.end], text[s.end : s.end + 1]) for s in first)
+
+    def _text_of(self, block: Sequence["_Line"]) -> str:
+        return self._passage[block[0].start : block[-1].start + len(block[-1].text)]
 
     def _is_title(self, sentence: str, following: str) -> bool:
         alone = following in ("", "\n")

@@ -56,6 +56,25 @@ class TestPieces:
             "Spare parts 2029",
         ]
 
+    @pytest.mark.parametrize(
+        ("passage", "texts"),
+        [
+            pytest.param("The Aero 5 weighs 9 g", ["The Aero 5 weighs 9 g"], id="alone"),
+            pytest.param(
+                "Warranty: two years\n\nWeight: 9 g\n\nSupport is in Malmo",
+                ["Warranty: two years", "Weight: 9 g", "Support is in Malmo"],
+                id="notes",
+            ),
+            pytest.param(
+                "Press it.\n\nIt weighs 9 g", ["Press it.", "It weighs 9 g"], id="at the end"
+            ),
+            pytest.param("Safety\n\nPower\n\nPull the plug.", ["Pull the plug."], id="titles"),
+            pytest.param("Weights of 2026\n\n- 9 g", ["9 g"], id="a list below"),
+        ],
+    )
+    def test_are_made_of_short_lines_that_stand_above_nothing(self, passage, texts):
+        assert [piece.text for piece in read(passage)] == texts
+
     def test_of_wrapped_lines_are_whole_sentences(self):
         (piece,) = read("Two of them at\nopposite walls are better.")
 
