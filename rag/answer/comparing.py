@@ -29,7 +29,7 @@ _BETTER = r"(?:better|worse|rather|prefer\w*|choose|choice|besser|schlechter|lie
 _MORE = rf"(?:{_BETTER}|more|less|fewer|mehr|weniger|[^\W\d_]{{3,}}er(?:e[rsnm]?)?)"
 
 _MAY_COMPARE = re.compile(
-    rf"\b(?:and|or|und|oder|vs|versus|than|from|von|vom|not|lacks?|cannot|nicht|{_COMPARED})\b|&|n['’]t\b",
+    rf"\b(?:and|or|und|oder|vs|versus|than|als|from|von|vom|not|lacks?|cannot|nicht|{_COMPARED})\b|&|n['’]t\b",
     re.I,
 )
 
@@ -108,6 +108,16 @@ _BEGINS_SIDE = re.compile(
     rf"(?:(?:what|how|which|and|is|are|do|does|should|would|can|i|we|you|it|about|to|of|whether|use|"
     rf"using|choose|pick|buy|take|get|have|that|those|was|wie|ist|sind|soll|sollte|ich|wir|man|von|"
     rf"zu|ob|{_BETTER}|{_THE})\s+)+",
+    re.I,
+)
+_CLAUSE = re.compile(
+    rf"(?P<before>.*?)\b(?:do|does|did|is|are|was|were|can|will)\s+(?:{_THE}\s+)?(?P<thing>.+?)"
+    r"(?P<after>\s(?:get|have|need|take|cost|weigh|last|pay|work|earn|receive))?",
+    re.I,
+)
+# `which grinder is quieter`: what kind of thing they are need not be said of them.
+_KIND = re.compile(
+    r"(?P<asks>\s*(?:which|what|welche[rsnm]?))\s[^\W\d_]+(?=\s(?:\w+s|are|have|do|can|hat|ist)\b)",
     re.I,
 )
 _OF = re.compile(r"(?:the|den|die|das)\s+(?P<what>.+?)\s+(?:of|for|von|für)\s+(?P<whom>.+)", re.I)
@@ -287,7 +297,8 @@ def _alternatives(text: str) -> Iterator[_Reading]:
     for pattern in (_OR_AT_END, _OR_AT_START):
         if match := pattern.match(text):
             groups = match.groupdict()
-            rest = f"{groups.get('before') or ''} {groups.get('after') or ''}"
+            before = _KIND.sub(r"\g<asks>", groups.get("before") or "", count=1)
+            rest = f"{before} {groups.get('after') or ''}"
             yield _Reading(*_items(groups["list"], rest))
     if match := _NAMES_JOINED.search(text):
         rest = f"{text[: match.start()]} {text[match.end() :]}"
@@ -349,9 +360,19 @@ def _side(item: str, *, is_first: bool) -> tuple[str, str]:
     phrase = item.lstrip()[begins.end() if begins else 0 :]
     told = item.lstrip()[: begins.end()] if begins else ""
     ends = _ENDS_SIDE.search(phrase)
-    if ends is None:
-        return phrase.strip(), told
-    return phrase[: ends.start()].strip(), f"{told} {phrase[ends.start() :]}"
+    phrase, after = (
+        (phrase, "") if ends is None else (phrase[: ends.start()], phrase[ends.start() :])
+    )
+    thing, beside = _thing(phrase.strip())
+    return thing.strip(), f"{told} {beside} {after}"
+
+
+def _thing(phrase: str) -> tuple[str, str]:
+    """What a clause asks about, and its other words: `pay do interns get` asks about interns."""
+    clause = _CLAUSE.fullmatch(phrase)
+    if clause is None:
+        return phrase, ""
+    return clause["thing"], f"{clause['before']} {clause['after'] or ''}"
 
 
 def _is_thing(side: Side) -> bool:

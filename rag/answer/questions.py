@@ -120,7 +120,7 @@ _UNITS = (
     ),
     (
         r"how heavy|weight|weighs?|heavier|lighter|wie schwer|gewicht|wiegt|schwerer|leichter",
-        r"\d\s?(g|kg|lbs?|oz|t|grams?|pounds?|tons?)\b",
+        r"\d\s?(g|kg|lbs?|oz|t|grams?|pounds?|tons?)\b|\b(weight|gewicht)\b[^:;.]{0,10}: \d",
     ),
     (
         r"prices?|costs?|(how|more|less|most|least) expensive|cheap(er|est)?|how much (is|are)|"
@@ -130,6 +130,10 @@ _UNITS = (
     (
         r"water(proof|tight|[- ]?resistant)?|splash(es|ing|proof)?|rain(proof)?|dust(proof)?",
         r"\bIP[X\d]\d[A-Z]?\b|\b(water|splash|rain|dust)[- ]?(proof|tight|resistan(t|ce))\b",
+    ),
+    (
+        r"how loud|louder|quieter|noisier|wie laut|lauter|leiser",
+        r"\d\s?(dB(\(A\)|A)?|sones?)(?!\w)",
     ),
     (
         r"how fast|faster|fastest|quicker|schneller",

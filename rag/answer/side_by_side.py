@@ -95,7 +95,7 @@ class _Table:
                 told.append(Told(pieces, self._label(place, pieces[0])))
             elif not statements and not joint_rows:
                 silent.append(self._sides.spelling(place))
-        if not told and not statements and not joint_rows:
+        if not (told or statements or joint_rows) or (self._is_open and silent):
             return None
         unknown = [side.name for at, side in enumerate(self._sides.all) if at not in self._views]
         told = [*(Told((piece,)) for piece in joint_rows), *told]

@@ -41,6 +41,9 @@ def read(question, lexicon=LEXICON):
         ),
         ("How do interns and trainees differ in pay?", "interns|trainees", "pay"),
         ("Is it better to use a private car or a rental car?", "private car|rental car", ""),
+        ("How much pay do interns get compared to trainees?", "interns|trainees", "pay"),
+        ("Which boat is quieter, the Aero 5 or the Tuli?", "Aero 5|Tuli", "quieter"),
+        ("Ist der Aero 5 Pro teurer als der Aero 5?", "Aero 5 Pro|Aero 5", "teurer"),
         ("Compare the notice period of interns and trainees", "interns|trainees", "notice period"),
     ],
 )

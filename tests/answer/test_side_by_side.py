@@ -66,6 +66,14 @@ class TestAComparison:
 
         assert text == "- Brevo 1 — Weight kg: 5.4 [1].\n- Brevo 1 Plus — Weight kg: 5.9 [1]."
 
+    def test_knows_a_column_by_the_unit_in_its_header(self, embedder):
+        table = PRICES.replace("Weight kg", "Gewicht kg")
+        asked = "Brevo 1 oder Brevo 1 Plus: welcher ist leichter?"
+
+        text = write(asked, source(1, table), embedder=embedder)
+
+        assert text == "- Brevo 1 — Gewicht kg: 5.4 [1].\n- Brevo 1 Plus — Gewicht kg: 5.9 [1]."
+
     def test_of_three_things_tells_all_three(self, embedder):
         asked = "Which is cheapest, Brevo 1, Brevo 1 Plus or Brevo 2?"
 
