@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from rag.answer.prompts import fit_sources, question_prompt, system_prompt
+from rag.answer.prompts import BRIEF_PROMPT, fit_sources, question_prompt, system_prompt
 from rag.answering import Prepared
 from rag.conversation.context import (
+    MESSAGE_TOKENS,
     Context,
     ContextPreferences,
     Pair,
@@ -31,6 +32,7 @@ from rag.records import (
 )
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 
+RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
@@ -221,6 +223,8 @@ class Memory:
     def _system(self, state: State, budget: Budget) -> str:
         """Our rules, and what a client's own system messages add to them."""
         rules = system_prompt(with_tools=self._rules.with_tools)
+        if self._count(rules) > RULES_SHARE * budget.input_tokens:
+            rules = BRIEF_PROMPT
         if not state.instructions:
             return rules
         room = int(budget.input_tokens * INSTRUCTION_SHARE)
@@ -241,12 +245,16 @@ class Memory:
         return Budget(window, self._rules.input_share, reserved)
 
     def _room_for_sources(self, state: State, budget: Budget, question: str) -> int:
+        """Their share, and what a history that is shown whole leaves of its own."""
         fixed = (
             ChatMessage(Role.SYSTEM, self._system(state, budget)),
             ChatMessage(Role.USER, question_prompt(question, " ")),
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
-        return max(0, int((budget.input_tokens - taken) * SOURCE_SHARE))
+        left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS)
+        is_whole = not state.summaries and not state.requested
+        history = self._history_tokens(state) if is_whole else left
+        return max(int(left * SOURCE_SHARE), left - history)
 
     def _history_room(self, state: State) -> HistoryRoom:
         config = state.session.config

@@ -189,6 +189,34 @@ class TestLongSessions:
         assert report.citations_kept == report.citations_required > 0
 
 
+class TestSmallWindows:
+    @pytest.mark.parametrize("window", [500, 640, 800, 1300])
+    def test_answer_from_what_there_is_room_for(self, application, window):
+        session = application.store.create("ada")
+        session.configure(ContextConfig(max_tokens=window))
+
+        last = list(remembering(application, None).ask(session, next(questions(1))))[-1]
+
+        assert isinstance(last, Finished)
+        assert "7 units" in last.message.content
+        assert last.context["tokens"] <= last.context["budget"] < 0.6 * window
+
+    def test_leave_to_sources_what_no_history_takes(self, application):
+        session = application.store.create("ada")
+        session.configure(ContextConfig(max_tokens=1100))
+        memory = remembering(application, None)._memory
+        hits = application.retriever.search("weight of the Nimbus", limit=8)
+        sources = session.register(hits)
+
+        alone = memory.prepare(session, session.begin("What does it weigh?"), sources)
+        said = [ImportedMessage("user", "Hi. " * 50), ImportedMessage("assistant", "Hi.")]
+        session.append(said, [])
+        beside = memory.prepare(session, session.begin("What does it weigh?"), sources)
+
+        assert len(alone.shown) > len(beside.shown) > 0
+        assert beside.stats["pairs"] == 1
+
+
 class TestInstructions:
     def test_of_a_client_stand_behind_our_rules_and_never_fill_the_window(self, application):
         session = application.store.create("ada")
