@@ -11,7 +11,7 @@ from rag.citations.binding import read_ahead
 from rag.conversation.facts import Facts, Said, message_facts
 from rag.conversation.lines import Composed, Line, measured
 from rag.conversation.pool import Pool
-from rag.conversation.snapshot import MessageDict, common, snapshot
+from rag.conversation.snapshot import MessageDict, begins_with, common, content_of, snapshot
 from rag.names import Lexicon
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
@@ -47,6 +47,7 @@ class Remembered:
     question: str = ""
 
     covered: int = 0  # messages before this index are in the summary
+    told: list[Any] = field(default_factory=list)  # their contents, as far as they were needed
     unread: int = 0  # messages from this index on were never shown to the model
     pool: Pool = field(default_factory=Pool)
     composed: Composed | None = None
@@ -62,8 +63,15 @@ class Remembered:
     coming: list[MessageDict] = field(default_factory=list)  # what is worked on, while it is
 
     def common(self, messages: list[MessageDict]) -> int:
-        """How many messages at the beginning are those that were seen."""
-        return common(messages, self.messages)
+        """How many messages at the beginning are those that were seen.
+
+        Of what is summarised only the content counts; of the rest whatever a message holds.
+        """
+        covered = self.covered
+        self.told += map(content_of, self.messages[len(self.told) : covered])
+        if not begins_with(messages, self.told):
+            return common(messages, self.messages)
+        return covered + common(messages[covered:], self.messages[covered:])
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
@@ -74,7 +82,7 @@ class Remembered:
         fork = copy(self)
         fork.lock = threading.Lock()
         fork.pool = self.pool.copy()
-        for name in ("messages", "facts", "lines"):
+        for name in ("messages", "facts", "lines", "told"):
             setattr(fork, name, getattr(self, name)[:common])
         fork.totals = self.totals[: common + 1]
         fork.turns = [start for start in self.turns if start < common]

@@ -1,10 +1,13 @@
 """Recognise a transcript that is handed over again and again, message by message."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 MessageDict = Mapping[str, Any]
+_CONTENT = itemgetter("content")
 
 
 def snapshot(message: MessageDict) -> dict[str, Any]:
@@ -12,20 +15,28 @@ def snapshot(message: MessageDict) -> dict[str, Any]:
     return {key: _copied(value) for key, value in message.items()}
 
 
-def common(messages: list[MessageDict], known: list[MessageDict]) -> int:
-    """How many messages at the beginning are equal to the known ones.
+def common(messages: Sequence[MessageDict], known: Sequence[MessageDict]) -> int:
+    """How many messages at the beginning are equal to the known ones."""
+    pairs = enumerate(zip(messages, known, strict=False))
+    end = min(len(messages), len(known))
+    return next((index for index, (one, other) in pairs if one != other), end)
+
+
+def begins_with(messages: Sequence[MessageDict], contents: list[Any]) -> bool:
+    """Whether the first messages have these contents.
 
     Each is looked at, because any may have been changed in place; that takes some 50 ns a message.
     """
-    later = messages[len(known) :]
-    del messages[len(known) :]  # two lists of one length are compared without a copy
+    first = islice(messages, len(contents))
     try:
-        if messages == known:
-            return len(known)
-        pairs = enumerate(zip(messages, known, strict=False))
-        return next((index for index, (one, other) in pairs if one != other), len(messages))
-    finally:
-        messages += later
+        return list(map(_CONTENT, first)) == contents
+    except (KeyError, TypeError):  # some have no content, as where a model calls a tool
+        return [content_of(message) for message in messages[: len(contents)]] == contents
+
+
+def content_of(message: Any) -> Any:
+    """What a message says; None for one without content, and for what is no message."""
+    return message.get("content") if isinstance(message, Mapping) else None
 
 
 def _copied(value: Any) -> Any:

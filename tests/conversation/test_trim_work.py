@@ -16,7 +16,7 @@ from rag.conversation.facts import Facts, Said, facts_of
 from rag.conversation.kept_names import KeptNames
 from rag.conversation.lines import Line
 from rag.conversation.pool import LINES_OF_MANY, LINES_PER_NUMBER, MANY_NUMBERS, Pool
-from rag.conversation.snapshot import common, snapshot
+from rag.conversation.snapshot import begins_with, common, content_of, snapshot
 from rag.names import Lexicon
 from rag.tokens import count_tokens
 
@@ -117,6 +117,19 @@ class TestATranscriptChangedInPlace:
 
         changed = (i for i, (a, b) in enumerate(zip(truth, messages, strict=True)) if a != b)
         assert common(messages, before) == next(changed, len(messages))
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.data())
+    def test_is_noticed_in_what_was_summarised_by_its_content(self, data):
+        contents = st.one_of(st.none(), st.text(max_size=3), st.lists(st.text(max_size=2)))
+        message = st.fixed_dictionaries({"role": st.just("user")}, optional={"content": contents})
+        messages = data.draw(st.lists(message, min_size=1, max_size=8))
+        told = [content_of(snapshot(each)) for each in messages]
+
+        assert begins_with([*messages, "no message"], told)
+        data.draw(st.sampled_from(messages))["content"] = "another"
+
+        assert not begins_with(messages, told)
 
 
 def lines_of(*sentences):
