@@ -47,6 +47,18 @@ ORDINARY = _words(
     Für Von Zu Le La Les Un Une El Los Il
     """
 )
+# Words that open requests: no part of a name at the beginning of a sentence, as elsewhere they may.
+REQUESTS = _words(
+    """
+    Advise Calculate Check Clarify Compare Confirm Contrast Define Describe Determine Discuss
+    Estimate Explain Find Get Give Help Identify List Mention Need Outline Provide Recommend
+    Remind Show State Suggest Summarise Summarize Translate Verify Want
+    Beschreibe Bitte Brauche Empfiehl Erklär Erkläre Erläutere Fasse Finde Gib Nenn Nenne Such
+    Suche Vergleich Vergleiche Warum Welche Welchem Welchen Welcher Welches Wann Wieso Wieviel
+    Zeig Zeige Combien Comment Comparez Décrivez Donnez Expliquez Montrez Pourquoi Quand Quel
+    Quelle Quelles Quels Compara Cuál Cuáles Cuándo Cuánto Cómo Dame Dónde Explica Muestra Qué
+    """
+)
 # Capitalised, but names of nothing that is sold.
 GENERIC = _words(
     """

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
-from rag.name_words import CALENDAR, GENERIC, ORDINARY, UNITS
+from rag.name_words import CALENDAR, GENERIC, ORDINARY, REQUESTS, UNITS
 
 LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
 SHORT_TEXT = 400  # characters
@@ -296,7 +296,7 @@ def _is_code(word: str) -> bool:
 
 def _without_ordinary(run: list[_Word], begins_sentence: bool) -> list[_Word]:
     """The run without ordinary words at its ends, which are capitalised for other reasons."""
-    first = 0
+    first = int(begins_sentence and len(run) > 1 and run[0].bare in REQUESTS)
     while first < len(run) and run[first].bare in _COMMON:
         first += 1
     last = len(run)

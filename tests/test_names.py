@@ -83,6 +83,8 @@ class TestShapes:
             ("The 170-33505 from TP-Link Archer C7.", ["170-33505", "TP-Link Archer C7"]),
             ("Aero™ 5 and Aero 5G.", ["Aero™ 5", "Aero 5G"]),
             ("WHAT IS THE PRICE OF THE AERO 5 NOW", ["AERO 5"]),
+            ("Explain Aero 5 setup. Zeige Kontor 24 PoE+.", ["Aero 5", "Kontor 24 PoE+"]),
+            ("Our Echo Show 5 and the Super Compare 3.", ["Echo Show 5", "Super Compare 3"]),
             ("Battery life is good. However, it is heavy.", []),
             ("See Page 5, Section 4 and Table 2 of March 2024.", []),
             ("It has USB and a PDF, 128GB, 5GHz, 3rd, 2024-01-05 or 2019-2024.", []),
