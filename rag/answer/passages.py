@@ -22,6 +22,7 @@ _ENTRY = re.compile(
     r"\s*(?:[-*+•◦‣–]\s+(?:(?P<number>\(?\d{1,3}[.)])\s+)?|(?P<plain>\(?\d{1,3}[.)])\s+)(?=\S)"
 )
 _FENCE = re.compile(r"\s*(```|~~~)")
+_ADDRESS = re.compile(r"\w+://\S+")
 _FENCES = re.compile(r"```|~~~")
 _HEADING = re.compile(r"\s*#{1,6}\s+")
 _STATES = re.compile(r"\d|\w: +\w")  # a figure, or a value after its name
@@ -79,7 +80,7 @@ def pieces_of(source: Source) -> list[Piece]:
         text, context = read.text, read.context
         above = f"{heading} › {context}" if context else heading
         quotable = neutralise(text if read.kind in LISTS else " ".join(text.split()))
-        if not any(character.isalnum() for character in quotable):
+        if _ADDRESS.fullmatch(quotable) or not any(map(str.isalnum, quotable)):
             continue
         inside = chunk_start <= read.start < chunk_end
         found.append(

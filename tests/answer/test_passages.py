@@ -138,6 +138,11 @@ class TestPieces:
             "Wait.",
         ]
 
+    def test_are_no_bare_addresses(self):
+        (piece,) = read("https://example.test/a?b=c\n\nSee https://example.test/d for more.")
+
+        assert piece.text == "See https://example.test/d for more."
+
     def test_of_text_without_full_stops_are_cut(self):
         pieces = read("word " * (LONGEST_PIECE * 2 + 5))
 
