@@ -181,7 +181,7 @@ def test_a_reranker_that_is_not_here_says_what_to_set(tmp_path: Path) -> None:
     reranker = CrossEncoderReranker(str(tmp_path))
 
     assert reranker.score("query", []) == []
-    with pytest.raises(SetupError, match=r"retrieval\.reranker"):
+    with pytest.raises(SetupError, match=r"retrieval\.rerank_model"):
         reranker.score("query", ["text"])
 
 
