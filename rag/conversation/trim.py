@@ -30,7 +30,8 @@ class HistoryTrimmer:
     """Fits a growing chat history into `max_tokens`; what falls out is summarised, and checked.
 
     `trim` is given the whole transcript each time and recognises what it has summarised before, so
-    that nothing is summarised twice; one trimmer may serve many conversations and threads.
+    that nothing is summarised twice; one trimmer may serve many conversations and threads. A call
+    reads only what is new, and looks at all else (some 50 ns a message) in case it was changed.
     `max_tokens` is the most that the returned messages take, four tokens a message included: leave
     room for the reply beside it. `recent_message_count` messages stay word for word where they
     fit. Every `[n]` and every product name of the messages that are left out is in the summary.
