@@ -34,6 +34,7 @@ from rag.seams import OpenTurn, SessionHandle, TokenCounter
 
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
+JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALLED_TURNS = 3
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
@@ -251,7 +252,7 @@ class Memory:
             ChatMessage(Role.USER, question_prompt(question, " ")),
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
-        left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS)
+        left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS - JOINED_TOKENS)
         is_whole = not state.summaries and not state.requested
         history = self._history_tokens(state) if is_whole else left
         return max(int(left * SOURCE_SHARE), left - history)

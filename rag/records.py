@@ -253,13 +253,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A question made to stand alone.
+    """A question made to stand alone; retrieval's queries may hold more of the conversation."""
 
-    `query` is what people are shown as "searched for"; `dense_query` and `lexical_query` are what
-    retrieval is given, and may hold more of the conversation.
-    """
-
-    query: str
+    query: str  # what people are shown as "searched for"
     is_followup: bool
     method: str  # "unchanged", "rules", "model"
     dense_query: str = ""

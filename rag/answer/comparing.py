@@ -121,7 +121,7 @@ _KIND = re.compile(
     re.I,
 )
 _OF = re.compile(r"(?:the|den|die|das)\s+(?P<what>.+?)\s+(?:of|for|von|für)\s+(?P<whom>.+)", re.I)
-_OWNING = re.compile(r"['’]s?$")
+OWNING = re.compile(r"['’]s?$")  # at the end of a name: `Aero 5's`
 _CUES = terms(
     "difference differences different differ differs distinguish distinction compare compared "
     "compares comparison contrast versus vs between better best worse choose choice decide main "
@@ -204,7 +204,7 @@ class _Masked:
             text = pattern.sub(lambda match: self._sign(match[0]), text)
         for shape in reversed(find_names(text)):
             start = shape.start + _leading_cues(shape.text)
-            name = _OWNING.sub("", text[start : shape.end])
+            name = OWNING.sub("", text[start : shape.end])
             if name.strip() and not re.search(_NAME, name) and not terms(name) <= _CUES:
                 text = text[:start] + self._sign(name) + text[start + len(name) :]
         self.text = text

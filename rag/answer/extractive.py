@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rag.answer.choice import MOST_PIECES, choose
 from rag.answer.comparing import compared_in
@@ -56,11 +57,10 @@ class ExtractiveWriter:
             nearest = related(read[0].question, read[0].scored, missing=missing)
             yield from _decline(missing, nearest)
             return
-        yield from _deltas(_quoted(told))
-        for part in read:
-            if part not in told:
-                asked = neutralise(" ".join(part.asked.split()))
-                yield ModelDelta(text=f" {DECLINE_PART} {asked}")
+        untold = (" ".join(part.asked.split()) for part in read if part not in told)
+        declined = (f"{DECLINE_PART} {neutralise(asked)}" for asked in untold)
+        for text in _separated(chain(_quoted(told), declined)):
+            yield ModelDelta(text=text)
 
     def _compared(self, request: WriteRequest, pieces: Sequence[Piece]) -> Compared | None:
         comparison = compared_in(request.question, self._lexicon())
@@ -116,7 +116,7 @@ def _quoted(told: Sequence[_Read]) -> Iterator[str]:
 
 def _side_by_side(compared: Compared) -> Iterator[ModelDelta]:
     """What compares them first, then each side in an entry of a list of its own."""
-    joint = " ".join(map(cited, compared.joint))
+    joint = _together(compared.joint)
     entries = "\n".join(_entry(told) for told in compared.told)
     silent = " ".join(
         [f"{SILENT} {neutralise(name)}." for name in compared.silent]
@@ -132,14 +132,19 @@ def _entry(told: Told) -> str:
         label = f"{neutralise(told.label)}:\n" if told.label else ""
         return label + "\n".join(map(cited, told.pieces)) + "\n"
     label = f"{neutralise(told.label)}: " if told.label else ""
-    return f"- {label}{' '.join(map(cited, told.pieces))}"
+    return f"- {label}{_together(told.pieces)}"
 
 
-def _deltas(quoted: Iterable[str]) -> Iterator[ModelDelta]:
+def _together(pieces: Iterable[Piece]) -> str:
+    return "".join(_separated(map(cited, pieces)))
+
+
+def _separated(quoted: Iterable[str]) -> Iterator[str]:
+    """The texts with what goes between them: what ends in a list or in code needs a new line."""
     before = ""
     for text in quoted:
         separator = "\n" if "\n" in before + text else " "
-        yield ModelDelta(text=separator + text if before else text)
+        yield separator + text if before else text
         before = text
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag.answer.comparing import compared_in, may_compare
+from rag.answer.comparing import OWNING, compared_in, may_compare
 from rag.answer.questions import read_question
 from rag.names import find_names
 
@@ -17,7 +17,6 @@ _JOINT = re.compile(rf"(?<=\?)\s+|[,;]?\s+(?:and|und)\s+(?:also\s+)?(?={_OPENS})
 _BEGINS = re.compile(rf"\W*{_OPENS}", re.IGNORECASE)
 # One question about two things, not two questions.
 _COMPARES = re.compile(r"\b(differ\w*|between|compar\w*|versus|vs|unterschied\w*)\b", re.IGNORECASE)
-_OWNING = re.compile(r"['’]s?$")
 _OWNER = re.compile(r"\b(its|their)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"\b(it|they|them|this one|that one|es)\b", re.IGNORECASE)
 
@@ -69,7 +68,7 @@ def _with_subjects(parts: list[str]) -> list[str]:
     told: list[str] = []
     subject = ""
     for part in parts:
-        names = [_OWNING.sub("", name.text) for name in find_names(part)]
+        names = [OWNING.sub("", name.text) for name in find_names(part)]
         if len(names) > 1:
             return []  # which of them a pronoun stands for is not clear
         if names or not told:

@@ -124,7 +124,6 @@ class _Reader:
         self._title = ""
         self._introduction = ""
         self._introduced_at = 0
-        self._code_follows = False
         self._following = ""
         self._below: Sequence[_Line] = ()
 
@@ -132,7 +131,6 @@ class _Reader:
         runs = groupby(_lines(self._passage), key=lambda line: line.shape)
         blocks = [(shape, list(lines)) for shape, lines in runs if shape != "blank"]
         for (shape, block), (following, below) in pairwise([*blocks, ("", [])]):
-            self._code_follows = following == "code"
             self._following, self._below = following, below
             match shape:
                 case "row":
@@ -175,7 +173,8 @@ class _Reader:
             if is_steps:
                 return
         context = self._context()
-        leads = self._introduce(entries[-1].text, entries[-1].start) and self._code_follows
+        leads = self._introduce(entries[-1].text, entries[-1].start)
+        leads &= self._following == "code"
         for entry in entries[: -1 if leads else None]:
             yield _Found(entry.text, Kind.ENTRY, context, entry.start)
 

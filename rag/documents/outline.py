@@ -97,7 +97,7 @@ class Outline:
 
     def code(self, text: str) -> None:
         """Preformatted text: it is set in by four blanks, by which all that read it know it."""
-        self.lines(indent(dedent(text.expandtabs(4)), CODE_INDENT))
+        self.lines(indent(dedent(text), CODE_INDENT))
 
     def lines(self, text: str) -> None:
         """Text whose line breaks and indentation stay."""

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
-from rag.errors import NotFound, TooLarge, UserError
+from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
 from rag.web.current import application, checked_id
 from rag.web.found_passages import passage_of, passages_for, section_html
@@ -70,6 +70,11 @@ def paste() -> Shown:
                 "Save it as a file and add that."
             )
         name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
+        if any(document.name == name for document in application().documents.documents()):
+            raise Conflict(
+                f"There is a pasted text called {title} already. Give this one another title, or "
+                "delete that one first."
+            )
     except UserError as error:
         page = _library_page(paste_error=str(error), title=title, content=text)
         return page, error.http_status

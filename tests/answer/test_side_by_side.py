@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rag.answer.extractive import ExtractiveWriter
 from rag.answer.prompts import DECLINE
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import cited_numbers, find_markers
 from tests.answer.test_extractive import request, source
 from tests.fakes import HashEmbedder
 
@@ -165,6 +165,18 @@ class TestAComparison:
 
         assert "Brevo 1:\n1. Empty the tank [1]." in text
         assert "Brevo 2:\n1. Empty the tank [2]." in text
+
+    def test_goes_on_behind_code_on_a_line_of_its_own(self):
+        restarting = (
+            "To restart the Brevo {0} machine, type this command:\n\n    brevo restart\n\n"
+            "Restarting the Brevo {0} machine takes {0}0 seconds of your time."
+        )
+        sources = [source(number, restarting.format(number)) for number in (1, 2)]
+
+        text = write("Compare restarting the Brevo 1 machine and the Brevo 2 machine", *sources)
+
+        assert text.count("```\nbrevo restart\n```\n") == 2
+        assert len(find_markers(text)) == 4
 
 
 TEXTS = st.lists(

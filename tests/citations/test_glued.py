@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from rag.citations.glued import find_glued, set_off
 from rag.citations.markers import cited_numbers
 from rag.citations.support import SupportChecker
-from rag.records import Support
 from tests.citations.test_support import SOURCES
 
 
@@ -52,14 +51,7 @@ def test_anything_else_stays_as_it_was(text: str) -> None:
     assert meant(text) == text
 
 
-def test_the_citation_counts_as_the_writers_own() -> None:
-    (citation,) = SupportChecker().check(meant("The Aero 5 weighs 1.2 kg[1]."), SOURCES).citations
-
-    assert (citation.number, citation.support) == (1, Support.SUPPORTED)
-    assert not citation.attributed
-
-
-@given(st.text(alphabet="ab1 .[2],\n`_", max_size=60))
+@given(st.text(alphabet="ab1 .[2],\n`_-(:*~3", max_size=60))
 def test_only_blanks_are_added_and_no_citation_is_lost(text: str) -> None:
     placed = set_off(text, find_glued(text, SOURCES))
 

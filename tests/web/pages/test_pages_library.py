@@ -50,6 +50,17 @@ class TestLibrary:
 
         assert list(application.jobs.submitted.values()) == [b"# Hum\n\nIt hums."]
 
+    def test_a_pasted_text_replaces_no_other_of_its_title(self, application, post):
+        there = application.documents.documents()[0]
+        application.documents.replace(replace(there, id="f" * 32, name="pasted/Notes.md"), [], [])
+
+        page = post("/documents/text", title="Notes", content="It hums.")
+
+        assert page.status == 409
+        assert "called Notes already" in page.text("[role=alert]")
+        assert page.all("textarea[name=content]")[0].text() == "It hums."
+        assert application.jobs.submitted == {}
+
     @pytest.mark.parametrize(
         ("title", "content", "said"),
         [
