@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 CODE_DIRECTIVE = re.compile(r"\s*\.\. (?:code|code-block|sourcecode|parsed-literal)::.*")
 _DIRECTIVE = re.compile(r"\s*\.\. (?:[\w:-]+::|_[^:]+:)(?:\s|$)")  # and targets: `.. _install:`
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
-_ROLE = re.compile(r":[\w:+-]+:`(?P<short>~)?(?P<text>[^`<]+?)(?: ?<[^`>]+>)?`")
+_ROLE = re.compile(r":[\w:+-]{1,60}:`(?P<short>~)?(?P<text>[^`<]+?)(?: ?<[^`>]+>)?`")
 _LINK = re.compile(r"`(?P<text>[^`<]+?) ?<[^`>]+>`__?")
 _LITERAL = re.compile(r"``(?P<text>[^`]+)``")
 
