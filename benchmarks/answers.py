@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.corpora import Entry, data_option, judged, rows_of
 from benchmarks.retrieval import Installation
-from rag.answer.extractive import ExtractiveWriter
+from rag.answers.extractive import ExtractiveWriter
 from rag.citations.markers import cited_numbers
 from rag.records import Hit, Source
 from rag.retrieval.embed import LocalEmbedder

@@ -27,7 +27,7 @@ from rag.citations.stating import states_something
 from rag.citations.support import SupportChecker
 from rag.records import Source, Support
 from rag.retrieval.embed import LocalEmbedder
-from rag.sentences import split_sentences
+from rag.text.sentences import split_sentences
 
 DISTRACTORS = 4  # other sections that the writer was shown
 LONGEST = 2_000  # characters of a passage, about what a model is shown of a chunk's surroundings

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rag.citations.binding import SIMILARITY, Embed, Evidence
 from rag.citations.claims import Claim, statements, without_markers
-from rag.conversation.shorten import telegram, trim_sentence
+from rag.summaries.shorten import telegram, trim_sentence
 
 DEFAULT = Path(__file__).parents[2] / "shared" / "data"
 

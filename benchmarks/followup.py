@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.retrieval import CachingEmbedder
-from rag.conversation.followup import resolve
 from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
+from rag.followups.followup import resolve
 from rag.records import Chunk, Document, Resolution, Section
 from rag.retrieval.embed import LocalEmbedder
 from rag.retrieval.lexical import LexicalIndex

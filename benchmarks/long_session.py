@@ -24,15 +24,15 @@ from sqlalchemy import Engine, event
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.citations.support import SupportChecker
-from rag.conversation.compact import Compactor
-from rag.conversation.followup import FollowUps
-from rag.conversation.recall import Recall
-from rag.conversation.store import SqlConversationStore, SqlSession
 from rag.database import migrate, open_engine
+from rag.followups.followup import FollowUps
 from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus
 from rag.seams import Matrix, ModelDelta, WriteRequest
+from rag.sessions.recall import Recall
+from rag.sessions.store import SqlConversationStore, SqlSession
+from rag.summaries.compact import Compactor
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")

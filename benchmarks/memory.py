@@ -20,9 +20,9 @@ from typing import Any
 from benchmarks.conversations import Conversation, Fact, generate
 from rag import HistoryTrimmer, Trimmed
 from rag.citations.markers import cited_numbers
-from rag.names import Lexicon
 from rag.records import SummaryReport
-from rag.sentences import split_sentences
+from rag.text.names import Lexicon
+from rag.text.sentences import split_sentences
 from rag.tokens import count_tokens
 
 

@@ -19,16 +19,16 @@ from pathlib import Path
 import click
 import numpy as np
 
-from rag.conversation.compact import Compactor
-from rag.conversation.recall import Recall
-from rag.conversation.session_tools import Actions, SessionTools
-from rag.conversation.store import SqlConversationStore
 from rag.database import migrate, open_engine
 from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
 from rag.records import ImportedMessage, Summary, ToolCall
 from rag.retrieval.embed import LocalEmbedder
 from rag.seams import Embedder, SessionHandle
+from rag.sessions.recall import Recall
+from rag.sessions.session_tools import Actions, SessionTools
+from rag.sessions.store import SqlConversationStore
+from rag.summaries.compact import Compactor
 
 PRODUCTS = [
     f"{stem} {kind}".strip()

@@ -19,8 +19,8 @@ import click
 import numpy as np
 
 from benchmarks.corpora import data_option, rows_of
-from rag.answer.model_writer import ModelWriter
 from rag.answering import Answering
+from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile

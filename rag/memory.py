@@ -4,21 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from rag.answer.prompts import BRIEF_PROMPT, fit_sources, question_prompt, system_prompt
 from rag.answering import Prepared
-from rag.conversation.context import (
-    MESSAGE_TOKENS,
-    Context,
-    ContextPreferences,
-    Pair,
-    Parts,
-    Selection,
-    assemble,
-    message_tokens,
-    pairs_of,
-)
-from rag.conversation.open_turns import Instructions, OpenTurns, State
-from rag.conversation.recall import Recall
+from rag.answers.prompts import BRIEF_PROMPT, fit_sources, question_prompt, system_prompt
 from rag.llm.windows import Budget
 from rag.records import (
     ChatMessage,
@@ -31,6 +18,19 @@ from rag.records import (
     SummaryReport,
 )
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
+from rag.sessions.context import (
+    MESSAGE_TOKENS,
+    Context,
+    ContextPreferences,
+    Pair,
+    Parts,
+    Selection,
+    assemble,
+    message_tokens,
+    pairs_of,
+)
+from rag.sessions.open_turns import Instructions, OpenTurns, State
+from rag.sessions.recall import Recall
 
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
@@ -66,7 +66,7 @@ class HistoryRoom:
 
 
 class Compactor(Protocol):
-    """Makes verified summaries (see `rag.conversation.compact`)."""
+    """Makes verified summaries (see `rag.summaries.compact`)."""
 
     def compact(
         self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from rag.answer.tool_loop import RoundLimits, tool_rounds
-from rag.conversation.session_tools import Actions, SessionTools
+from rag.answers.tool_loop import RoundLimits, tool_rounds
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
+from rag.sessions.session_tools import Actions, SessionTools
 
 SPEC_TOKENS = 8  # what the protocol wraps each description in
 

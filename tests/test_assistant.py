@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag.answer.model_writer import ModelWriter
 from rag.answering import Answering
+from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile

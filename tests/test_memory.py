@@ -13,17 +13,17 @@ from threading import Event
 
 import pytest
 
-from rag.answer.model_writer import ModelWriter
 from rag.answering import Answering
+from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.citations.markers import cited_numbers
 from rag.citations.support import SupportChecker
-from rag.conversation.compact import Compactor
-from rag.conversation.recall import Recall
 from rag.documents.files import IncomingFile
 from rag.memory import Memory, MemoryRules
 from rag.records import ContextConfig, Finished, ImportedMessage, MessageStatus
+from rag.sessions.recall import Recall
 from rag.settings import Settings
+from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
@@ -273,8 +273,8 @@ class TestCompactionsAtOnce:
 KILLED = """
 import sys, time
 from pathlib import Path
-from rag.conversation.compact import Compactor
-from rag.conversation.recall import Recall
+from rag.summaries.compact import Compactor
+from rag.sessions.recall import Recall
 from rag.memory import Memory, MemoryRules
 from rag.settings import Settings
 from rag.tokens import count_tokens

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag.conversation.context import RECALL_TITLE
 from rag.records import Finished, ImportedMessage
+from rag.sessions.context import RECALL_TITLE
 from rag.settings import Settings
 from rag.wiring import build
 from tests.fakes import HashEmbedder

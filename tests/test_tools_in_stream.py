@@ -5,10 +5,10 @@ from io import BytesIO
 
 import pytest
 
-from rag.answer.tool_loop import sent_tokens
-from rag.conversation.context import MESSAGE_TOKENS, REQUEST_TITLE
+from rag.answers.tool_loop import sent_tokens
 from rag.llm.tokens import token_counter
 from rag.records import ChatMessage, Role, ToolCall
+from rag.sessions.context import MESSAGE_TOKENS, REQUEST_TITLE
 from tests.model_application import World, calling, final, of
 from tests.openai_server import failure, reply, whole
 

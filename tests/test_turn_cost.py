@@ -6,13 +6,13 @@ from sqlalchemy import event
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.citations.support import SupportChecker
-from rag.conversation.compact import Compactor
-from rag.conversation.followup import FollowUps
-from rag.conversation.recall import Recall
-from rag.conversation.store import SqlConversationStore
+from rag.followups.followup import FollowUps
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
+from rag.sessions.recall import Recall
+from rag.sessions.store import SqlConversationStore
+from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
 

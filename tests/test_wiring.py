@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag import wiring
-from rag.conversation.store import SqlConversationStore
 from rag.errors import SetupError
+from rag.sessions.store import SqlConversationStore
 from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
+from rag.wiring import application as wired
 from rag.wiring import build, open_embedder, open_model
 from tests.fakes import HashEmbedder
 
@@ -35,7 +35,7 @@ class TestTimeToLive:
         application.stop()
 
     def test_and_while_it_runs(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(wiring, "TIDY_SECONDS", 0.01)
+        monkeypatch.setattr(wired, "TIDY_SECONDS", 0.01)
         settings = Settings(data_dir=tmp_path, sessions=SessionSettings(ttl_hours=24))
         application = build(settings, embedder=HashEmbedder())
         application.start()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from rag.citations.features import features
 from rag.citations.grammar import Marker
 from rag.citations.markers import find_markers, neutralise
-from rag.sentences import Span, split_sentences
+from rag.text.sentences import Span, split_sentences
 
 LONGEST_CLAUSE = 600  # characters; of a longer one, what stands next to its marker
 LONGEST_TOPIC = 160

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from rag.records import Source
-from rag.sentences import split_sentences
+from rag.text.sentences import split_sentences
 
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*(?:['’][^\W_]+)?")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag.citations.evidence import read
 from rag.citations.grammar import Marker
 from rag.citations.markers import find_markers
-from rag.sentences import Span, split_sentences
+from rag.text.sentences import Span, split_sentences
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}(?![^\n]*`)|~{3,})")
 _RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$")

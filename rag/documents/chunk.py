@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from rag.records import Chunk, Section
-from rag.sentences import CODE_INDENT, split_sentences
+from rag.text.sentences import CODE_INDENT, split_sentences
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 TARGET_WORDS = 90

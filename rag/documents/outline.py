@@ -10,7 +10,7 @@ from rag.documents.cleaning import one_line, shorten, tidy
 from rag.documents.tables import clean_rows, table_parts
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, Section
-from rag.sentences import CODE_INDENT
+from rag.text.sentences import CODE_INDENT
 
 TITLE_CHARS = 160
 HEADING_CHARS = 120

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from rag.errors import NotFound
 from rag.records import Chunk, Section, Source, SourceState
-from rag.sentences import CODE_INDENT, Span
+from rag.text.sentences import CODE_INDENT, Span
 from rag.web.current import application
 from rag.web.pinpoint import TABLE_RULE, places_of
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from rag.errors import ModelError
 from rag.records import Chunk, Hit, Section
-from rag.sentences import Span
+from rag.text.sentences import Span
 from rag.web.current import application
 from rag.web.evidence import Marks, text_html
 from rag.web.pinpoint import places_of

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
-from rag.names import Lexicon
 from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary, Support
 from rag.seams import SessionHandle
+from rag.text.names import Lexicon
 from rag.web.answers_html import Register, answer_html, plain_html
 
 TURNS_SHOWN = 20

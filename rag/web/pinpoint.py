@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rag.citations.evidence import read
 from rag.citations.stating import read_sentences
-from rag.sentences import Span, split_sentences
+from rag.text.sentences import Span, split_sentences
 
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
 MOST_PLACES = 3  # sentences or rows for one statement

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from werkzeug.serving import make_server
 
-from rag.answer.extractive import ExtractiveWriter
+from rag.answers.extractive import ExtractiveWriter
 from rag.documents.files import IncomingFile
 from rag.seams import ModelDelta
 from rag.settings import Settings

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from rag.conversation.store import SqlConversationStore
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.metrics import Metrics
@@ -33,6 +32,7 @@ from rag.records import (
     Text,
     Usage,
 )
+from rag.sessions.store import SqlConversationStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.conversation.store import SqlConversationStore
 from rag.records import ContextConfig, ImportedMessage
+from rag.sessions.store import SqlConversationStore
 from rag.web.transcripts import SessionFinder, TranscriptTable, chain, link
 
 MESSAGES = st.lists(

@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from rag.citations.markers import find_markers
 from rag.records import Citation, Source, Statement, Support
-from rag.sentences import Span
+from rag.text.sentences import Span
 from rag.web.answers_html import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.evidence import Marks, text_html
 

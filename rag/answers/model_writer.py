@@ -1,0 +1,31 @@
+"""Let a language model write the answer."""
+
+from collections.abc import Iterator
+
+from rag.answers.prompts import says_declined
+from rag.seams import ChatModel, ModelDelta, ModelRequest, WriteRequest
+
+
+class ModelWriter:
+    """Passes the assembled context to a model; its text is checked by whoever reads it."""
+
+    def __init__(self, model: ChatModel, *, temperature: float | None = None) -> None:
+        self._model = model
+        self._temperature = temperature
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        yield from self._model.stream(
+            ModelRequest(
+                messages=request.messages,
+                max_tokens=request.max_tokens,
+                temperature=self._temperature,
+                tools=request.tools,
+            )
+        )
+
+    def declined(self, text: str) -> bool:
+        return says_declined(text)

@@ -1,0 +1,66 @@
+"""The frozen records that cross every boundary."""
+
+from rag.records.answers import Answer, Citation, Source, SourceState, Statement, Support, Usage
+from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
+from rag.records.events import (
+    Cited,
+    Compacted,
+    Event,
+    Failed,
+    Finished,
+    Resolved,
+    Sources,
+    Text,
+    ToolUsed,
+)
+from rag.records.jobs import Job, JobState
+from rag.records.sessions import (
+    ChatMessage,
+    ContextConfig,
+    ImportedMessage,
+    Message,
+    MessageStatus,
+    Resolution,
+    Role,
+    Session,
+    Summary,
+    SummaryReport,
+    ToolCall,
+)
+
+__all__ = [
+    "Answer",
+    "ChatMessage",
+    "Chunk",
+    "Citation",
+    "Cited",
+    "Compacted",
+    "ContextConfig",
+    "Document",
+    "Event",
+    "Failed",
+    "Finished",
+    "Hit",
+    "ImportedMessage",
+    "Job",
+    "JobState",
+    "Message",
+    "MessageStatus",
+    "ParsedDocument",
+    "Resolution",
+    "Resolved",
+    "Role",
+    "Section",
+    "Session",
+    "Source",
+    "SourceState",
+    "Sources",
+    "Statement",
+    "Summary",
+    "SummaryReport",
+    "Support",
+    "Text",
+    "ToolCall",
+    "ToolUsed",
+    "Usage",
+]

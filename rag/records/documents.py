@@ -1,0 +1,85 @@
+"""Documents, their parts, and what a search finds of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document with a locator, as readable plain text.
+
+    As in Markdown, tables have pipes, entries `- `, code four blanks; other markup is gone.
+    """
+
+    index: int  # from 0, in reading order
+    heading_path: tuple[str, ...]  # outermost first, without the document's title
+    locator: str  # where a person finds it: "§ Setup › Wi-Fi", "page 3", "sheet Prices", "slide 2"
+    text: str
+    page: int | None = None  # from 1; PDF pages and slides only
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDocument:
+    """What a reader made of a file: no ids, no time, nothing stored yet."""
+
+    title: str
+    sections: tuple[Section, ...]
+    media_type: str
+    names: tuple[str, ...] = ()  # product names found in titles, headings, tables, front matter
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of one section, small enough to cite; `text == section.text[start:end]`."""
+
+    id: str  # content-addressed: the same piece of the same document always has the same id
+    document_id: str
+    document_name: str  # the file's name relative to the ingested folder, with forward slashes
+    document_title: str
+    section_index: int
+    position: int  # from 0, in reading order over the whole document
+    heading_path: tuple[str, ...]
+    locator: str
+    text: str
+    start: int  # character offsets into the section's text
+    end: int
+
+    @property
+    def heading(self) -> str:
+        """Title and heading path in one line, for embedding and for lexical search."""
+        return " › ".join(dict.fromkeys((self.document_title, *self.heading_path)))
+
+    @property
+    def embedded_text(self) -> str:
+        """What is embedded: the heading path in front of the text. Never shown."""
+        return f"{self.heading}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file we loaded."""
+
+    id: str  # derived from the name: re-ingesting a file keeps its id
+    name: str
+    title: str
+    media_type: str
+    content_hash: str  # sha256 of the file's bytes, hex
+    size_bytes: int
+    chunk_count: int
+    ingested_at: datetime
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk with its score for one query, and the neighbourhood in which to read it.
+
+    `passage == section.text[passage_start:passage_end]` and it encloses the chunk.
+    """
+
+    chunk: Chunk
+    score: float  # higher is better; comparable within one query only
+    passage: str
+    passage_start: int
+    passage_end: int
+    relevance: float = 0.0  # comparable between queries: 0 (unrelated) to 1 (surely about it)

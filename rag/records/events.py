@@ -1,0 +1,77 @@
+"""What happens in one turn, in the order in which it happens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.records.answers import Source
+from rag.records.sessions import Message, SummaryReport
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The question as it was searched for."""
+
+    query: str
+    is_followup: bool
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Earlier turns are now represented by a verified summary."""
+
+    start: int
+    end: int
+    report: SummaryReport
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What this answer is written from, with the session's numbers."""
+
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The next words of the answer; joined, they are the answer before attribution."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A source was just cited for the first time in this answer."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """The model called a tool."""
+
+    name: str
+    arguments: str
+    outcome: str  # one line, for people
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The stream ends here: the answer as it is stored."""
+
+    message: Message
+    sources: tuple[Source, ...]
+    context: Mapping[str, Any] = field(default_factory=dict)  # messages, tokens, budget …
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The stream ends here: what to tell the user. The question is stored."""
+
+    error: Exception
+    message: str
+    index: int | None = None  # of the answer that failed, if one was begun
+
+
+Event = Resolved | Compacted | Sources | Text | Cited | ToolUsed | Finished | Failed

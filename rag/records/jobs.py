@@ -1,0 +1,30 @@
+"""Background work."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of background work."""
+
+    id: str
+    kind: str  # "ingest" or "compact"
+    subject: str  # the document's name, or the session's id
+    state: JobState
+    created_at: datetime
+    updated_at: datetime
+    done: int = 0  # chunks embedded so far
+    total: int = 0  # chunks to embed; 0 while that is not known
+    error: str | None = None
+    seconds: float | None = None

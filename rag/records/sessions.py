@@ -1,0 +1,144 @@
+"""Sessions, their messages and their summaries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from rag.records.answers import Answer
+
+
+class Role(StrEnum):
+    """Who speaks, in the words of the OpenAI protocol."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of the context, as a model is sent it."""
+
+    role: Role
+    content: str
+    tool_calls: tuple["ToolCall", ...] = ()  # on assistant messages
+    tool_call_id: str | None = None  # on tool messages
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool; `arguments` is JSON as the model wrote it, perhaps broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class MessageStatus(StrEnum):
+    """How an answer ended."""
+
+    PENDING = "pending"  # being written now, or the process died while writing
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"  # the client went away or the model broke off; can be regenerated
+    FAILED = "failed"  # nothing was written; can be regenerated
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a transcript; an answer's details are empty on a question."""
+
+    index: int  # from 0, without gaps
+    turn: int  # from 0: a question and its answer share it
+    role: str  # a Role; imported transcripts may hold others
+    content: str
+    status: MessageStatus
+    created_at: datetime
+    revision: int = 0  # of an answer: regenerating adds one, the earlier ones are kept
+    answer: Answer | None = None
+    resolved_query: str | None = None
+    is_followup: bool = False
+    error: str | None = None  # of a failed answer: what the user was told
+    known_sources: int | None = None  # of a question: registered when it was asked, if known
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedMessage:
+    """One message of a transcript brought along from elsewhere."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How one session keeps its context small; the JSON API's `context_config`."""
+
+    enabled: bool = True  # summarise what falls out (`smart` only)
+    max_tokens: int | None = None  # window; None: the model's own
+    compression_strategy: str = "smart"  # or "sliding_window"
+    recent_message_count: int = 10  # messages: five question-answer pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One user's conversation."""
+
+    id: str
+    owner: str
+    title: str
+    created_at: datetime
+    last_used_at: datetime
+    message_count: int
+    config: ContextConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A question made to stand alone; retrieval's queries may hold more of the conversation."""
+
+    query: str  # what people are shown as "searched for"
+    is_followup: bool
+    method: str  # "unchanged", "rules", "model"
+    dense_query: str = ""
+    lexical_query: str = ""
+    source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
+    # Earlier turns with weights: their vectors, times these, are added to that of `dense_query`.
+    dense_context: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryReport:
+    """What one compaction was required to keep, and how it was kept. All numbers are counts."""
+
+    citations_required: int
+    citations_kept: int  # in the stored text: the rest is in the archive
+    names_required: int
+    names_kept: int
+    kept_by_model: int  # of the required numbers, before repair
+    repaired: int  # numbers put back by repair
+    removed: int  # invented or misplaced markers taken out
+    archived_citations: tuple[int, ...] = ()
+    archived_names: tuple[str, ...] = ()
+    rung: int = 0  # of the size ladder: 0 full claims … 4 numbers grouped by document
+    tokens_before: int = 0
+    tokens_after: int = 0
+    attempts: int = 0  # calls to the model
+    seconds: float = 0.0
+    model: str = "extractive"
+    problems: tuple[str, ...] = ()  # why the model's text was not taken as it came
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Text standing in for a run of messages `[start, end)`; verified against them."""
+
+    start: int
+    end: int
+    text: str
+    required_numbers: tuple[int, ...]
+    required_names: tuple[str, ...]
+    report: SummaryReport
+    tokens: int
+    is_fold: bool = False  # stands in for several summaries
+    id: int | None = None  # in the store

@@ -1,0 +1,39 @@
+"""What can be swapped: every Protocol, with its promise in the docstring."""
+
+from rag.seams.conversations import (
+    ConversationStore,
+    FoundMessage,
+    FoundMessages,
+    MatchedMessage,
+    OpenTurn,
+    Overview,
+    SessionHandle,
+)
+from rag.seams.documents import ChunkChanges, DocumentStore
+from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
+from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
+from rag.seams.writing import Writer, WriteRequest
+
+__all__ = [
+    "ChatModel",
+    "ChunkChanges",
+    "ChunkIndex",
+    "ConversationStore",
+    "DocumentStore",
+    "Embedder",
+    "FoundMessage",
+    "FoundMessages",
+    "MatchedMessage",
+    "Matrix",
+    "ModelDelta",
+    "ModelRequest",
+    "OpenTurn",
+    "Overview",
+    "Reranker",
+    "Retriever",
+    "SessionHandle",
+    "TokenCounter",
+    "ToolSpec",
+    "WriteRequest",
+    "Writer",
+]

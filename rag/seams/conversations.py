@@ -1,0 +1,197 @@
+"""Sessions and their store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rag.records import (
+    ContextConfig,
+    Hit,
+    ImportedMessage,
+    Message,
+    Session,
+    Source,
+    Summary,
+)
+
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A stored question with the answer that is being written to it."""
+
+    question: Message
+    answer: Message  # pending, empty
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """One result of a search in transcripts."""
+
+    session_id: str
+    session_title: str
+    index: int
+    role: str
+    snippet: str  # a stretch of the content around the first match
+    match_start: int  # offsets into the snippet
+    match_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A session as a turn finds it, at one moment."""
+
+    session: Session
+    summaries: tuple[Summary, ...]  # the active ones, oldest first
+    requested: tuple[int, int] | None = None  # messages to show once, in the next context
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedMessage:
+    """A message that holds words which were looked up."""
+
+    index: int
+    score: float  # higher is better; comparable within one look-up only
+    turn: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessages:
+    """The best results, and how many there are in all."""
+
+    found: tuple[FoundMessage, ...]
+    total: int
+
+
+class SessionHandle(Protocol):
+    """One session of one owner: the only way to its messages, sources and summaries (C7).
+
+    Every method raises NotFound once the session is deleted. Message ranges are half-open and
+    count from 0. Messages are append-only; what is returned is the newest revision of each.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def owner(self) -> str: ...
+
+    def read(self) -> Session: ...
+    def overview(self) -> Overview: ...
+    def rename(self, title: str) -> None: ...
+    def configure(self, config: ContextConfig) -> None: ...
+    def request_slice(self, start: int, end: int) -> None:
+        """Have messages `[start, end)` in the next context; `overview` tells of it."""
+
+    def forget_slice(self) -> None: ...
+
+    def delete(self) -> None: ...
+
+    # Turns
+    def begin(self, question: str) -> OpenTurn:
+        """Store a question and reserve the place of its answer, in one transaction."""
+
+    def begin_again(self, index: int) -> OpenTurn:
+        """A new revision of the last answer. Raises NotFound, or Conflict if it is not the last."""
+
+    def finish(self, answer: Message) -> Message:
+        """Store the end of a pending answer. Raises Conflict if it has ended already."""
+
+    def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
+    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+        """As `messages`, without what is known of answers beside their text: for contexts."""
+
+    def said_at(self, indices: Sequence[int]) -> list[Message]:
+        """Those that exist, in order, in one look-up, as `said`."""
+
+    def message(self, index: int) -> Message:
+        """Raises NotFound."""
+
+    def recent(self, count: int) -> list[Message]:
+        """The newest `count`, oldest first; the cost does not grow with the session."""
+
+    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
+        """Messages that contain the text, ignoring case, newest first."""
+
+    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
+        """Messages that hold any of the words, best first; the cost is the same in any session."""
+
+    def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+        """Bring a transcript along; returns the index of its first message.
+
+        Raises Conflict if a number of `sources` is taken by another chunk, or would leave a gap.
+        """
+
+    # Sources
+    def register(self, hits: Sequence[Hit]) -> list[Source]:
+        """The hits with the session's numbers, in order; new chunks get the next free numbers."""
+
+    def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
+        """By number, with their present state; numbers that are not registered are left out."""
+
+    def source_count(self) -> int:
+        """Numbers 1 to this are registered, all of them."""
+
+    # Summaries
+    def epoch(self) -> int:
+        """To be read before a compaction begins, and given to `add_summary`."""
+
+    def summaries(self) -> list[Summary]:
+        """The active ones, oldest first; their ranges do not overlap."""
+
+    def requested_summaries(self) -> list[Summary]:
+        """Those made on request, oldest first; they are no part of the context."""
+
+    def add_requested_summary(self, summary: Summary) -> None:
+        """Store a summary made on request beside the messages."""
+
+    def add_summary(
+        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
+    ) -> bool:
+        """Store beside the messages. `replaces` are ids of active summaries that it folds.
+
+        False, and nothing stored, if the range overlaps another active summary or the epoch is
+        over: another compaction was quicker, or summaries were forgotten meanwhile.
+        """
+
+    def summary_claims(self, summary_id: int) -> Any:
+        """The JSON given as `claims` to `add_summary`."""
+
+    def forget_summaries(self) -> int:
+        """Forget derived summaries (the messages stay) and end the epoch; returns how many."""
+
+    # Recall
+    def save_vectors(self, vectors: Mapping[int, Any]) -> None:
+        """Embedded messages by index (float32 arrays)."""
+
+    def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
+        """Those that are saved."""
+
+    def without_vectors(self, *, before: int, limit: int) -> list[Message]:
+        """The newest messages before an index that say something and have none, as `said`."""
+
+
+class ConversationStore(Protocol):
+    """Everything about conversations; everything needs the owner."""
+
+    def create(
+        self, owner: str, *, title: str = "", config: ContextConfig | None = None
+    ) -> SessionHandle: ...
+
+    def open(self, session_id: str, *, owner: str) -> SessionHandle:
+        """Raises NotFound, also when the session is somebody else's."""
+
+    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
+        """Newest use first."""
+
+    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
+        """Over all of one owner's sessions."""
+
+    def delete_unused_since(self, moment: datetime) -> int:
+        """Delete every owner's sessions that were last used before; returns how many."""

@@ -1,0 +1,48 @@
+"""The store of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rag.records import (
+    Chunk,
+    Document,
+    Section,
+)
+
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    pass
+
+
+class DocumentStore(Protocol):
+    """Documents, sections and chunks in the database, which is the truth."""
+
+    def replace(
+        self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
+    ) -> ChunkChanges:
+        """Store a document, in one transaction; chunks that stayed the same are not touched."""
+
+    def delete(self, document_id: str) -> ChunkChanges:
+        """Remove a document. Raises NotFound."""
+
+    def document(self, document_id: str) -> Document:
+        """Raises NotFound."""
+
+    def documents(self) -> list[Document]:
+        """All, by name."""
+
+    def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """Those that exist."""
+
+    def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+        """Texts of sections by (document id, section index); those that exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkChanges:
+    """What a write changed: what the vector index has to follow."""
+
+    added: tuple[Chunk, ...] = ()
+    removed: tuple[str, ...] = ()

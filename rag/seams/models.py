@@ -1,0 +1,65 @@
+"""Language models and the counting of their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rag.records import (
+    ChatMessage,
+    ToolCall,
+    Usage,
+)
+
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    pass
+
+
+TokenCounter = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the OpenAI protocol describes it; `parameters` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call of a chat model."""
+
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int
+    temperature: float | None = None
+    tools: tuple[ToolSpec, ...] = ()
+    timeout_seconds: float | None = None  # None: the client's own
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDelta:
+    """A piece of a reply: some text, or whole tool calls (already put together), or the usage."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+
+
+class ChatModel(Protocol):
+    """A language model. Called by the writer, follow-ups and summaries."""
+
+    @property
+    def name(self) -> str: ...
+
+    def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        """Yield the reply in pieces; the texts joined are the reply. Closing the iterator hangs up.
+
+        Raises:
+            ModelUnavailable: the server cannot be reached, refuses us, or is overloaded.
+            ContextTooLong: the messages do not fit; nothing was generated.
+            ModelInterrupted: the reply broke off; the pieces so far were yielded.
+            UnreadableReply: the server answered, but not in the OpenAI protocol.
+        """

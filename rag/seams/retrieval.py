@@ -1,0 +1,88 @@
+"""Embedding, and finding chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from rag.records import (
+    Hit,
+)
+
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Matrix: TypeAlias = "NDArray[np.float32]"
+
+
+class Embedder(Protocol):
+    """Texts to vectors. Loaded at the first call, never on construction."""
+
+    @property
+    def name(self) -> str:
+        """Stored with the index: another name needs `groundnote reindex`."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Longer texts would be cut by the model, so chunks never exceed it."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text as the model sees it, its special tokens included."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One row per text, in order: float32, shape (len(texts), dimensions), each of length 1.
+
+        Raises:
+            ModelUnavailable: the embedding server cannot be reached.
+        """
+
+
+class ChunkIndex(Protocol):
+    """Nearest chunks by vector. An index over the database that can always be rebuilt from it."""
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
+        """Add or overwrite."""
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        """Remove; ids that are not there are no error."""
+
+    def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
+        """Chunk ids with their cosine similarity (-1 to 1), best first."""
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Those that are there."""
+
+    def chunk_ids(self) -> set[str]: ...
+
+    def clear(self) -> None:
+        """Forget everything, the embedding model's name and dimension too."""
+
+
+class Reranker(Protocol):
+    """Scores texts for a query by reading both together."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score per text, in order; higher is better."""
+
+
+class Retriever(Protocol):
+    """Finds the chunks that may answer. Called once per turn."""
+
+    def search(
+        self,
+        dense_query: str,
+        *,
+        lexical_query: str = "",
+        dense_context: Sequence[tuple[str, float]] = (),
+        limit: int = 8,
+    ) -> list[Hit]:
+        """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
+
+        An empty `lexical_query` means the same as `dense_query`. The vectors of the texts of
+        `dense_context`, times their weights, are added to the query's before the search.
+        """

@@ -1,0 +1,144 @@
+"""Sources of one session in the database: the register of C1.
+
+Who asks is handled as in `rag.sessions.transcript`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from rag.citations.markers import cited_numbers
+from rag.citations.register import as_source, assign_numbers, content_hash
+from rag.database import chunks, documents, sessions, sources, storable
+from rag.errors import Conflict, UserError
+from rag.records import Hit, ImportedMessage, Role, Source
+from rag.sessions.owned import IS_MINE, OWNED, Key, found
+from rag.sessions.rows import source_columns, source_from
+
+HIGHEST_IMPORTED = 9_999
+PLACEHOLDER = "This source was not brought along when the conversation was imported."
+
+
+_READ = (
+    select(sources, chunks.c.id.label("chunk_now"), documents.c.id.label("document_now"))
+    .select_from(sources)
+    .outerjoin(chunks, chunks.c.id == sources.c.chunk_id)
+    .outerjoin(documents, documents.c.id == sources.c.document_id)
+    .where(sources.c.session_id == bindparam("its_id"), OWNED)
+    .order_by(sources.c.number)
+)
+# Put together once: every turn reads by them.
+_READ_NUMBERS = _READ.where(sources.c.number.in_(bindparam("numbers", expanding=True)))
+_READ_CHUNKS = _READ.where(sources.c.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
+_COUNTED = select(sessions.c.source_count).where(IS_MINE)
+
+
+def register(connection: Connection, key: Key, hits: Sequence[Hit]) -> None:
+    """Give new chunks the next free numbers, in order; the caller holds the session's row lock."""
+    wanted = [hit.chunk.id for hit in hits]
+    known = {source.chunk_id: source.number for source in of_chunks(connection, key, wanted)}
+    taken = source_count(connection, key)
+    numbers = assign_numbers(known, wanted, taken=taken)
+    first = {hit.chunk.id: hit for hit in reversed(hits)}
+    fresh = [as_source(first[id_], number) for id_, number in numbers.items() if id_ not in known]
+    add(connection, key.id, fresh)
+
+
+def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> None:
+    """Insert sources whose numbers follow the highest one without a gap."""
+    if not fresh:
+        return
+    connection.execute(
+        insert(sources),
+        [_storable_columns(source) | {"session_id": session_id} for source in fresh],
+    )
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(source_count=max(source.number for source in fresh))
+    )
+
+
+def _storable_columns(source: Source) -> dict[str, Any]:
+    return {
+        key: storable(value) if isinstance(value, str) else value
+        for key, value in source_columns(source).items()
+    }
+
+
+def source_count(connection: Connection, key: Key) -> int:
+    """Numbers 1 to this are registered."""
+    return int(found(connection, key, _COUNTED)[0].source_count)
+
+
+def read(connection: Connection, key: Key, numbers: Sequence[int] | None = None) -> list[Source]:
+    """Sources by number, with what became of them."""
+    if numbers is None:
+        rows = found(connection, key, _READ)
+    else:
+        possible = [number for number in numbers if number < 2**31]
+        rows = found(connection, key, _READ_NUMBERS, numbers=possible)
+    return [source_from(row) for row in rows]
+
+
+def of_chunks(connection: Connection, key: Key, chunk_ids: Sequence[str]) -> list[Source]:
+    """The sources that these chunks are, by number; those that are registered."""
+    rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
+    return [source_from(row) for row in rows]
+
+
+def bring(
+    connection: Connection,
+    key: Key,
+    messages: Iterable[ImportedMessage],
+    brought: Sequence[Source],
+) -> None:
+    """Register the sources of an imported transcript.
+
+    A number that an answer cites without a source, or skipped, gets a placeholder: it stays taken,
+    opens, and says what it is. Only answers cite: what a question has in brackets is its own, as
+    in a question that is asked here.
+    """
+    count = source_count(connection, key)
+    taken = {source.number: source for source in read(connection, key)} if count else {}
+    for source in brought:
+        rival = taken.get(source.number)
+        if rival is not None and rival.chunk_id != source.chunk_id:
+            raise Conflict(
+                f"[{source.number}] already stands for {rival.document_name} in this session. "
+                "Import into a new session to keep its numbers."
+            )
+    numbers = {source.chunk_id: source.number for source in taken.values()}
+    for source in brought:
+        if numbers.get(source.chunk_id, source.number) != source.number:
+            raise Conflict(
+                f"{source.document_name} already has the number [{numbers[source.chunk_id]}] in "
+                f"this session, not [{source.number}]. Import into a new session."
+            )
+    answers = (message.content for message in messages if message.role == Role.ASSISTANT)
+    cited = {number for answer in answers for number in cited_numbers(answer)}
+    by_number = {source.number: source for source in brought}
+    highest = max(cited | by_number.keys(), default=0)
+    if highest > HIGHEST_IMPORTED:
+        raise UserError(
+            f"The transcript uses the number [{highest}]; at most [{HIGHEST_IMPORTED}] can be "
+            "imported. Renumber its citations."
+        )
+    fresh = [by_number.get(n) or _placeholder(n) for n in range(count + 1, highest + 1)]
+    add(connection, key.id, fresh)
+
+
+def _placeholder(number: int) -> Source:
+    return Source(
+        number=number,
+        chunk_id=f"imported:{number}",
+        document_id="",
+        document_name="imported conversation",
+        document_title="Imported conversation",
+        locator="",
+        heading_path=(),
+        text=PLACEHOLDER,
+        passage=PLACEHOLDER,
+        content_hash=content_hash(PLACEHOLDER),
+    )

@@ -1,0 +1,361 @@
+"""Sessions, their transcripts, sources and summaries in the database, each behind its owner."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Executable,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from rag.database import message_vectors, messages, reading, sessions, storable, writing
+from rag.errors import NotFound
+from rag.records import (
+    ContextConfig,
+    Hit,
+    ImportedMessage,
+    Message,
+    MessageStatus,
+    Role,
+    Session,
+    Source,
+    Summary,
+)
+from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
+from rag.sessions import register_rows, summary_rows, transcript
+from rag.sessions.matching import matching
+from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
+from rag.sessions.rows import session_from
+
+Clock = Callable[[], datetime]
+TO_THE_END = 2**31 - 1
+# Put together once: every call of a session begins with one of them.
+_MINE = select(sessions).where(IS_MINE)
+_MINE_LOCKED = _MINE.with_for_update()
+_VECTORS = select(message_vectors.c.index, message_vectors.c.vector).where(
+    message_vectors.c.session_id == bindparam("its_id"),
+    message_vectors.c.index.in_(bindparam("wanted", expanding=True)),
+    OWNED,
+)
+
+
+def utc_now() -> datetime:
+    """The default clock."""
+    return datetime.now(UTC)
+
+
+class SqlSession:
+    """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
+
+    def __init__(self, engine: Engine, session_id: str, *, owner: str, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._key = Key(session_id, owner)
+
+    @property
+    def id(self) -> str:
+        return self._key.id
+
+    @property
+    def owner(self) -> str:
+        return self._key.owner
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Connection, Session]]:
+        """For several reads that have to see the same state."""
+        with reading(self._engine) as connection:
+            yield connection, self._mine(connection, _MINE)
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Connection, Session]]:
+        """A write transaction that holds the session's row, so that writers take turns."""
+        with writing(self._engine) as connection:
+            yield connection, self._mine(connection, _MINE_LOCKED)
+
+    def _mine(self, connection: Connection, query: Executable) -> Session:
+        row = connection.execute(query, self._key.asking()).one_or_none()
+        if row is None:
+            raise absent(self._key)
+        return session_from(row)
+
+    def _looking(self) -> Connection:
+        """For one statement that asks for the owner itself."""
+        return self._engine.connect()
+
+    def _set(self, **values: Any) -> None:
+        with self._writing() as (connection, _):
+            connection.execute(update(sessions).where(sessions.c.id == self.id).values(**values))
+
+    def read(self) -> Session:
+        with self._looking() as connection:
+            return self._mine(connection, _MINE)
+
+    def overview(self) -> Overview:
+        with self._looking() as connection:
+            return summary_rows.overview(connection, self._key)
+
+    def rename(self, title: str) -> None:
+        self._set(title=storable(title))
+
+    def configure(self, config: ContextConfig) -> None:
+        self._set(config=asdict(config))
+
+    def request_slice(self, start: int, end: int) -> None:
+        self._set(requested_start=start, requested_end=end)
+
+    def forget_slice(self) -> None:
+        self._set(requested_start=None, requested_end=None)
+
+    def delete(self) -> None:
+        with self._writing() as (connection, _):
+            connection.execute(delete(sessions).where(sessions.c.id == self.id))
+
+    # Turns
+
+    def begin(self, question: str) -> OpenTurn:
+        with writing(self._engine) as connection:
+            return transcript.begin(connection, self._key, question, now=self._clock())
+
+    def begin_again(self, index: int) -> OpenTurn:
+        with self._writing() as (connection, session):
+            now = self._clock()
+            return transcript.begin_again(connection, self._key, session, index, now=now)
+
+    def finish(self, answer: Message) -> Message:
+        with writing(self._engine) as connection:
+            return transcript.finish(connection, self._key, answer)
+
+    def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
+        stop = TO_THE_END if end is None else end
+        with self._looking() as connection:
+            return transcript.read(connection, self._key, start, stop)
+
+    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+        stop = TO_THE_END if end is None else end
+        with self._looking() as connection:
+            return transcript.read_said(connection, self._key, start, stop)
+
+    def said_at(self, indices: Sequence[int]) -> list[Message]:
+        with self._looking() as connection:
+            return transcript.read_said_at(connection, self._key, indices)
+
+    def message(self, index: int) -> Message:
+        for message in self.messages(index, index + 1):
+            return message
+        raise NotFound(f"There is no message {index} in this session.")
+
+    def recent(self, count: int) -> list[Message]:
+        with self._reading() as (connection, session):
+            end = session.message_count
+            return transcript.read(connection, self._key, end - count, end)
+
+    def search(self, text: str, *, limit: int = 20) -> FoundMessages:
+        with self._reading() as (connection, _):
+            scope = messages.c.session_id == self.id
+            return transcript.search(connection, scope, text, limit=limit)
+
+    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
+        with self._looking() as connection:
+            return matching(connection, self._key, words, limit=limit)
+
+    def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+        with self._writing() as (connection, session):
+            register_rows.bring(connection, self._key, messages, sources)
+            self._append_all(connection, messages)
+            return session.message_count
+
+    def _append_all(self, connection: Connection, brought: Sequence[ImportedMessage]) -> None:
+        """A turn begins at each message that is not an answer."""
+        now = self._clock()
+        turn = -1
+        for message in brought:
+            place = transcript.reserve(connection, self._key, 1, now=now)
+            if message.role != Role.ASSISTANT or turn < 0:
+                turn = place.turn
+            imported = Message(
+                index=place.index,
+                turn=turn,
+                role=storable(message.role),
+                content=message.content,
+                status=MessageStatus.COMPLETE,
+                created_at=now,
+            )
+            transcript.store(connection, self.id, imported)
+
+    # Sources
+
+    def register(self, hits: Sequence[Hit]) -> list[Source]:
+        wanted = list(dict.fromkeys(hit.chunk.id for hit in hits))
+        known = self._of_chunks(wanted)
+        if len(known) < len(wanted):
+            with self._writing() as (connection, _):
+                register_rows.register(connection, self._key, hits)
+            known = self._of_chunks(wanted)
+        return [known[chunk_id] for chunk_id in wanted]
+
+    def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
+        with self._looking() as connection:
+            known = register_rows.of_chunks(connection, self._key, chunk_ids)
+            return {source.chunk_id: source for source in known}
+
+    def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
+        with self._looking() as connection:
+            return register_rows.read(connection, self._key, numbers)
+
+    def source_count(self) -> int:
+        with self._looking() as connection:
+            return register_rows.source_count(connection, self._key)
+
+    # Summaries
+
+    def epoch(self) -> int:
+        with self._looking() as connection:
+            return summary_rows.epoch(connection, self._key)
+
+    def summaries(self) -> list[Summary]:
+        return list(self.overview().summaries)
+
+    def requested_summaries(self) -> list[Summary]:
+        with self._looking() as connection:
+            return summary_rows.on_request(connection, self._key)
+
+    def add_requested_summary(self, summary: Summary) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.add(
+                connection,
+                self.id,
+                summary,
+                in_epoch=summary_rows.ON_REQUEST,
+                now=self._clock(),
+            )
+
+    def add_summary(
+        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
+    ) -> bool:
+        with self._writing() as (connection, _):
+            if epoch != summary_rows.epoch(connection, self._key):
+                return False
+            existing = summary_rows.overview(connection, self._key).summaries
+            if not set(replaces) <= {other.id for other in existing}:
+                return False
+            if summary_rows.overlaps(existing, summary, replaces):
+                return False
+            summary_rows.deactivate(connection, replaces)
+            now = self._clock()
+            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now, claims=claims)
+            return True
+
+    def summary_claims(self, summary_id: int) -> Any:
+        with self._reading() as (connection, _):
+            return summary_rows.claims(connection, self.id, summary_id)
+
+    def forget_summaries(self) -> int:
+        with self._writing() as (connection, _):
+            return summary_rows.forget(connection, self.id)
+
+    # Recall
+
+    def save_vectors(self, vectors: Mapping[int, Any]) -> None:
+        if not vectors:
+            return
+        rows = [
+            {"session_id": self.id, "index": index, "vector": _packed(vector)}
+            for index, vector in vectors.items()
+        ]
+        table = message_vectors
+        with self._writing() as (connection, _):
+            connection.execute(
+                delete(table).where(table.c.session_id == self.id, table.c.index.in_(vectors))
+            )
+            connection.execute(insert(table), rows)
+
+    def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
+        with self._looking() as connection:
+            rows = found(connection, self._key, _VECTORS, wanted=list(indices))
+            return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
+
+    def without_vectors(self, *, before: int, limit: int) -> list[Message]:
+        with self._looking() as connection:
+            return transcript.without_vectors(connection, self._key, before=before, limit=limit)
+
+
+def _packed(vector: Any) -> bytes:
+    return np.asarray(vector, dtype="<f4").tobytes()
+
+
+class SqlConversationStore:
+    """All sessions; see `rag.seams.ConversationStore` for every promise."""
+
+    def __init__(self, engine: Engine, *, clock: Clock = utc_now) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def create(
+        self, owner: str, *, title: str = "", config: ContextConfig | None = None
+    ) -> SqlSession:
+        session_id = uuid4().hex
+        now = self._clock()
+        with writing(self._engine) as connection:
+            connection.execute(
+                insert(sessions).values(
+                    id=session_id,
+                    owner=owner,
+                    title=storable(title),
+                    config=asdict(config or ContextConfig()),
+                    created_at=now,
+                    last_used_at=now,
+                )
+            )
+        return self._handle(session_id, owner)
+
+    def _handle(self, session_id: str, owner: str) -> SqlSession:
+        return SqlSession(self._engine, session_id, owner=owner, clock=self._clock)
+
+    def open(self, session_id: str, *, owner: str) -> SqlSession:
+        handle = self._handle(storable(session_id), owner)
+        handle.read()
+        return handle
+
+    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
+        with reading(self._engine) as connection:
+            rows = connection.execute(
+                select(sessions)
+                .where(sessions.c.owner == owner)
+                .order_by(sessions.c.last_used_at.desc(), sessions.c.id)
+                .limit(limit)
+                .offset(offset)
+            )
+            return [session_from(row) for row in rows]
+
+    def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
+        with reading(self._engine) as connection:
+            return transcript.search(connection, sessions.c.owner == owner, text, limit=limit)
+
+    def delete_unused_since(self, moment: datetime) -> int:
+        with writing(self._engine) as connection:
+            gone = connection.execute(delete(sessions).where(sessions.c.last_used_at < moment))
+            return gone.rowcount
+
+    def interrupt_abandoned(self, begun_before: datetime) -> int:
+        """End answers whose process died while it wrote them; returns how many."""
+        with writing(self._engine) as connection:
+            ended = connection.execute(
+                update(messages)
+                .where(
+                    messages.c.status == MessageStatus.PENDING.value,
+                    messages.c.created_at < begun_before,
+                )
+                .values(status=MessageStatus.INTERRUPTED.value)
+            )
+            return ended.rowcount

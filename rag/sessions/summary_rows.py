@@ -1,0 +1,142 @@
+"""Summaries of one session in the database, beside the messages that they cover.
+
+Who asks is handled as in `rag.sessions.transcript`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+
+from rag.database import sessions, storable, summaries
+from rag.records import Summary
+from rag.seams import Overview
+from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
+from rag.sessions.rows import session_from, summary_columns, summary_from
+
+ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
+SHOWN = (
+    summaries.c.id.label("summary_id"),
+    summaries.c.start,
+    summaries.c.end,
+    summaries.c.is_fold,
+    summaries.c.text,
+    summaries.c.required,
+    summaries.c.report,
+    summaries.c.tokens,
+)
+_ACTIVE = and_(
+    summaries.c.session_id == sessions.c.id,
+    summaries.c.is_active,
+    summaries.c.epoch == sessions.c.epoch,
+)
+# Put together once: every turn reads by it. A session without summaries gives one row, too.
+_OVERVIEW = (
+    select(sessions, *SHOWN)
+    .select_from(sessions.outerjoin(summaries, _ACTIVE))
+    .where(IS_MINE)
+    .order_by(summaries.c.start)
+)
+_ON_REQUEST = (
+    select(*SHOWN)
+    .where(summaries.c.session_id == bindparam("its_id"), summaries.c.epoch == ON_REQUEST, OWNED)
+    .order_by(summaries.c.id)
+)
+_EPOCH = select(sessions.c.epoch).where(IS_MINE)
+
+
+def epoch(connection: Connection, key: Key) -> int:
+    """The number that ends when summaries are forgotten."""
+    return int(found(connection, key, _EPOCH)[0].epoch)
+
+
+def overview(connection: Connection, key: Key) -> Overview:
+    """The session with what is part of its context now."""
+    rows = connection.execute(_OVERVIEW, key.asking()).all()
+    if not rows:
+        raise absent(key)
+    start, end = rows[0].requested_start, rows[0].requested_end
+    return Overview(
+        session_from(rows[0]),
+        tuple(summary_from(row) for row in rows if row.summary_id is not None),
+        None if start is None or end is None else (start, end),
+    )
+
+
+def on_request(connection: Connection, key: Key) -> list[Summary]:
+    """Those that somebody asked for, oldest first."""
+    return [summary_from(row) for row in found(connection, key, _ON_REQUEST)]
+
+
+def add(
+    connection: Connection,
+    session_id: str,
+    summary: Summary,
+    *,
+    in_epoch: int,
+    now: datetime,
+    claims: Any = None,
+) -> None:
+    """Insert a summary; one made on request is never active.
+
+    It takes the place of an inactive one of the same range: a stand-in that the model's summary
+    follows, or the last one that somebody asked for.
+    """
+    connection.execute(
+        delete(summaries).where(
+            summaries.c.session_id == session_id,
+            summaries.c.epoch == in_epoch,
+            summaries.c.start == summary.start,
+            summaries.c.end == summary.end,
+            ~summaries.c.is_active,
+        )
+    )
+    required = {
+        "numbers": list(summary.required_numbers),
+        "names": [storable(name) for name in summary.required_names],
+    }
+    columns = summary_columns(summary) | {"text": storable(summary.text)}
+    connection.execute(
+        insert(summaries).values(
+            session_id=session_id,
+            epoch=in_epoch,
+            is_active=in_epoch != ON_REQUEST,
+            required=required,
+            claims=claims,
+            created_at=now,
+            **columns,
+        )
+    )
+
+
+def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
+    """Whether a new summary meets an active one that it does not stand in for."""
+    return any(
+        other.id not in replaces and other.start < summary.end and summary.start < other.end
+        for other in existing
+    )
+
+
+def deactivate(connection: Connection, ids: Sequence[int]) -> None:
+    """Folded: another summary stands in for these."""
+    connection.execute(update(summaries).where(summaries.c.id.in_(ids)).values(is_active=False))
+
+
+def claims(connection: Connection, session_id: str, summary_id: int) -> Any:
+    """The stored claims, None if there is no such summary."""
+    row = connection.execute(
+        select(summaries.c.claims).where(
+            summaries.c.session_id == session_id, summaries.c.id == summary_id
+        )
+    ).one_or_none()
+    return None if row is None else row.claims
+
+
+def forget(connection: Connection, session_id: str) -> int:
+    """Delete all summaries and begin a new epoch; returns how many there were."""
+    removed = connection.execute(delete(summaries).where(summaries.c.session_id == session_id))
+    connection.execute(
+        update(sessions).where(sessions.c.id == session_id).values(epoch=sessions.c.epoch + 1)
+    )
+    return removed.rowcount

@@ -1,0 +1,299 @@
+"""Messages of one session in the database: append, end, read, search.
+
+Statements ask for the session's owner themselves (see `rag.sessions.owned`). A function that
+is given a session's id alone is called inside a transaction in which that was made sure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy import text as sql
+
+from rag.database import message_vectors, messages, sessions, storable
+from rag.errors import Conflict, NotFound
+from rag.records import Message, MessageStatus, Role, Session
+from rag.seams import FoundMessage, FoundMessages, OpenTurn
+from rag.sessions.owned import IS_MINE, OWNED, Key, absent, check, found
+from rag.sessions.rows import SAID, details_of, message_from, said_from
+
+SNIPPET_CHARS = 80  # on each side of a match
+TITLE_CHARS = 80
+BLANKS = " \t\r\n"
+NEWEST = ~(
+    select(literal_column("1"))
+    .select_from(messages.alias("later"))
+    .where(
+        sql("later.session_id = messages.session_id"),
+        sql('later."index" = messages."index"'),
+        sql("later.revision > messages.revision"),
+    )
+    .correlate(messages)
+    .exists()
+)
+
+# Put together once: every turn reads and writes by them.
+_IN_RANGE = (messages.c.index >= bindparam("first")) & (messages.c.index < bindparam("stop"))
+_AT = messages.c.index.in_(bindparam("wanted", expanding=True))
+
+
+def _of_session(*columns: Any) -> Select[Any]:
+    mine = select(*columns).where(messages.c.session_id == bindparam("its_id"), OWNED)
+    return mine.order_by(messages.c.index, messages.c.revision)
+
+
+_MESSAGES = _of_session(messages).where(_IN_RANGE)
+_SAVED: Select[Any] = select(literal_column("1")).where(
+    message_vectors.c.session_id == messages.c.session_id,
+    message_vectors.c.index == messages.c.index,
+)
+_SAID = _of_session(*SAID).where(_IN_RANGE)
+_SAID_AT = _of_session(*SAID).where(_AT)
+_WITHOUT_VECTORS = (
+    select(*SAID)
+    .where(messages.c.session_id == bindparam("its_id"), OWNED)
+    .where(messages.c.index < bindparam("stop"))
+    .where(func.trim(messages.c.content, BLANKS) != "")
+    .where(~_SAVED.exists())
+    .order_by(messages.c.index.desc(), messages.c.revision.desc())
+    .limit(bindparam("most"))
+)
+_RESERVED = (
+    update(sessions)
+    .where(IS_MINE)
+    .values(
+        message_count=sessions.c.message_count + bindparam("added"),
+        turn_count=sessions.c.turn_count + 1,
+        last_used_at=bindparam("now"),
+        title=case(
+            (sessions.c.title == "", bindparam("new_title", type_=Text)), else_=sessions.c.title
+        ),
+    )
+    .returning(sessions.c.message_count, sessions.c.turn_count, sessions.c.source_count)
+)
+_ADDED = insert(messages)
+_FINISHED = (
+    update(messages)
+    .where(
+        messages.c.session_id == bindparam("its_id"),
+        messages.c.index == bindparam("at"),
+        messages.c.revision == bindparam("at_revision"),
+        messages.c.status == MessageStatus.PENDING.value,
+        OWNED,
+    )
+    .values(content=bindparam("said"), status=bindparam("ended"), details=bindparam("new_details"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is taken for new messages, and how many sources there were at that moment."""
+
+    index: int  # of the first message
+    turn: int
+    sources: int
+
+
+def reserve(
+    connection: Connection, key: Key, count: int, *, now: datetime, title: str = ""
+) -> Place:
+    """Take the next `count` indices and one turn number.
+
+    The row lock orders writers. A session without a title gets this one. Raises NotFound.
+    """
+    asked = key.asking(added=count, now=now, new_title=title)
+    place = connection.execute(_RESERVED, asked).one_or_none()
+    if place is None:
+        raise absent(key)
+    return Place(place.message_count - count, place.turn_count - 1, place.source_count)
+
+
+def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
+    """Insert messages as they are."""
+    kept = tuple(replace(each, content=storable(each.content)) for each in fresh)
+    connection.execute(_ADDED, [{"session_id": session_id, **_columns(each)} for each in kept])
+    return kept
+
+
+def _columns(message: Message) -> dict[str, Any]:
+    return {
+        "index": message.index,
+        "revision": message.revision,
+        "turn": message.turn,
+        "role": message.role,
+        "content": message.content,
+        "status": message.status.value,
+        "created_at": message.created_at,
+        "details": details_of(message),
+    }
+
+
+def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> OpenTurn:
+    """Store a question and the place of its answer; the first one names the session."""
+    title = storable(" ".join(question.split()))[:TITLE_CHARS]
+    place = reserve(connection, key, 2, now=now, title=title)
+    asked = Message(
+        place.index,
+        place.turn,
+        Role.USER,
+        question,
+        MessageStatus.COMPLETE,
+        now,
+        known_sources=place.sources,
+    )
+    pending = replace(
+        asked,
+        index=place.index + 1,
+        role=Role.ASSISTANT,
+        content="",
+        status=MessageStatus.PENDING,
+        known_sources=None,
+    )
+    return OpenTurn(*store(connection, key.id, asked, pending))
+
+
+def begin_again(
+    connection: Connection, key: Key, session: Session, index: int, *, now: datetime
+) -> OpenTurn:
+    """A new revision of the last answer; the caller holds the session's row lock."""
+    old, question = _last(connection, key, index)
+    if index != session.message_count - 1:
+        raise Conflict(
+            f"Only the last answer (message {session.message_count - 1}) can be written again, "
+            f"not message {index}: later turns build on it."
+        )
+    if old.status is MessageStatus.PENDING:
+        raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
+    connection.execute(  # recall shall not find the new answer by what the old one meant
+        delete(message_vectors).where(
+            message_vectors.c.session_id == session.id, message_vectors.c.index == index
+        )
+    )
+    fresh = Message(
+        index=index,
+        turn=old.turn,
+        role=Role.ASSISTANT,
+        content="",
+        status=MessageStatus.PENDING,
+        created_at=now,
+        revision=old.revision + 1,
+    )
+    return OpenTurn(question, *store(connection, session.id, fresh))
+
+
+def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Message]:
+    """An answer and its question."""
+    there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
+    old, question = there.get(index), there.get(index - 1)
+    if old is None or question is None or old.role != Role.ASSISTANT:
+        raise NotFound(f"Message {index} is not an answer of this session.")
+    return old, question
+
+
+def finish(connection: Connection, key: Key, answer: Message) -> Message:
+    """End a pending answer, once."""
+    answer = replace(answer, content=storable(answer.content))
+    ended = connection.execute(
+        _FINISHED,
+        key.asking(
+            at=answer.index,
+            at_revision=answer.revision,
+            said=answer.content,
+            ended=answer.status.value,
+            new_details=details_of(answer),
+        ),
+    )
+    if ended.rowcount != 1:
+        check(connection, key)
+        raise Conflict(f"Message {answer.index} has ended already; nothing was changed.")
+    return answer
+
+
+def read(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
+    """The newest revisions of messages `[start, end)`, in order."""
+    rows = found(connection, key, _MESSAGES, first=start, stop=end)
+    return [message_from(row) for row in _newest(rows)]
+
+
+def read_said(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
+    """As `read`, without what is known of answers beside their text."""
+    rows = found(connection, key, _SAID, first=start, stop=end)
+    return [said_from(row) for row in _newest(rows)]
+
+
+def read_said_at(connection: Connection, key: Key, indices: Sequence[int]) -> list[Message]:
+    """The newest revisions of the messages at these indices, in order, as `read_said`."""
+    rows = found(connection, key, _SAID_AT, wanted=list(indices))
+    return [said_from(row) for row in _newest(rows)]
+
+
+def without_vectors(connection: Connection, key: Key, *, before: int, limit: int) -> list[Message]:
+    """The newest messages before an index that say something and have no vector."""
+    rows = found(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
+    return [said_from(row) for row in _newest(rows[::-1])]
+
+
+def _newest(rows: Sequence[Any]) -> Sequence[Any]:
+    return list({row.index: row for row in rows}.values())
+
+
+# ── Search ───────────────────────────────────────────────────────────────────────────────────
+
+
+def search(connection: Connection, scope: Any, text: str, *, limit: int) -> FoundMessages:
+    """Newest messages that contain the text, ignoring case; `scope` limits the sessions."""
+    wanted = storable(text).strip()
+    if not wanted:
+        return FoundMessages((), 0)
+    matching = _containing(connection, wanted).where(scope, NEWEST)
+    rows = connection.execute(
+        matching.order_by(messages.c.created_at.desc(), messages.c.row.desc()).limit(limit)
+    ).all()
+    total = len(rows)
+    if total == limit:
+        counted = matching.with_only_columns(func.count()).order_by(None)
+        total = connection.execute(counted).scalar_one()
+    return FoundMessages(tuple(_found(row, wanted) for row in rows), total)
+
+
+def _containing(connection: Connection, wanted: str) -> Select[Any]:
+    columns = (messages, sessions.c.title.label("session_title"))
+    joined = select(*columns).join_from(messages, sessions)
+    # The trigram index holds no word of one or two letters.
+    if connection.dialect.name == "sqlite" and len(wanted) >= 3:
+        return joined.where(
+            sql(
+                "messages.row IN (SELECT rowid FROM messages_substrings "
+                "WHERE messages_substrings MATCH :quoted)"
+            ).bindparams(quoted='"' + wanted.replace('"', '""') + '"')
+        )
+    return joined.where(messages.c.content.icontains(wanted, autoescape=True))
+
+
+def _found(row: Any, wanted: str) -> FoundMessage:
+    at = row.content.lower().find(wanted.lower())
+    at = max(at, 0)
+    start = max(0, at - SNIPPET_CHARS)
+    return FoundMessage(
+        session_id=row.session_id,
+        session_title=row.session_title,
+        index=row.index,
+        role=row.role,
+        snippet=row.content[start : at + len(wanted) + SNIPPET_CHARS],
+        match_start=at - start,
+        match_end=at - start + len(wanted),
+    )

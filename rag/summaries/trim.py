@@ -1,0 +1,133 @@
+"""Keep any chat history small without losing citations or names: plain message dicts in and out."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag.records import SummaryReport
+from rag.summaries.line_counts import by_lines
+from rag.summaries.remembered import Remembered
+from rag.summaries.snapshot import MessageDict
+from rag.summaries.trim_client import ClientModel
+from rag.summaries.trim_steps import TrimLimits, compact, is_due, kept_messages
+from rag.text.names import Lexicon
+from rag.tokens import count_tokens
+
+TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The messages to send, and how they came about; `report` is that of the summary in them."""
+
+    messages: list[dict[str, Any]]
+    was_trimmed: bool
+    report: SummaryReport | None
+
+
+class HistoryTrimmer:
+    """Fits a growing chat history into `max_tokens`; what falls out is summarised, and checked.
+
+    `trim` is given the whole transcript each time and recognises what it has summarised before, so
+    that nothing is summarised twice; one trimmer may serve many conversations and threads. A call
+    reads only what is new, and looks at all else (some 50 ns a message) in case it was changed.
+    `max_tokens` is the most that the returned messages take, four tokens a message included: leave
+    room for the reply beside it. `recent_message_count` messages stay word for word where they
+    fit. Every `[n]` and every product name of the messages that are left out is in the summary.
+    Without a client, or when the model fails, the summary is made of sentences of the messages.
+    """
+
+    def __init__(  # noqa: PLR0913 - options of a library, all keyword-only
+        self,
+        *,
+        client: Any = None,
+        model: str | None = None,
+        max_tokens: int = 8192,
+        recent_message_count: int = 10,
+        max_history_turns: int | None = None,
+        max_summary_tokens: int = 800,
+        temperature: float = 0.3,
+        products: Iterable[str] = (),
+    ) -> None:
+        if client is not None and not model:
+            raise ValueError('A client needs the name of its model: model="…".')
+        for name, value, least in (
+            ("max_tokens", max_tokens, 1),
+            ("recent_message_count", recent_message_count, 0),
+            ("max_history_turns", max_history_turns or 0, 0),
+            ("max_summary_tokens", max_summary_tokens, 1),
+        ):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}.")
+        self._limits = TrimLimits(
+            max_tokens, recent_message_count, max_history_turns, max_summary_tokens
+        )
+        self._model = None
+        if client is not None:
+            self._model = ClientModel(
+                client, str(model), max_tokens=max_summary_tokens, temperature=temperature
+            )
+        self._lexicon = Lexicon(products)
+        self._count = by_lines(count_tokens)
+        self._transcripts: list[Remembered] = []  # the one used last stands last
+        self._lock = threading.Lock()
+
+    def trim(self, messages: Sequence[MessageDict]) -> Trimmed:
+        """The messages to send for this transcript.
+
+        Raises:
+            TooLarge: the newest question and the system messages alone exceed `max_tokens`.
+            TypeError: a message is no dict.
+        """
+        given: list[MessageDict] = list(messages)
+        seen = self._taken(given)
+        try:
+            seen.extend(given)
+            if is_due(seen, self._limits):
+                compact(seen, self._limits, self._model)
+            return _trimmed(seen, given)
+        finally:
+            seen.coming = []
+            seen.lock.release()
+
+    def _taken(self, messages: list[MessageDict]) -> Remembered:
+        """What we know of this transcript, locked: other conversations go on meanwhile."""
+        while True:
+            with self._lock:
+                ahead = self._worked_on(messages)
+                if ahead is None:
+                    seen = self._recall(messages)
+                    seen.lock.acquire()  # nobody else has it: it is idle, or new
+                    seen.coming = messages
+                    return seen
+            with ahead.lock:
+                pass  # another thread has come with this conversation: wait for what it finds
+
+    def _worked_on(self, messages: list[MessageDict]) -> Remembered | None:
+        for seen in self._transcripts:
+            if seen.lock.locked() and messages[: len(seen.coming)] == seen.coming:
+                return seen
+        return None
+
+    def _recall(self, messages: list[MessageDict]) -> Remembered:
+        """What we know of this transcript; one that was changed is known up to the change."""
+        best, common = None, 0
+        for seen in reversed([seen for seen in self._transcripts if not seen.lock.locked()]):
+            alike = seen.common(messages)
+            if alike == len(seen.messages) or alike > common:
+                best, common = seen, alike
+            if alike == len(seen.messages) > 0:
+                break
+        if best is None or not best.reaches(common):
+            best = Remembered(self._count, self._lexicon, reads_ahead=self._model is not None)
+        elif common < len(best.messages):
+            best = best.forked(common)
+        self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]
+        return best
+
+
+def _trimmed(seen: Remembered, given: list[MessageDict]) -> Trimmed:
+    if seen.composed is None:
+        return Trimmed([dict(message) for message in given], False, None)
+    return Trimmed([dict(message) for message in kept_messages(seen, given)], True, seen.report)

@@ -1,0 +1,103 @@
+"""The application as the edges see it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
+from typing import Any
+
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag.assistant import Assistant
+from rag.background import Background
+from rag.database import reading
+from rag.documents.guard import GuardedLoader
+from rag.documents.store import SqlDocumentStore
+from rag.errors import RagError
+from rag.ingestion import Ingestion
+from rag.metrics import Metrics
+from rag.retrieval.search import HybridRetriever
+from rag.retrieval.vectors import ChromaIndex
+from rag.seams import Embedder
+from rag.sessions.store import SqlConversationStore
+from rag.settings import Settings
+
+TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
+LONGEST_ANSWER = timedelta(minutes=15)  # one begun earlier belongs to a host that died
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Everything the edges need, built once."""
+
+    settings: Settings
+    engine: Engine
+    store: SqlConversationStore
+    documents: SqlDocumentStore
+    retriever: HybridRetriever
+    assistant: Assistant
+    ingestion: Ingestion
+    jobs: Background
+    metrics: Metrics
+    index: ChromaIndex
+    loader: GuardedLoader
+    embedder: Embedder
+    stopping: Event = field(default_factory=Event)
+
+    def start(self) -> None:
+        """Take up what a killed process left, and begin to work in the background."""
+        grace = timedelta() if self._is_alone() else LONGEST_ANSWER
+        self.store.interrupt_abandoned(datetime.now(UTC) - grace)
+        self.forget_old_sessions()
+        self.jobs.start()
+        if self.settings.sessions.ttl_hours is not None:
+            Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+
+    def _tidy_up(self) -> None:
+        while not self.stopping.wait(TIDY_SECONDS):
+            self.forget_old_sessions()
+
+    def _is_alone(self) -> bool:
+        """Whether no other process can be answering: an embedded index has one at a time."""
+        is_local = self.engine.dialect.name == "sqlite"
+        return is_local and self.settings.retrieval.chroma_url is None
+
+    def warm_up(self) -> None:
+        """Load the models before the first question needs them, and finish interrupted ingests."""
+        self.embedder.embed(["warm"])
+        self.ingestion.synchronise()
+
+    def stop(self) -> None:
+        """Let go of the index, the reading process and the database."""
+        self.stopping.set()
+        self.jobs.stop()
+        self.loader.close()
+        self.index.close()
+        self.engine.dispose()
+
+    def forget_old_sessions(self) -> int:
+        """Delete sessions unused for longer than `sessions.ttl_hours`; returns how many."""
+        hours = self.settings.sessions.ttl_hours
+        if hours is None:
+            return 0
+        return self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+
+    def ready(self) -> dict[str, bool]:
+        """What answers need, and whether it is there."""
+        return {"database": _works(self._ask_database), "index": _works(self._ask_index)}
+
+    def _ask_database(self) -> None:
+        with reading(self.engine) as connection:
+            connection.execute(text("SELECT 1"))
+
+    def _ask_index(self) -> None:
+        self.index.check()
+
+
+def _works(check: Callable[[], Any]) -> bool:
+    try:
+        check()
+    except (RagError, OSError, SQLAlchemyError):
+        return False
+    return True

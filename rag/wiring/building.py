@@ -1,0 +1,202 @@
+"""How the parts are put together."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag.answering import Answering
+from rag.answers.extractive import ExtractiveWriter
+from rag.answers.model_writer import ModelWriter
+from rag.answers.parts import searched_apart
+from rag.assistant import Assistant, Limits
+from rag.background import Background, uploads_for
+from rag.citations.support import SupportChecker
+from rag.documents.guard import GuardedLoader
+from rag.documents.store import SqlDocumentStore
+from rag.followups.followup import FollowUps
+from rag.followups.followup_rules import CUE_WORDS
+from rag.ingestion import Ingestion
+from rag.jobs import JobQueue, JobTable
+from rag.llm.tokens import CalibratedCounter, token_counter
+from rag.llm.windows import ModelWindow
+from rag.memory import Memory, MemoryRules
+from rag.metrics import Metrics
+from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.search import HybridRetriever
+from rag.seams import Embedder, TokenCounter, Writer
+from rag.sessions.recall import Recall
+from rag.sessions.session_tools import Actions
+from rag.sessions.store import SqlConversationStore
+from rag.settings import Settings
+from rag.summaries.compact import Compactor, SummaryOptions
+from rag.toolroom import ToolRoom
+from rag.wiring.application import Application
+from rag.wiring.parts import (
+    OPENAI,
+    load_limits,
+    open_database,
+    open_embedder,
+    open_index,
+    open_model,
+    open_reranker,
+)
+
+TOOL_TOKENS = 500  # what the descriptions of our tools take, rounded up
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What is known of documents."""
+
+    documents: SqlDocumentStore
+    retriever: HybridRetriever
+    embedder: Embedder
+
+
+def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
+    """The whole application. Models load and servers are asked only when they are first needed."""
+    engine = open_database(settings)
+    metrics = Metrics()
+    embedder = embedder or open_embedder(settings)
+    index = open_index(settings, embedder)
+    documents = SqlDocumentStore(engine)
+    store = SqlConversationStore(engine)
+    loader = GuardedLoader(load_limits(settings))
+    ingestion = Ingestion(documents, embedder, index, loader=loader)
+    background = Background(
+        JobQueue(
+            JobTable(engine),
+            folder=settings.data_dir,
+            url=settings.jobs.url,
+            workers=settings.jobs.workers,
+        ),
+        ingestion,
+        store,
+        uploads=uploads_for(engine, settings.data_dir / "uploads"),
+        metrics=metrics,
+    )
+    retriever = HybridRetriever(
+        embedder,
+        index,
+        LexicalIndex(engine),
+        documents,
+        reranker=open_reranker(settings),
+        split=lambda query: searched_apart(query, documents.lexicon),
+    )
+    library = Library(documents, retriever, embedder)
+    return Application(
+        settings=settings,
+        engine=engine,
+        store=store,
+        documents=documents,
+        retriever=retriever,
+        assistant=_assistant(settings, library, background, metrics),
+        ingestion=ingestion,
+        jobs=background,
+        metrics=metrics,
+        index=index,
+        loader=loader,
+        embedder=embedder,
+    )
+
+
+def _assistant(
+    settings: Settings, library: "Library", background: Background, metrics: Metrics
+) -> Assistant:
+    model = open_model(settings)
+    writer: Writer = ExtractiveWriter(library.embedder, lexicon=library.documents.lexicon)
+    if model is not None:
+        writer = ModelWriter(model, temperature=settings.llm.temperature)
+    count = CalibratedCounter(token_counter(settings.llm.model or ""))
+    memory = _memory(settings, library, count, metrics)
+    background.compact_with(lambda session: memory.compact(session, force=False))
+    memory.compact_later(background.submit_compaction)
+    tools = _tools(library, memory, count) if _uses_tools(settings) else None
+    answering = Answering(
+        writer,
+        SupportChecker(),
+        tools,
+        learn=lambda ours, theirs: count.learn(
+            estimated_tokens=ours + (TOOL_TOKENS if tools else 0), reported_tokens=theirs
+        ),
+    )
+    follow_up = settings.follow_up
+    return Assistant(
+        library.retriever,
+        FollowUps(
+            model=model if follow_up.use_model else None,
+            lexicon=library.documents.lexicon,
+            cue_words=follow_up.cue_words or CUE_WORDS,
+            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            timeout_seconds=follow_up.timeout_seconds,
+        ),
+        memory,
+        answering,
+        limits=Limits(
+            question_chars=settings.web.max_question_chars,
+            sources=settings.retrieval.limit,
+            past_turns=follow_up.max_turns,
+        ),
+        metrics=metrics,
+    )
+
+
+def _uses_tools(settings: Settings) -> bool:
+    return settings.llm.is_configured and settings.llm.tools
+
+
+def _memory(
+    settings: Settings, library: "Library", count: TokenCounter, metrics: Metrics
+) -> Memory:
+    context = settings.context
+    rules = MemoryRules(
+        input_share=context.input_share,
+        reserved_tokens=context.reserved_tokens,
+        high_water=context.high_water,
+        low_water=context.low_water,
+        max_pairs=context.max_pairs,
+        with_tools=_uses_tools(settings),
+        tool_tokens=TOOL_TOKENS if _uses_tools(settings) else 0,
+    )
+    return Memory(
+        _compactor(settings, library, count),
+        Recall(library.embedder),
+        rules=rules,
+        window=_window(settings),
+        count=count,
+        made=metrics.count_summary,
+    )
+
+
+def _window(settings: Settings) -> Callable[[], int]:
+    llm = settings.llm
+    configured = llm.context_window or settings.context.default_window
+    if llm.model is None:
+        return lambda: configured
+    key = os.environ.get(llm.api_key_env)
+    base_url = llm.base_url or OPENAI
+    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window).tokens
+
+
+def _compactor(settings: Settings, library: "Library", count: TokenCounter) -> Compactor:
+    wanted = settings.summarization_settings
+    return Compactor(
+        open_model(settings, wanted.summary_model),
+        count,
+        names=library.documents.lexicon,
+        options=SummaryOptions(
+            max_tokens=wanted.max_summary_tokens,
+            temperature=wanted.summary_temperature,
+            timeout_seconds=wanted.timeout_seconds,
+        ),
+    )
+
+
+def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
+    actions = Actions(
+        search=lambda query, limit: library.retriever.search(query, limit=limit),
+        prefer=memory.prefer,
+        summarize=memory.summarize,
+        recall=Recall(library.embedder),
+    )
+    return ToolRoom(actions, count, memory.input_tokens)

@@ -1,0 +1,318 @@
+"""Follow-ups by rules: what a question leaves out is carried over, and nothing else is touched."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.followups.followup import FollowUps, resolve
+from rag.followups.followup_names import Names
+
+LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
+BATTERY = [("What is the battery life of the Aero 5?", "It lasts 20 hours [1].")]
+HEAVY = [("How heavy is the Aero 5?", "200 g [1].")]
+MESH = [("Does the Nimbus Router X2 support mesh?", "Yes [1].")]
+TOP = [("Top 10 products in Q3", "Here they are [1].")]
+SOLD = [("What do you sell?", "1. **Nimbus Router X2** – fast [4]\n2. **Aero 5** – light [7]")]
+PROSE = [("What do you sell?", "We sell the Nimbus Router X2 [4], the Aero 5 [7] and pens.")]
+COLOURS = [("Which colours are there?", "It comes in red, dark green and blue [1].")]
+OFFER = [("Is it waterproof?", "No [1]. Would you like to know which models are?")]
+JOIN = [("When did Jane Doe join?", "In 2020 [1].")]
+
+FILLED = [
+    ("quarter", "What about Q4?", TOP, "Top 10 products in Q4"),
+    ("modifier", "Show me by region", TOP, "Top 10 products in Q3 by region"),
+    ("month", "And May?", [("What was our churn in April?", "")], "What was our churn in May?"),
+    ("year", "How about 2024?", [("Revenue in 2023?", "")], "Revenue in 2024?"),
+    ("year-and-quarter", "in Q1 2024", [("Revenue in Q3 2023", "")], "Revenue in Q1 2024"),
+    ("quarter-for-year", "and Q2?", [("Revenue in 2023?", "")], "Revenue in Q2?"),
+    ("no-period-yet", "and in 2022?", [("What was the churn?", "")], "What was the churn in 2022?"),
+    (
+        "relative",
+        "last year?",
+        [("What is our churn this year?", "")],
+        "What is our churn last year?",
+    ),
+    ("variant", "and the Pro?", BATTERY, "What is the battery life of the Aero 5 Pro?"),
+    ("long-variant", "and the X2 Lite?", MESH, "Does the Nimbus Router X2 Lite support mesh?"),
+    ("product", "Aero 7?", HEAVY, "How heavy is the Aero 7?"),
+    ("same-for", "Same for the Aero 7", HEAVY, "How heavy is the Aero 7?"),
+    (
+        "compared",
+        "compared to the Aero 7?",
+        HEAVY,
+        "How heavy is the Aero 5 compared to the Aero 7?",
+    ),
+    ("attribute", "and the price?", BATTERY, "What is the price of the Aero 5?"),
+    ("bare-attribute", "price?", HEAVY, "What about the price of the Aero 5?"),
+    ("person", "what about Bob Smith?", JOIN, "When did Bob Smith join?"),
+    (
+        "place",
+        "What about Germany?",
+        [("What is the VAT in France?", "")],
+        "What is the VAT in Germany?",
+    ),
+    ("acronym", "What about the US?", [("Sales in Europe?", "")], "Sales in the US?"),
+    ("sorted", "sort by price", [("List all products", "")], "List all products by price"),
+    ("down", "break it down by month", [("Revenue in 2023", "")], "Revenue in 2023 by month"),
+    ("table", "as a table", [("Revenue in 2023", "")], "Revenue in 2023 as a table"),
+    ("only", "only in Germany", [("List all dealers", "")], "List all dealers in Germany"),
+    ("filler", "Thanks! What about Q4?", TOP, "Top 10 products in Q4"),
+    ("abroad", "what about abroad?", HEAVY, "How heavy is the Aero 5 abroad?"),
+    (
+        "earlier-list",
+        "and the first one?",
+        [
+            ("Which headphones support LDAC?", "1. Étude ANC [1]\n2. Höra Buds [2]"),
+            ("How long does the battery of the Höra Buds last?", "8 hours [2]."),
+        ],
+        "How long does the battery of the Étude ANC last?",
+    ),
+    (
+        "owner",
+        "and the Étude ANC?",
+        [("How long does Höra Buds' battery last?", "")],
+        "How long does the Étude ANC's battery last?",
+    ),
+    (
+        "compared-with",
+        "Compare it with the Aero 7",
+        HEAVY,
+        "Compare the Aero 5 with the Aero 7",
+    ),
+]
+POINTED = [
+    ("its", "What is its weight?", BATTERY, "What is the Aero 5's weight?"),
+    ("its-alone", "its weight", HEAVY, "the Aero 5's weight"),
+    ("it", "How do I reset it?", MESH, "How do I reset the Nimbus Router X2?"),
+    ("they", "Who maintains them?", [("Which servers run it?", "")], "Who maintains servers?"),
+    ("she", "Where does she live?", JOIN, "Where does Jane Doe live?"),
+    ("her-own", "What is her role?", JOIN, "What is Jane Doe's role?"),
+    ("her-object", "Who works with her?", JOIN, "Who works with Jane Doe?"),
+    ("she-is", "Do you know if she's here?", JOIN, "Do you know if Jane Doe is here?"),
+    (
+        "surname",
+        "When was he criticised?",
+        [("Who was Norman Borlaug?", "A scientist."), ("Why was Borlaug famous?", "For wheat.")],
+        "When was Norman Borlaug criticised?",
+    ),
+    (
+        "product-of-the-answer",
+        "How much does it cost?",
+        [("Which router is the fastest?", "The Nimbus Router X2 is the fastest [1].")],
+        "How much does Nimbus Router X2 cost?",
+    ),
+    ("definite", "Was the album good?", [("And then?", "They made a live album.")],
+     "Was the live album good?"),
+    ("second-of-list", "What does the second one cost?", SOLD, "What does Aero 5 cost?"),
+    ("second-in-prose", "Tell me more about the second one", PROSE, "Tell me more about Aero 5"),
+    ("last-of-enumeration", "Is the last one new?", COLOURS, "Is blue new?"),
+    ("option-number", "Is option 2 in stock?", SOLD, "Is Aero 5 in stock?"),
+]  # fmt: skip
+BARE = [
+    ("why", "why?", HEAVY, "why – How heavy is the Aero 5?"),
+    ("more", "more", HEAVY, "more: How heavy is the Aero 5?"),
+    ("yes-to-an-offer", "yes", OFFER, "Tell me which models are"),
+    ("yes-to-nothing", "Yes, please", HEAVY, "How heavy is the Aero 5?"),
+    ("filler-why", "Ok, why?", HEAVY, "why – How heavy is the Aero 5?"),
+]
+ALONE = [
+    ("other-product", "Does the Aero 7 have Bluetooth?", HEAVY),
+    ("new-subject", "What did we decide about the database?", HEAVY),
+    ("dummy-it", "Is it possible to return an order?", HEAVY),
+    ("own-antecedent", "Is web chat good and how do I add it?", HEAVY),
+    ("german", "Wie schwer ist das Aero 7?", HEAVY),
+    ("thanks", "thanks!", HEAVY),
+    ("no", "no", HEAVY),
+    ("empty", "   ", HEAVY),
+    ("question-mark", "?", HEAVY),
+]
+
+
+def cases(table):
+    return [pytest.param(*row[1:], id=row[0]) for row in table]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "expected"), cases(FILLED) + cases(POINTED) + cases(BARE)
+)
+def test_a_follow_up_is_made_whole(question, history, expected):
+    resolution = resolve(question, history, lexicon=LEXICON)
+
+    assert resolution.query == expected
+    assert resolution.is_followup
+    assert resolution.method == "rules"
+
+
+@pytest.mark.parametrize(("question", "history"), cases(ALONE))
+def test_a_standalone_question_passes_unchanged(question, history):
+    resolution = resolve(question, history, lexicon=LEXICON)
+
+    assert resolution.query == question
+    assert resolution.method == "unchanged"
+
+
+def test_follow_ups_of_follow_ups_build_on_what_was_resolved():
+    history = [*TOP, ("What about Q4?", "Here [2].")]
+
+    resolution = resolve("Show me by region", history)
+
+    assert resolution.query == "Top 10 products in Q4 by region"
+
+
+def test_a_later_modifier_takes_the_place_of_the_earlier_one():
+    history = [*TOP, ("Show me by region", "Here [2].")]
+
+    assert resolve("and by month?", history).query == "Top 10 products in Q3 by month"
+
+
+def test_without_a_lexicon_a_variant_is_added_to_the_product_in_focus():
+    assert resolve("and the Pro?", HEAVY).query == "How heavy is the Aero 5 Pro?"
+
+
+@given(st.text(max_size=80))
+@settings(max_examples=60, deadline=None)
+def test_a_first_question_is_never_changed(question):
+    resolution = resolve(question, [])
+
+    assert resolution.query == question
+    assert not resolution.is_followup
+    assert resolution.dense_context == ()
+
+
+@given(
+    st.text(max_size=60),
+    st.lists(st.tuples(st.text(max_size=40), st.text(max_size=80)), max_size=4),
+)
+@settings(max_examples=120, deadline=None)
+def test_any_text_is_resolved_into_some_query(question, history):
+    resolution = resolve(question, history, lexicon=LEXICON)
+
+    assert bool(resolution.query.strip()) or not question.strip()
+
+
+@pytest.mark.parametrize(
+    ("question", "numbers"),
+    [
+        pytest.param("Tell me more about [3]", (3,), id="one"),
+        pytest.param("[3]", (3,), id="alone"),
+        pytest.param("Compare [2, 5] and [2]", (2, 5), id="several"),
+        pytest.param("What do [2-4] say?", (2, 3, 4), id="range"),
+        pytest.param("What does source 12 say?", (12,), id="in-words"),
+        pytest.param("Open the second source", (7,), id="counted-out"),
+        pytest.param("What is arr[3]?", (), id="index-of-an-array"),
+    ],
+)
+def test_sources_that_a_question_names_are_found(question, numbers):
+    resolution = resolve(question, SOLD)
+
+    assert resolution.source_numbers == numbers
+
+
+def test_numbers_are_shown_but_not_searched_for():
+    resolution = resolve("What is the weight in [3]?", HEAVY)
+
+    assert resolution.query == "What is the weight in [3]?"
+    assert "[3]" not in resolution.dense_query + resolution.lexical_query
+
+
+def test_retrieval_gets_the_previous_and_the_first_question_besides():
+    history = [("What is web chat?", "A widget."), *HEAVY]
+
+    resolution = resolve("Is there a warranty?", history)
+
+    assert [text for text, _ in resolution.dense_context] == [
+        "How heavy is the Aero 5?",
+        "What is web chat?",
+    ]
+    assert all(0 < weight < 1 for _, weight in resolution.dense_context)
+
+
+def test_the_lexical_query_of_a_standalone_question_is_the_question():
+    resolution = resolve("Does the Aero 7 have Bluetooth?", HEAVY, lexicon=LEXICON)
+
+    assert resolution.lexical_query == "Does the Aero 7 have Bluetooth?"
+
+
+def test_only_the_last_turns_count():
+    history = [("What is the Aero 5?", "A phone."), ("What is a refund?", "Money back.")]
+
+    resolution = FollowUps(max_turns=1).resolve("Where is it made?", history)
+
+    assert "Aero" not in resolution.query
+    assert len(resolution.dense_context) == 1
+
+
+def test_cue_words_can_be_configured():
+    history = [("Umsatz in Q3", "10")]
+
+    plain = FollowUps().resolve("wie steht es mit Q4 2024?", history)
+    told = FollowUps(cue_words=["wie steht es mit"]).resolve("wie steht es mit Q4 2024?", history)
+
+    assert plain.query == "wie steht es mit Q4 2024?"
+    assert told.query == "Umsatz in Q4 2024"
+
+
+def test_product_names_are_known_in_any_spelling():
+    resolution = resolve("and the aero 7?", [("is the aero 5 heavy?", "Yes.")], lexicon=LEXICON)
+
+    assert resolution.query == "is the Aero 7 heavy?"
+
+
+def test_letters_that_grow_in_lower_case_do_not_shift_names():
+    found = Names(LEXICON).find("İİ: is the AERO 7 new?")
+
+    assert [(name.text, name.start) for name in found] == [("AERO 7", 11)]
+
+
+def test_a_lexicon_that_grows_is_read_again():
+    names = ["Nimbus One"]
+    followups = FollowUps(lexicon=lambda: names)
+    history = [("Is the Nimbus One new?", "Yes.")]
+    before = followups.resolve("and the Twin?", history)
+
+    names.append("Nimbus Twin")
+    after = followups.resolve("and the Twin?", history)
+
+    assert before.query != after.query == "Is the Nimbus Twin new?"
+
+
+@pytest.mark.parametrize(
+    ("question", "history"),
+    [
+        pytest.param("What about " + "in " * 200, [("in " * 3000, "a, " * 5000)], id="preposition"),
+        pytest.param("the second one?", [("x?", "a b c, " * 20_000)], id="enumeration"),
+        pytest.param("it " * 5000, HEAVY, id="long-question"),
+    ],
+)
+def test_long_texts_are_resolved_all_the_same(question, history):
+    assert resolve(question, history).query
+
+
+PLANS = [("Which plans are there?", "- Basic (free)\n- Team: 5 euros\n- **Max**, on request")]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "expected"),
+    [
+        pytest.param("Is the latter cheaper?", PLANS, "Is Max cheaper?", id="latter"),
+        pytest.param("Does the former cost much?", PLANS, "Does Basic cost much?", id="former"),
+        pytest.param("Is the 2nd plan monthly?", PLANS, "Is Team monthly?", id="ordinal-number"),
+        pytest.param("Is the fifth one new?", PLANS, "Is the fifth one new?", id="beyond-the-list"),
+        pytest.param(
+            "Is the second one new?", HEAVY, "Is the second one new?", id="nothing-was-listed"
+        ),
+        pytest.param("Open the second source", HEAVY, "Open the second source", id="one-source"),
+    ],
+)
+def test_entries_are_counted_out_where_there_are_that_many(question, history, expected):
+    resolution = resolve(question, history)
+
+    assert resolution.query == expected
+    assert resolution.source_numbers == ()
+
+
+def test_a_degree_is_no_thing_that_another_takes_the_place_of():
+    resolution = resolve("What about the battery?", [("How heavy?", "410 g [1].")])
+
+    assert resolution.query == "What about the battery?"
+    assert resolution.is_followup
