@@ -1,15 +1,17 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rag.citations.gate import MarkerGate
+from rag.citations.markers import find_markers
 from rag.citations.support import SupportChecker
 from rag.errors import ModelInterrupted
 from rag.records import (
     Answer,
     ChatMessage,
+    Citation,
     Cited,
     Event,
     Message,
@@ -17,11 +19,12 @@ from rag.records import (
     Resolution,
     Source,
     Statement,
+    Support,
     Text,
     ToolUsed,
     Usage,
 )
-from rag.seams import ModelDelta, SessionHandle, Writer, WriteRequest
+from rag.seams import DirectAnswer, DirectAnswers, ModelDelta, SessionHandle, Writer, WriteRequest
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
@@ -62,12 +65,44 @@ class Answering:
         checker: SupportChecker,
         tools: Tools | None = None,
         *,
+        direct: Sequence[DirectAnswers] = (),
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
         self._checker = checker
         self._tools = tools
+        self._direct = direct
         self._learn = learn
+
+    def direct(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> DirectAnswer | None:
+        """What needs no writer, from the first that can answer so."""
+        for each in self._direct:
+            answer = each.answer(session, question, resolution)
+            if answer is not None:
+                return answer
+        return None
+
+    def say(
+        self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
+    ) -> Generator[Event, None, Answer]:
+        """An answer without a writer, through the gate like any other; nothing is added to it."""
+        gate = MarkerGate(Registered(session, direct.sources))
+        yield from draft.take(gate, gate.feed(direct.text))
+        yield from draft.take(gate, gate.finish())
+        citations = tuple(
+            Citation(number, marker.start, marker.end, Support.SUPPORTED)
+            for marker in find_markers(draft.text)
+            for number in marker.numbers
+        )
+        return Answer(
+            text=draft.text,
+            citations=citations,
+            declined=direct.declined,
+            model=direct.made_by,
+            result=direct.result,
+        )
 
     def stream(
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"

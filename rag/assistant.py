@@ -27,7 +27,7 @@ from rag.records import (
     SummaryReport,
     Text,
 )
-from rag.seams import OpenTurn, Retriever, SessionHandle
+from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
@@ -160,6 +160,10 @@ class Assistant:
         question = turn.question.content
         resolution = self._followups.resolve(question, self._past(session, turn))
         draft.resolution = resolution
+        direct = self._answering.direct(session, question, resolution)
+        if direct is not None:
+            yield from self._say(session, turn, direct, draft)
+            return
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
         known = session.source_count() if resolution.source_numbers else 0
@@ -177,6 +181,20 @@ class Assistant:
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+
+    def _say(
+        self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft
+    ) -> Iterator[Event]:
+        """A turn that needs no writer: nothing is searched, no model sees its context."""
+        draft.resolution = resolution = direct.resolution or draft.resolution
+        if resolution is not None:
+            yield Resolved(resolution.query, resolution.is_followup, resolution.method)
+        yield Sources(direct.sources)
+        answer = yield from self._answering.say(session, direct, draft)
+        message = session.finish(draft.complete(answer))
+        draft.has_ended = True
+        self._memory.after_turn(session, turn, message)
+        yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
 
     def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
         """The newest turns that succeeded before this one."""

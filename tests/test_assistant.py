@@ -21,11 +21,13 @@ from rag.records import (
     Finished,
     MessageStatus,
     Resolved,
+    Source,
     Sources,
     Support,
     Text,
     Usage,
 )
+from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
@@ -320,6 +322,52 @@ class TestWithAModel:
         rest = list(events)
 
         assert isinstance(rest[-1], Failed)
+
+
+class Counted:
+    """Answers questions about a number from a snapshot, and no other."""
+
+    def answer(self, session, question, resolution):
+        if "how many" not in question.lower():
+            return None
+        snapshot = Source(0, "table:one", "", "parts.csv", "Parts", "", (), "| n |", "| n |", "0")
+        (source,) = session.register_sources([snapshot])
+        return DirectAnswer(f"There are 12 parts {source.marker}. [99]", (source,), "tables")
+
+
+class TestDirectAnswers:
+    @pytest.fixture
+    def assistant(self, application, with_model):
+        assistant, model = with_model("Five working days [1].")
+        assistant._answering = Answering(
+            ModelWriter(model), SupportChecker(None), None, direct=[Counted()]
+        )
+        return assistant
+
+    def test_need_no_writer_and_are_kept_like_any_other(self, assistant, session):
+        events = list(assistant.ask(session, "How many parts are there?"))
+
+        kinds = [type(event) for event in events]
+        assert kinds == [Resolved, Sources, Text, Cited, Finished]
+        assert session.message(1) == events[-1].message
+        assert session.message(1).answer.model == "tables"
+
+    def test_no_number_leaves_that_the_session_does_not_know(self, assistant, session):
+        finished = list(assistant.ask(session, "How many parts are there?"))[-1]
+
+        assert finished.message.content.strip() == "There are 12 parts [1]."
+        assert [citation.number for citation in finished.message.answer.citations] == [1]
+
+    def test_a_snapshot_keeps_its_number(self, assistant, session):
+        list(assistant.ask(session, "How many parts are there?"))
+        list(assistant.ask(session, "And how many parts now?"))
+
+        assert session.source_count() == 1
+
+    def test_leave_other_questions_to_the_writer(self, assistant, session):
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        assert "Five working days" in finished.message.content
 
 
 class TestRegenerate:

@@ -23,7 +23,7 @@ def assign_numbers(
     return numbers
 
 
-def as_source(hit: Hit, number: int) -> Source:
+def as_source(hit: Hit, number: int = 0) -> Source:
     """What the register keeps of a hit, so that `[n]` can be opened when the document is gone."""
     chunk = hit.chunk
     return Source(

@@ -14,9 +14,12 @@ class SourceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A chunk with the number under which this session cites it, as it was when first shown."""
+    """What a session cites under a number, as it was when first shown: a chunk, or a snapshot.
 
-    number: int  # from 1, never reused
+    The id of a snapshot that is no chunk begins with its kind: "table:…".
+    """
+
+    number: int  # from 1, never reused; 0 until the session gave one
     chunk_id: str
     document_id: str
     document_name: str
@@ -79,3 +82,4 @@ class Answer:
     declined: bool = False  # the documents do not answer, and the text says so
     model: str = "extractive"
     usage: Usage | None = None
+    result: int | None = None  # the number of the source that is the table this answer shows

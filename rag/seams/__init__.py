@@ -12,13 +12,15 @@ from rag.seams.conversations import (
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
-from rag.seams.writing import Writer, WriteRequest
+from rag.seams.writing import DirectAnswer, DirectAnswers, Writer, WriteRequest
 
 __all__ = [
     "ChatModel",
     "ChunkChanges",
     "ChunkIndex",
     "ConversationStore",
+    "DirectAnswer",
+    "DirectAnswers",
     "DocumentStore",
     "Embedder",
     "FoundMessage",

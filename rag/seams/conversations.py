@@ -132,6 +132,9 @@ class SessionHandle(Protocol):
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         """The hits with the session's numbers, in order; new chunks get the next free numbers."""
 
+    def register_sources(self, sources: Sequence[Source]) -> list[Source]:
+        """As `register`, of sources without a number; two of one chunk id are the same source."""
+
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         """By number, with their present state; numbers that are not registered are left out."""
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rag.records import (
-    ChatMessage,
-    Source,
-)
+from rag.records import ChatMessage, Resolution, Source
+from rag.seams.conversations import SessionHandle
 from rag.seams.models import ModelDelta, ToolSpec
-
-if TYPE_CHECKING:  # numpy takes longer to load than all of this package
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +35,24 @@ class Writer(Protocol):
 
     def declined(self, text: str) -> bool:
         """Whether this text says that the documents do not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectAnswer:
+    """An answer that needs no writer: it was computed, or is known already."""
+
+    text: str  # Markdown; its `[n]` are numbers that the session gave to `sources`
+    sources: tuple[Source, ...] = ()
+    made_by: str = "direct"  # stands where a model's name would
+    declined: bool = False
+    resolution: Resolution | None = None  # where the question was understood in another way
+    result: int | None = None  # the number of the source that is a table to show
+
+
+class DirectAnswers(Protocol):
+    """One way to answer without a writer; the assistant asks each before it writes."""
+
+    def answer(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> DirectAnswer | None:
+        """The answer, its sources registered with the session; None: not a question for this."""

@@ -4,15 +4,16 @@ Who asks is handled as in `rag.sessions.transcript`.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from rag.citations.markers import cited_numbers
-from rag.citations.register import as_source, assign_numbers, content_hash
+from rag.citations.register import assign_numbers, content_hash
 from rag.database import chunks, documents, sessions, sources, storable
 from rag.errors import Conflict, UserError
-from rag.records import Hit, ImportedMessage, Role, Source
+from rag.records import ImportedMessage, Role, Source
 from rag.sessions.owned import IS_MINE, OWNED, Key, found
 from rag.sessions.rows import source_columns, source_from
 
@@ -34,14 +35,16 @@ _READ_CHUNKS = _READ.where(sources.c.chunk_id.in_(bindparam("chunk_ids", expandi
 _COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
-def register(connection: Connection, key: Key, hits: Sequence[Hit]) -> None:
-    """Give new chunks the next free numbers, in order; the caller holds the session's row lock."""
-    wanted = [hit.chunk.id for hit in hits]
+def register(connection: Connection, key: Key, shown: Sequence[Source]) -> None:
+    """Give new sources the next free numbers, in order; the caller holds the session's row lock."""
+    wanted = [source.chunk_id for source in shown]
     known = {source.chunk_id: source.number for source in of_chunks(connection, key, wanted)}
     taken = source_count(connection, key)
     numbers = assign_numbers(known, wanted, taken=taken)
-    first = {hit.chunk.id: hit for hit in reversed(hits)}
-    fresh = [as_source(first[id_], number) for id_, number in numbers.items() if id_ not in known]
+    first = {source.chunk_id: source for source in reversed(shown)}
+    fresh = [
+        replace(first[id_], number=number) for id_, number in numbers.items() if id_ not in known
+    ]
     add(connection, key.id, fresh)
 
 

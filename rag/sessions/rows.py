@@ -97,6 +97,7 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         declined=stored["declined"],
         model=stored["model"],
         usage=None if stored["usage"] is None else Usage(**stored["usage"]),
+        result=stored.get("result"),
     )
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from rag.citations.register import as_source
 from rag.database import message_vectors, messages, reading, sessions, storable, writing
 from rag.errors import NotFound
 from rag.records import (
@@ -196,11 +197,14 @@ class SqlSession:
     # Sources
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
-        wanted = list(dict.fromkeys(hit.chunk.id for hit in hits))
+        return self.register_sources([as_source(hit) for hit in hits])
+
+    def register_sources(self, sources: Sequence[Source]) -> list[Source]:
+        wanted = list(dict.fromkeys(source.chunk_id for source in sources))
         known = self._of_chunks(wanted)
         if len(known) < len(wanted):
             with self._writing() as (connection, _):
-                register_rows.register(connection, self._key, hits)
+                register_rows.register(connection, self._key, sources)
             known = self._of_chunks(wanted)
         return [known[chunk_id] for chunk_id in wanted]
 
