@@ -10,6 +10,7 @@ from rag.citations.support import SupportChecker
 from rag.errors import ModelInterrupted
 from rag.records import (
     Answer,
+    Card,
     ChatMessage,
     Citation,
     Cited,
@@ -123,6 +124,7 @@ class Answering:
                 yield delta
                 continue
             draft.usage = delta.usage or draft.usage
+            draft.card = delta.card or draft.card
             yield from draft.take(gate, gate.feed(delta.text))
         yield from draft.take(gate, gate.finish())
         draft.model = self._writer.name
@@ -143,6 +145,8 @@ class Answering:
 
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
+        if draft.card is not None:
+            return quoted(draft, draft.card)
         declined = self._writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
@@ -167,6 +171,17 @@ class Answering:
             model=draft.model,
             usage=draft.usage,
         )
+
+
+def quoted(draft: "Draft", card: Card) -> Answer:
+    """A card: what it says stands in its sources word for word, so nothing is left to check."""
+    text = draft.preface + draft.text
+    citations = tuple(
+        Citation(number, marker.start, marker.end, Support.SUPPORTED)
+        for marker in find_markers(text)
+        for number in marker.numbers
+    )
+    return Answer(text=text, citations=citations, model=draft.model, card=card)
 
 
 def _of_the_writer(statements: Sequence[Statement], draft: "Draft") -> tuple[Statement, ...]:
@@ -202,6 +217,7 @@ class Draft:
     cited: list[int] = field(default_factory=list)
     resolution: Resolution | None = None
     usage: Usage | None = None
+    card: Card | None = None
     model: str = ""
     stats: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False

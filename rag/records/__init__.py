@@ -1,6 +1,7 @@
 """The frozen records that cross every boundary."""
 
 from rag.records.answers import Answer, Citation, Source, SourceState, Statement, Support, Usage
+from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
 from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
 from rag.records.events import (
     Cited,
@@ -30,6 +31,8 @@ from rag.records.sessions import (
 
 __all__ = [
     "Answer",
+    "Card",
+    "CardPart",
     "ChatMessage",
     "Chunk",
     "Citation",
@@ -37,6 +40,7 @@ __all__ = [
     "Compacted",
     "ContextConfig",
     "Document",
+    "DocumentLink",
     "Event",
     "Failed",
     "Finished",
@@ -44,6 +48,7 @@ __all__ = [
     "ImportedMessage",
     "Job",
     "JobState",
+    "Mention",
     "Message",
     "MessageStatus",
     "ParsedDocument",
@@ -52,6 +57,7 @@ __all__ = [
     "Role",
     "Section",
     "Session",
+    "ShownPassage",
     "Source",
     "SourceState",
     "Sources",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rag.records.cards import Card
+
 
 class SourceState(StrEnum):
     """What became of a source since it was first shown."""
@@ -83,3 +85,4 @@ class Answer:
     model: str = "extractive"
     usage: Usage | None = None
     result: int | None = None  # the number of the source that is the table this answer shows
+    card: Card | None = None  # of an answer without a model: its text is this in Markdown

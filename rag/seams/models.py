@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.records import (
+    Card,
     ChatMessage,
     ToolCall,
     Usage,
@@ -41,11 +42,15 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta:
-    """A piece of a reply: some text, or whole tool calls (already put together), or the usage."""
+    """A piece of a reply: some text, or whole tool calls (already put together), or the usage.
+
+    A writer without a model gives its answer as a card as well.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
+    card: Card | None = None
 
 
 class ChatModel(Protocol):

@@ -3,10 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from rag.citations.register import source_state
 from rag.database import as_utc, messages
 from rag.records import (
     Answer,
+    Card,
     Citation,
     ContextConfig,
     Message,
@@ -98,7 +101,15 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         model=stored["model"],
         usage=None if stored["usage"] is None else Usage(**stored["usage"]),
         result=stored.get("result"),
+        card=_card_from(stored.get("card")),
     )
+
+
+_CARD = TypeAdapter(Card)
+
+
+def _card_from(stored: dict[str, Any] | None) -> Card | None:
+    return None if stored is None else _CARD.validate_python(stored)
 
 
 def source_columns(source: Source) -> dict[str, Any]:

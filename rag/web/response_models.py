@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from rag.citations.markers import find_markers
 from rag.records import (
+    Card,
     Citation,
     Finished,
     Message,
@@ -118,6 +119,54 @@ class UsageModel(BaseModel):
     completion_tokens: int
 
 
+class ShownPassageModel(BaseModel):
+    """A passage of source `n` as it stands there; `marked` is what matters most in its text."""
+
+    n: int
+    heading: str
+    text: str
+    marked: list[tuple[int, int]]
+
+
+class CardPartModel(BaseModel):
+    """What was found for one question: `line` is quoted where it surely answers, else empty."""
+
+    asked: str
+    line: str
+    is_weak: bool
+    passages: list[ShownPassageModel]
+
+
+class DocumentLinkModel(BaseModel):
+    """A document by its id, its file's name and its title."""
+
+    id: str
+    name: str
+    title: str
+
+
+class MentionModel(BaseModel):
+    """How many documents hold a name of the question, and some of them."""
+
+    name: str
+    count: int
+    documents: list[DocumentLinkModel]
+
+
+class CardModel(BaseModel):
+    """An answer without a model: passages, each with its number."""
+
+    parts: list[CardPartModel]
+    mentions: list[MentionModel]
+
+    @classmethod
+    def of(cls, card: Card) -> "CardModel":
+        made = to_jsonable_python(card)
+        for part in made["parts"]:
+            part["passages"] = [shown | {"n": shown["number"]} for shown in part["passages"]]
+        return cls.model_validate(made)
+
+
 class MessageModel(BaseModel):
     """One message of a transcript."""
 
@@ -131,6 +180,7 @@ class MessageModel(BaseModel):
     citations: list[CitationModel]
     unsupported: list[StatementModel]
     declined: bool
+    card: CardModel | None
     resolved_query: str | None
     is_followup: bool
     model: str | None
@@ -146,13 +196,15 @@ def message_fields(message: Message) -> dict[str, Any]:
     """A message with its answer's details beside its own."""
     answer = message.answer
     fields: dict[str, Any] = to_jsonable_python(message)
-    fields |= {"citations": [], "unsupported": [], "declined": False, "model": None, "usage": None}
+    fields |= {"citations": [], "unsupported": [], "declined": False, "card": None}
+    fields |= {"model": None, "usage": None}
     if answer is None:
         return fields | {"citations": _unchecked(message)}
     return fields | {
         "citations": [CitationModel.of(citation) for citation in answer.citations],
         "unsupported": to_jsonable_python(answer.unsupported),
         "declined": answer.declined,
+        "card": None if answer.card is None else CardModel.of(answer.card),
         "model": answer.model,
         "usage": to_jsonable_python(answer.usage),
     }

@@ -13,12 +13,17 @@ from rag.database import chunks, documents, writing
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
+    Card,
+    CardPart,
     Chunk,
     Citation,
     ContextConfig,
+    DocumentLink,
     Hit,
     ImportedMessage,
+    Mention,
     MessageStatus,
+    ShownPassage,
     Source,
     SourceState,
     Statement,
@@ -90,6 +95,10 @@ class TestTurns:
             declined=False,
             model="m",
             usage=Usage(10, 5),
+            card=Card(
+                (CardPart("", (ShownPassage(1, "Refunds › Timing", "Five days.", ((0, 10),)),)),),
+                (Mention("Aero 5", 2, (DocumentLink("d1", "refunds.md", "Refunds"),)),),
+            ),
         )
         whole = replace(
             turn.answer,
