@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from rag.documents.cleaning import utf16_by_zeros
 from rag.errors import Unreadable
 
-SUPPORTED = "Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV and plain text"
+SUPPORTED = "Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, reStructuredText and plain text"
 
 
 class Kind(StrEnum):
@@ -21,6 +21,7 @@ class Kind(StrEnum):
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     CSV = "text/csv"
+    RST = "text/x-rst"
     TEXT = "text/plain"
 
 
@@ -38,7 +39,8 @@ BY_ENDING = {
     "": Kind.TEXT,
     ".txt": Kind.TEXT,
     ".text": Kind.TEXT,
-    ".rst": Kind.TEXT,
+    ".rst": Kind.RST,
+    ".rest": Kind.RST,
     ".log": Kind.TEXT,
     ".adoc": Kind.TEXT,
     ".asciidoc": Kind.TEXT,

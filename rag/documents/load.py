@@ -20,6 +20,7 @@ READERS = {
     Kind.PPTX: "pptx",
     Kind.XLSX: "xlsx",
     Kind.CSV: "csv",
+    Kind.RST: "rst",
     Kind.TEXT: "text",
 }
 

@@ -72,6 +72,11 @@ class Outline:
         self._locator, self._page = locator, page
         self._begin(opens=False)
 
+    def end_heading(self, level: int) -> None:
+        """What follows stands under the last heading of this level, not under a deeper one."""
+        self._levels = [(depth, title) for depth, title in self._levels if depth <= level]
+        self._begin(opens=False)
+
     def leave_headings(self) -> None:
         """Forget the headings so far: what follows stands under none."""
         self._levels = []

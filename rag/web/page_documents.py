@@ -29,6 +29,7 @@ KINDS = {
     "application/xhtml+xml": "HTML",
     "application/pdf": "PDF",
     "text/plain": "Text",
+    "text/x-rst": "reStructuredText",
     "text/csv": "CSV",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag.documents.cleaning import clean, decode
-from rag.documents.formats.rst import CODE_DIRECTIVE, without_marks
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 
@@ -30,8 +29,6 @@ class Heading:
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from plain text in any encoding."""
     lines = clean(decode(data)).split("\n")
-    if outline.name.casefold().endswith(".rst"):
-        lines = without_marks(lines)
     blocks = list(_blocks(lines))
     title = _title(blocks)
     outline.fallback_title = title
@@ -146,8 +143,8 @@ def _lead_heading(block: list[str]) -> Heading | None:
 class _Writing:
     """Writes block after block.
 
-    What is set in below `::`, or below a directive for it, is code, as in reStructuredText; below
-    `:` it is, too, unless it is a list or ends like a sentence.
+    What is set in below `::` is code, as in reStructuredText; below `:` it is, too, unless it is a
+    list or ends like a sentence.
     """
 
     outline: Outline
@@ -161,9 +158,7 @@ class _Writing:
         if not block:
             return
         self.before = block[-1].rstrip()
-        if CODE_DIRECTIVE.fullmatch(block[0]):
-            self.before = block[0]
-        elif _has_bullets(block):
+        if _has_bullets(block):
             self.outline.lines(text)
         else:
             self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
@@ -171,7 +166,7 @@ class _Writing:
     def _is_code(self, block: list[str]) -> bool:
         if not block or not all(line.startswith(SET_IN) for line in block):
             return False
-        if self.before.endswith("::") or CODE_DIRECTIVE.fullmatch(self.before):
+        if self.before.endswith("::"):
             return True
         is_told = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
         return self.before.endswith(":") and not is_told

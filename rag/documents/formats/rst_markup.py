@@ -1,0 +1,228 @@
+"""The directives and roles that projects add to reStructuredText, as docutils is to read them.
+
+docutils refuses what it does not know, and the text inside with it. So each directive and role
+that a file names and docutils lacks is registered before it is parsed, by what kind it is of:
+code, words above a body, an object that is described, or nothing that a reader sees.
+"""
+
+import re
+from collections.abc import Callable, Container
+from typing import Any, ClassVar
+
+from docutils import nodes, utils
+from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.directives.tables import CSVTable, ListTable, RSTTable
+from docutils.parsers.rst.languages import en as english
+
+from rag.documents.cleaning import word_set
+
+DIRECTIVE = re.compile(r"^[ \t>*#.\d-]*\.\. (?:\|[^|\n]+\| )?([\w:+.-]+?) ?::(?=[ \t\n]|$)", re.M)
+NAMED_TARGET = re.compile(r"(.+?)\s*<[^<>]+>", re.DOTALL)
+ROLE = re.compile(r":([\w:+.-]+):`|`:([\w:+.-]+):")
+CODE = word_set(
+    "code code-block sourcecode highlight-block prompt ipython doctest testcode testoutput "
+    "console terminal math"
+)
+# They say how pages are built, bring in what is not in this file, or draw.
+HIDDEN = word_set(
+    "toctree include literalinclude index meta highlight contents sectnum section-numbering raw "
+    "default-role title autosummary currentmodule module rst-class tabularcolumns sectionauthor "
+    "codeauthor header footer target-notes restructuredtext-test-directive graphviz digraph graph "
+    "mermaid uml plantuml inheritance-diagram bibliography testsetup testcleanup cssclass"
+)
+SINCE = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "versionremoved": "Removed in version",
+    "deprecated": "Deprecated since version",
+}
+NOTES = word_set("attention caution danger error hint important note tip warning seealso todo")
+OBJECTS = word_set(
+    "function class method classmethod staticmethod attribute property data exception decorator "
+    "describe object option cmdoption program envvar confval setting type macro struct enum "
+    "enumerator var member namespace directive event command"
+)
+PICTURES = word_set("image figure thumbnail")
+KNOWN_ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
+
+
+class _Options(dict[str, Callable[..., Any]]):
+    """Options of any name are taken as they come."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        return lambda value: value or ""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _Lenient(Directive):  # type: ignore[misc]  # docutils has no types
+    """Any arguments, options and body."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec = _Options()
+    has_content = True
+
+    def words(self) -> str:
+        return " ".join(" ".join(self.arguments).split())
+
+    def nested(self, node: Any) -> Any:
+        self.state.nested_parse(self.content, self.content_offset, node, match_titles=True)
+        return node
+
+    def inline(self, text: str) -> list[Any]:
+        found, messages = self.state.inline_text(text, self.lineno)
+        return [*found, *messages]
+
+
+class _Hidden(_Lenient):
+    def run(self) -> list[Any]:
+        return []
+
+
+class _Code(_Lenient):
+    """Its first word names a language; of `math` it is of the formula."""
+
+    def run(self) -> list[Any]:
+        head = "\n".join(self.arguments).split("\n") if self.arguments else []
+        opening = self.block_text.split("\n", 1)[0].rstrip()
+        is_language = self.name != "math" and not opening.endswith("::")
+        text = "\n".join([*head[is_language:], *self.content])
+        caption = self.options.get("caption")
+        block = nodes.literal_block(text, text)
+        return [nodes.paragraph("", "", *self.inline(caption)), block] if caption else [block]
+
+
+class _Picture(_Lenient):
+    """Its words: what it shows, and its caption."""
+
+    def run(self) -> list[Any]:
+        shown = nodes.image(uri="", alt=self.options.get("alt") or "")
+        return [shown, *self.nested(nodes.container()).children]
+
+
+class _Note(_Lenient):
+    """A box: its kind stands in front of its first paragraph."""
+
+    optional_arguments = 0
+
+    def run(self) -> list[Any]:
+        kind = "See also" if self.name == "seealso" else self.name.capitalize()
+        body = self.nested(nodes.container()).children
+        if body and isinstance(body[0], nodes.paragraph):
+            body[0].insert(0, nodes.Text(f"{kind}: "))
+        return list(body)
+
+
+class _Since(_Lenient):
+    """`.. versionadded:: 2.0`, with what came."""
+
+    def run(self) -> list[Any]:
+        version, _, rest = self.words().partition(" ")
+        said = f"{SINCE[self.name.rpartition(':')[2]]} {version}"
+        opening = nodes.paragraph("", "", nodes.Text(said + (": " if rest else "")))
+        opening += self.inline(rest)
+        body = self.nested(nodes.container()).children
+        if not rest and body and isinstance(body[0], nodes.paragraph):
+            opening += [nodes.Text(": "), *body.pop(0).children]
+        return [opening, *body]
+
+
+class _Object(_Lenient):
+    """Something with a name that is described below it: a function, a setting, an option."""
+
+    def run(self) -> list[Any]:
+        described = self.nested(nodes.container())
+        words = utils.unescape(" ".join(self.words().replace("\\", "").split()))
+        is_style = self.name == "class" and words.islower() and not re.search(r"[.(]", words)
+        if is_style or not words:
+            return list(described.children)
+        described["title"] = words
+        return [described]
+
+
+class _Titled(_Lenient):
+    """Words, and what stands below them: a box, a tab, a card."""
+
+    def run(self) -> list[Any]:
+        body = self.nested(nodes.container()).children
+        if self.content and any(map(str.isalpha, self.words())):
+            return [nodes.paragraph("", "", *self.inline(self.words())), *body]
+        return list(body)
+
+
+class _ListTable(ListTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _Options(ListTable.option_spec)
+
+
+class _CsvTable(CSVTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _Options(CSVTable.option_spec)
+
+
+class _Table(RSTTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _Options(RSTTable.option_spec)
+
+
+KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
+    (HIDDEN, _Hidden),
+    (CODE, _Code),
+    (NOTES, _Note),
+    (SINCE, _Since),
+    (PICTURES, _Picture),
+    ({"list-table"}, _ListTable),
+    ({"csv-table"}, _CsvTable),
+    ({"table"}, _Table),
+    (OBJECTS, _Object),
+    ({"admonition"}, _Titled),
+)
+
+
+def register(text: str) -> None:
+    """Make docutils know every directive and role that a text uses."""
+    for name in {found.lower() for found in DIRECTIVE.findall(text)}:
+        kind = _kind(name)
+        if kind is not None:
+            directives.register_directive(name, kind)
+    for pair in set(ROLE.findall(text)):
+        name = (pair[0] or pair[1]).lower()
+        if name not in KNOWN_ROLES:
+            roles.register_local_role(name, _role)
+
+
+def _kind(name: str) -> type[Directive] | None:
+    """None for those that docutils reads well by itself."""
+    bare = name.rpartition(":")[2]
+    if bare.startswith("auto"):
+        return _Hidden
+    found = next((kind for names, kind in KINDS if bare in names), None)
+    return found or (None if name in english.directives else _Titled)
+
+
+def _role(
+    name: str,
+    _raw: str,
+    text: str,
+    _line: int,
+    _inliner: Any,
+    _options: Any = None,
+    _body: Any = (),
+) -> tuple[list[Any], list[Any]]:
+    """The words that a reader sees; where they are another section's title, it is looked up."""
+    plain = utils.unescape(text).strip()
+    named = NAMED_TARGET.fullmatch(plain)
+    if named:
+        return [nodes.inline("", named[1].strip())], []
+    if name in {"ref", "numref", "any"}:
+        return [nodes.inline("", words_of_label(plain), label=plain.lower())], []
+    if name == "doc":
+        return [nodes.inline("", words_of_label(plain.rpartition("/")[2]))], []
+    shown = plain.lstrip("!.")
+    if shown.startswith("~"):
+        shown = shown.rpartition(".")[2].lstrip("~")
+    return [nodes.inline("", shown)], []
+
+
+def words_of_label(label: str) -> str:
+    """A label whose title is not in this file, as words."""
+    return " ".join(re.split(r"[-_\s]+", label)).strip() or label
