@@ -1,0 +1,184 @@
+"""Which words of a sentence each of its markers stands for."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.citations.grammar import Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The words `text[start:end]` that a group of markers stands for.
+
+    A marker at either end is not among them; one in the middle is ("meets the norm [7], but only
+    indoors"). No two parts of a statement share a word.
+    """
+
+    numbers: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Markers with nothing between them but blanks, commas or "and"."""
+
+    numbers: tuple[int, ...]
+    start: int
+    end: int
+
+
+_BETWEEN = re.compile(r"[\s,;&/*_()]*(?:and|und|or|oder)?[\s,;&/*_()]*")
+_BREAK = r"(?:^|[,;:.!?—–(]|\b(?:and|but|while|whereas|und|aber|während|wohingegen)\b)"
+# Words after which a marker opens its clause: "According to [1], …", "as source [2] says, …".
+_SOURCE = (
+    r"(?:(?:the|der|die|das|den)\s+)?(?:sources?|references?|documents?|manual|handbook|"
+    r"quellen?|dokument|handbuch)?"
+)
+_INTRODUCES = re.compile(
+    rf"{_BREAK}\s*(?:(?:according to|as per|per|based on|in|from|by|as (?:stated|shown|noted|given|"
+    rf"described|said) (?:in|by)|as|laut|nach|gemäß|zufolge|wie in)\s+)?{_SOURCE}\s*[*_(\"]*$",
+    re.IGNORECASE,
+)
+_REPORTS = re.compile(
+    r"[*_)\"\s]*(?:also |further |only |even |auch |nur )?(?:says?|said|states?|stated|gives?|gave|"
+    r"notes?|reports?|reported|shows?|showed|lists?|adds?|puts?|claims?|mentions?|confirms?|denies|"
+    r"deny|specif(?:ies|y)|recommends?|requires?|allows?|forbids?|warns?|explains?|describes?|"
+    r"suggests?|advises?|rates?|quotes?|names?|has|have|agrees?|disagrees?|contradicts?|does|do|"
+    r"sagt|nennt|gibt|schreibt|zeigt|meldet|verlangt|erlaubt|empfiehlt|warnt|bestätigt|verneint)\b",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(
+    r"[,;:—–]\s|\s(?:but|while|whereas|although|though|and|aber|während|und)\s", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W_]+")
+_LEADING = re.compile(r"[\s,;:.)*_—–]*(?:(?:and|und)\s+)?")
+
+
+def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Part, ...]:
+    """The parts of the sentence `text[start:end]`, which holds these markers."""
+    groups = _grouped(text, markers)
+    if not groups:
+        return ()
+    if len(groups) == 1:
+        return _kept([_part(text, groups[0].numbers, start, end, groups)])
+    return _kept(_shared(text, start, end, groups))
+
+
+def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
+    groups: list[_Group] = []
+    for marker in markers:
+        last = groups[-1] if groups else None
+        if last and _BETWEEN.fullmatch(text, last.end, marker.start):
+            numbers = tuple(dict.fromkeys(last.numbers + marker.numbers))
+            groups[-1] = _Group(numbers, last.start, marker.end)
+        else:
+            groups.append(_Group(marker.numbers, marker.start, marker.end))
+    return groups
+
+
+def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Part]:
+    """Several groups share a sentence: each has the clause that it opens, else that it closes."""
+    found: list[Part] = []
+    taken = start  # up to here the words belong to a part
+    opened: _Group | None = None
+    for position, group in enumerate(groups):
+        following = groups[position + 1].start if position + 1 < len(groups) else end
+        own = _opens(text, taken, group, following, led=opened is not None or not position)
+        if opened is not None:
+            stop = own if own is not None else _divided(text, opened.end, group.start)
+            found.append(_part(text, opened.numbers, opened.end, stop, groups))
+            taken = stop
+        if own is not None:
+            opened, taken = group, group.end
+        elif opened is not None and not says_enough(text[taken : group.start]):
+            found[-1] = _joined(found[-1], group)
+            opened, taken = None, group.end
+        else:
+            found.append(_part(text, group.numbers, taken, group.start, groups))
+            opened, taken = None, group.end
+    return _closed(text, end, groups, found, opened)
+
+
+def _closed(
+    text: str, end: int, groups: Sequence[_Group], found: list[Part], opened: _Group | None
+) -> list[Part]:
+    """What stands after the last group belongs to it."""
+    if opened is not None:
+        return [*found, _part(text, opened.numbers, opened.end, end, groups)]
+    if _WORD.search(text, groups[-1].end, end):
+        last = found[-1]
+        found[-1] = _part(text, last.numbers, last.start, end, groups)
+    return found
+
+
+def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -> int | None:
+    """Where the clause begins that this group opens; None if it closes one."""
+    before = text[taken : group.start]
+    lead = _INTRODUCES.search(before)
+    after = text[group.end : following]
+    if not lead or not says_enough(after):
+        return None
+    words = _WORD.search(lead.group())
+    if words or _REPORTS.match(after) or (led and not _WORD.search(before)):
+        opening = taken + lead.start()
+        return opening + len(lead.group()) - len(lead.group().lstrip(",;:.!?—–( "))
+    return None
+
+
+def _divided(text: str, start: int, end: int) -> int:
+    """Where a clause that was opened ends and one that is closed begins, between two groups."""
+    found = [
+        m for m in _CLAUSE_END.finditer(text, start, end) if says_enough(text[start : m.start()])
+    ]
+    fit = [m for m in found if says_enough(text[m.end() : end])]
+    return fit[-1].start() if fit else end
+
+
+def _joined(part: Part, group: _Group) -> Part:
+    """The marker repeated at the end of the clause that it opened: "According to [1], … [1]"."""
+    return Part(tuple(dict.fromkeys(part.numbers + group.numbers)), part.start, part.end)
+
+
+def _part(
+    text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[_Group]
+) -> Part:
+    """Without the blanks, commas and markers at either end."""
+    for group in groups:
+        if not _WORD.search(text, start, max(start, group.start)) and start < group.end <= end:
+            start = group.end
+    for group in reversed(groups):
+        if start < group.start < end and not _WORD.search(text, group.end, end):
+            end = group.start
+    leading = _LEADING.match(text, start, end)
+    start = leading.end() if leading else start
+    return Part(numbers, start, max(start, start + len(text[start:end].rstrip())))
+
+
+def _kept(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Those with words, so that each number is in one; the numbers of others go to a neighbour."""
+    kept: list[Part] = []
+    waiting: tuple[int, ...] = ()
+    for part in parts:
+        numbers = tuple(dict.fromkeys(waiting + part.numbers))
+        if part.start < part.end:
+            kept.append(Part(numbers, part.start, part.end))
+            waiting = ()
+        elif kept:
+            last = kept[-1]
+            kept[-1] = Part(tuple(dict.fromkeys(last.numbers + numbers)), last.start, last.end)
+        else:
+            waiting = numbers
+    return tuple(kept)
+
+
+def says_enough(clause: str, enough: int = 2) -> bool:
+    """Whether there are words enough to state anything; each CJK character counts as one."""
+    words = 0
+    for found in _WORD.finditer(clause):
+        word = found.group()
+        words += len(word) if word[0] >= "\u2e80" else 1
+        if words >= enough:
+            return True
+    return False

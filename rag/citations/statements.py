@@ -1,0 +1,351 @@
+"""What each `[n]` of a text stands for: the one reader of cited statements.
+
+The text is in the canonical spelling. Everybody who asks which words carry a number (summaries,
+verdicts, the page, recall) asks here, so that no two readers disagree.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from rag.citations.clauses import Part, parts_of
+from rag.citations.code import code_blocks
+from rag.citations.grammar import Marker
+from rag.citations.leaning import leans, limits, states_something
+from rag.citations.markers import find_markers
+from rag.text.sentences import Span, split_sentences
+
+Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, list entry, table row or block of code, whole and with its markers.
+
+    To quote it take `quotation`: an entry alone misses its lead-in, a reply its question.
+    """
+
+    start: int
+    end: int
+    quote_start: int  # where a quotation begins that stands alone
+    kind: Kind
+    lead_in: tuple[int, int] | None  # of a list's entry its sentence, of a table's row its head
+    parts: tuple[Part, ...]
+    states: bool  # whether it says anything that a source could carry
+    leans: bool  # only the question that the whole text answers would make it stand alone
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(n for part in self.parts for n in part.numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A statement while it is put together."""
+
+    start: int
+    end: int
+    kind: Kind
+    markers: tuple[Marker, ...] = ()
+    entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
+    is_head: bool = False  # of a table
+
+
+def quotation(text: str, statement: Statement) -> str:
+    """The statement as it can be quoted alone: with its lead-in, and what it leans on."""
+    own = text[statement.quote_start : statement.end]
+    if statement.lead_in is None or statement.lead_in[1] > statement.quote_start:
+        return own
+    return f"{text[slice(*statement.lead_in)]}\n{own}"
+
+
+def read_statements(text: str) -> list[Statement]:
+    """All statements in order; every marker beside words is in a part of one of them."""
+    units = list(_with_entries(text, _joined(text, _units(text))))
+    parts = list(_parts(text, units))
+    lead_ins = list(_lead_ins(text, units))
+    found: list[Statement] = []
+    for at, unit in enumerate(units):
+        quote_start = _quote_start(text, units, at)
+        stands_first = quote_start == unit.start and lead_ins[at] is None
+        found.append(
+            Statement(
+                start=unit.start,
+                end=unit.end,
+                quote_start=quote_start,
+                kind=unit.kind,
+                lead_in=lead_ins[at],
+                parts=parts[at],
+                states=_states(text, unit, alone=stands_first),
+                leans=stands_first and _is_prose(unit) and leans(text[unit.start : unit.end]),
+            )
+        )
+    return found
+
+
+def _is_prose(unit: _Unit) -> bool:
+    return unit.kind in ("sentence", "entry")
+
+
+def _states(text: str, unit: _Unit, *, alone: bool) -> bool:
+    if unit.is_head or unit.kind not in ("sentence", "entry", "row"):
+        return False
+    bare = _bare(text, unit)
+    is_reply = bool(unit.markers) and not alone and bool(_WORD.search(bare))
+    return bool(unit.entries) or is_reply or states_something(bare)
+
+
+def _bare(text: str, unit: _Unit) -> str:
+    """Its words without the markers."""
+    kept: list[str] = []
+    at = unit.start
+    for marker in unit.markers:
+        kept.append(text[at : marker.start].rstrip())
+        at = marker.end
+    return "".join([*kept, text[at : unit.end]]).strip()
+
+
+# ── Units ────────────────────────────────────────────────────────────────────────────────────
+
+_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")
+_HEADING = re.compile(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
+_ENTRY = re.compile(r"(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+")
+_QUOTED = re.compile(r"(?:>[ \t]?)+")
+_WORD = re.compile(r"[^\W_]")
+
+
+def _units(text: str) -> Iterator[_Unit]:
+    """The sentences of the text with their kinds; a block of code is one unit."""
+    spans = split_sentences(text)
+    markers = deque(find_markers(text))
+    blocks = deque(code_blocks(text))
+    kind: Kind = "other"
+    for position, span in enumerate(spans):
+        while blocks and blocks[0][1] <= span.start:
+            yield _code(text, *blocks.popleft())
+        if blocks and blocks[0][0] <= span.start:
+            continue
+        following = text[spans[position + 1].start :][:400] if position + 1 < len(spans) else ""
+        is_head = False
+        if kind not in ("sentence", "entry") or _starts_line(text, span):
+            kind = _kind(text[span.start : span.end])
+            is_head = kind == "row" and bool(_RULE.match(following.split("\n", 1)[0].strip()))
+        own = tuple(_taken(markers, span.end))
+        yield _Unit(span.start, span.end, kind, own, is_head=is_head)
+    for block in blocks:
+        yield _code(text, *block)
+
+
+def _code(text: str, start: int, end: int) -> _Unit:
+    return _Unit(start, start + len(text[start:end].rstrip()), "code")
+
+
+def _starts_line(text: str, span: Span) -> bool:
+    return not text[text.rfind("\n", 0, span.start) + 1 : span.start].strip(" \t>")
+
+
+def _kind(line: str) -> Kind:
+    quoted = _QUOTED.match(line)
+    line = line[quoted.end() :] if quoted else line
+    if _RULE.match(line):
+        return "other"
+    if line.startswith("|"):
+        return "row"
+    if _HEADING.match(line):
+        return "heading"
+    return "entry" if _ENTRY.match(line) else "sentence"
+
+
+def _taken(markers: deque[Marker], end: int) -> Iterator[Marker]:
+    while markers and markers[0].start < end:
+        yield markers.popleft()
+
+
+def _joined(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+    """Markers on their own, and sentences that limit the one before, belong to that."""
+    last: _Unit | None = None
+    for unit in units:
+        if last is not None and _belongs(text, last, unit):
+            last = replace(last, end=unit.end, markers=last.markers + unit.markers)
+            continue
+        if last is not None:
+            yield last
+        last = unit
+    if last is not None:
+        yield last
+
+
+def _belongs(text: str, before: _Unit, unit: _Unit) -> bool:
+    if before.kind in ("code", "other") or not _is_prose(unit):
+        return False
+    if unit.markers and not _WORD.search(_bare(text, unit)):
+        return True
+    return (
+        bool(before.markers)
+        and _is_prose(before)
+        and "\n" not in text[before.end : unit.start]
+        and limits(text[unit.start : unit.end], cites=bool(unit.markers))
+    )
+
+
+# ── Lists and tables ─────────────────────────────────────────────────────────────────────────
+
+_LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』\s]*$")
+_FOLLOWING = re.compile(r"\b(?:follow(?:s|ing)|these|such|folgende\w*)\b", re.IGNORECASE)
+
+
+def _with_entries(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+    """A lead-in with markers and the entries without any that follow it are one statement."""
+    lead: _Unit | None = None
+    for unit in units:
+        if lead is not None and unit.kind == "entry" and not unit.markers:
+            span = Span(unit.start, unit.end)
+            lead = replace(lead, end=unit.end, entries=(*lead.entries, span))
+            continue
+        if lead is not None:
+            yield lead
+            lead = None
+        if unit.kind == "sentence" and unit.markers and _LEADS_IN.search(_bare(text, unit)):
+            lead = unit
+        else:
+            yield unit
+    if lead is not None:
+        yield lead
+
+
+def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[tuple[int, int] | None]:
+    """For each unit the sentence that leads its list in, or the head of its table."""
+    lead: tuple[int, int] | None = None  # what stands before the list or table
+    head: tuple[int, int] | None = None
+    nested: list[tuple[int, tuple[int, int]]] = []  # entries that lead in deeper ones: indent, span
+    for unit in units:
+        span = (unit.start, unit.end)
+        if unit.kind == "entry":
+            indent = _indent(text, unit)
+            while nested and nested[-1][0] >= indent and _starts_line(text, Span(*span)):
+                nested.pop()
+            yield nested[-1][1] if nested else lead
+            if _LEADS_IN.search(_bare(text, unit)):
+                nested.append((indent, span))
+            continue
+        nested.clear()
+        if unit.is_head:
+            head = (lead[0] if lead else unit.start, unit.end)
+            yield None
+        elif unit.kind in ("row", "other"):
+            yield head if unit.kind == "row" else None
+        else:
+            yield None
+            lead, head = (span if _leads_in(text, unit) else None), None
+
+
+def _leads_in(text: str, unit: _Unit) -> bool:
+    bare = _bare(text, unit)
+    return unit.kind == "heading" or (
+        unit.kind == "sentence" and bool(_LEADS_IN.search(bare) or _FOLLOWING.search(bare))
+    )
+
+
+def _indent(text: str, unit: _Unit) -> int:
+    return unit.start - text.rfind("\n", 0, unit.start) - 1
+
+
+# ── Parts ────────────────────────────────────────────────────────────────────────────────────
+
+_CELL = re.compile(r"(?:\\.|[^|\\])+")
+
+
+def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
+    heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
+    for unit in units:
+        if unit.kind == "row":
+            if unit.is_head:
+                heads = _by_column(text, unit)
+            yield _of_cells(text, unit, {} if unit.is_head else heads)
+            continue
+        heads = heads if unit.kind == "other" else {}
+        if unit.entries:
+            numbers = _numbers(unit.markers)
+            yield tuple(Part(numbers, *_without_bullet(text, span)) for span in unit.entries)
+        else:
+            start, end = _without_bullet(text, Span(unit.start, unit.end))
+            yield parts_of(text, start, end, unit.markers)
+
+
+def _numbers(markers: Sequence[Marker]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(n for marker in markers for n in marker.numbers))
+
+
+def _without_bullet(text: str, span: Span) -> tuple[int, int]:
+    found = _ENTRY.match(text, span.start, span.end)
+    return (found.end() if found else span.start), span.end
+
+
+def _by_column(text: str, unit: _Unit) -> dict[int, tuple[int, ...]]:
+    return {
+        column: _numbers([m for m in unit.markers if cell.start <= m.start < cell.end])
+        for column, cell in enumerate(_cells(text, unit))
+    }
+
+
+def _cells(text: str, unit: _Unit) -> list[Span]:
+    return [Span(*found.span()) for found in _CELL.finditer(text, unit.start, unit.end)]
+
+
+def _of_cells(text: str, unit: _Unit, heads: dict[int, tuple[int, ...]]) -> tuple[Part, ...]:
+    """A cell's markers stand for the cell, those of a cell without words for what is before it."""
+    found: list[Part] = []
+    free = unit.start
+    for column, cell in enumerate(_cells(text, unit)):
+        own = [m for m in unit.markers if cell.start <= m.start < cell.end]
+        if own:
+            start = (
+                cell.start
+                if _WORD.search(_bare(text, _Unit(*_ends(cell), "row", tuple(own))))
+                else free
+            )
+            found.extend(parts_of(text, start, cell.end, own))
+            free = cell.end
+        elif heads.get(column) and _WORD.search(text, cell.start, cell.end):
+            found.extend(_plain(text, heads[column], cell))
+            free = cell.end
+    return tuple(found)
+
+
+def _ends(span: Span) -> tuple[int, int]:
+    return span.start, span.end
+
+
+def _plain(text: str, numbers: tuple[int, ...], cell: Span) -> Iterator[Part]:
+    stripped = text[cell.start : cell.end]
+    start = cell.start + len(stripped) - len(stripped.lstrip())
+    yield Part(numbers, start, cell.start + len(stripped.rstrip()))
+
+
+# ── Quotations ───────────────────────────────────────────────────────────────────────────────
+
+_FARTHEST = 3  # sentences that a quotation takes in before its own
+
+
+def _quote_start(text: str, units: Sequence[_Unit], at: int) -> int:
+    """Where a quotation of a unit begins: before it where it answers or points back."""
+    first = at
+    while first and at - first < _FARTHEST and _needs(text, units[first - 1], units[first]):
+        first -= 1
+    return units[first].start
+
+
+def _needs(text: str, before: _Unit, unit: _Unit) -> bool:
+    if not _is_prose(unit) or (
+        unit.kind == "entry" and _starts_line(text, Span(unit.start, unit.end))
+    ):
+        return False
+    asks = before.kind in ("sentence", "entry", "heading") and _ASKS.search(_bare(text, before))
+    if asks:
+        return True
+    return _is_prose(before) and leans(text[unit.start : unit.end])
+
+
+_ASKS = re.compile(r"[?？؟][\"'”’*_)\]」』\s]*$")
