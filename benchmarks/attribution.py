@@ -25,7 +25,7 @@ import numpy as np
 from rag.citations.markers import find_markers, keep_markers
 from rag.citations.stating import states_something
 from rag.citations.support import SupportChecker
-from rag.records import Source, Support
+from rag.records import Source
 from rag.retrieval.embed import LocalEmbedder
 from rag.text.sentences import split_sentences
 
@@ -187,7 +187,7 @@ def measure(cases: Sequence[Case], checker: SupportChecker) -> tuple[float, floa
         checked = checker.check(f"{case.statement.rstrip()} [{case.cited}]", case.sources)
         citations = checked.citations
         scores.append(citations[-1].score or 0.0 if citations else 0.0)
-        passed.append(bool(citations) and citations[-1].support is not Support.UNSUPPORTED)
+        passed.append(bool(citations) and not citations[-1].verdict.is_warning)
     spent = (time.perf_counter() - started) / len(cases) * 1000
     right = [s for s, case in zip(scores, cases, strict=True) if case.right]
     wrong = [s for s, case in zip(scores, cases, strict=True) if not case.right]

@@ -19,11 +19,11 @@ from rag.records import (
     MessageStatus,
     Resolution,
     Source,
-    Statement,
-    Support,
     Text,
     ToolUsed,
+    Unsourced,
     Usage,
+    Verdict,
 )
 from rag.seams import DirectAnswer, DirectAnswers, ModelDelta, SessionHandle, Writer, WriteRequest
 
@@ -93,7 +93,7 @@ class Answering:
         yield from draft.take(gate, gate.feed(direct.text))
         yield from draft.take(gate, gate.finish())
         citations = tuple(
-            Citation(number, marker.start, marker.end, Support.SUPPORTED)
+            Citation(number, marker.start, marker.end, Verdict.SUPPORTED)
             for marker in find_markers(draft.text)
             for number in marker.numbers
         )
@@ -166,7 +166,7 @@ class Answering:
         return Answer(
             text=text,
             citations=citations,
-            unsupported=() if declined else _of_the_writer(checked.unsupported, draft),
+            unsourced=() if declined else _of_the_writer(checked.unsourced, draft),
             declined=declined,
             model=draft.model,
             usage=draft.usage,
@@ -177,14 +177,14 @@ def quoted(draft: "Draft", card: Card) -> Answer:
     """A card: what it says stands in its sources word for word, so nothing is left to check."""
     text = draft.preface + draft.text
     citations = tuple(
-        Citation(number, marker.start, marker.end, Support.SUPPORTED)
+        Citation(number, marker.start, marker.end, Verdict.SUPPORTED)
         for marker in find_markers(text)
         for number in marker.numbers
     )
     return Answer(text=text, citations=citations, model=draft.model, card=card)
 
 
-def _of_the_writer(statements: Sequence[Statement], draft: "Draft") -> tuple[Statement, ...]:
+def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Unsourced, ...]:
     """Without what we said ourselves before the writer's text."""
     return tuple(each for each in statements if each.start >= len(draft.preface))
 

@@ -21,7 +21,7 @@ class Metrics:
         self.first_text_seconds = self._histogram(
             "first_text_seconds", "From question to the first words of the answer."
         )
-        self.citations = self._counter("citations", "Citations of answers by support.", "support")
+        self.citations = self._counter("citations", "Citations of answers by verdict.", "verdict")
         self.compactions = self._counter("compactions", "Summaries made, by whom.", "model")
         self.compaction_seconds = self._histogram("compaction_seconds", "Time of one summary.")
         self.summary_numbers = self._counter(
@@ -66,7 +66,7 @@ class Metrics:
     def _count_citations(self, finished: Finished) -> None:
         answer = finished.message.answer
         for citation in answer.citations if answer else ():
-            self.citations.labels(citation.support.value).inc()
+            self.citations.labels(citation.verdict.value).inc()
 
     def count_summary(self, report: SummaryReport) -> None:
         """One compaction, and what became of what it had to keep."""

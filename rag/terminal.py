@@ -55,10 +55,10 @@ def _end(turn: dict[str, Any], written: str, console: Console) -> None:
         state = "" if source["state"] == "current" else f" ({source['state']} since)"
         place = " ".join(part for part in (source["document"], source["locator"]) if part)
         console.print(f"[dim]\\[{source['n']}] {escape(place + state)}[/dim]", soft_wrap=True)
-    doubtful = sorted({c["n"] for c in turn["citations"] if c["support"] == "unsupported"})
-    if doubtful:
-        numbers = ", ".join(f"\\[{number}]" for number in doubtful)
-        console.print(f"[yellow]not supported by its source: {numbers}[/yellow]")
-    for statement in turn["unsupported"]:
+    for citation in turn["citations"]:
+        if citation["verdict"] in ("contradicted", "off_subject"):
+            warning = f"\\[{citation['n']}] {escape(citation['reason'])}"
+            console.print(f"[yellow]{warning}[/yellow]", soft_wrap=True)
+    for statement in turn["unsourced"]:
         sentence = turn["content"][statement["start"] : statement["end"]]
         console.print(f"[yellow]without a source: {escape(sentence)}[/yellow]", soft_wrap=True)

@@ -23,9 +23,9 @@ from rag.records import (
     Resolved,
     Source,
     Sources,
-    Support,
     Text,
     Usage,
+    Verdict,
 )
 from rag.seams import DirectAnswer
 from rag.settings import Settings
@@ -108,13 +108,13 @@ class TestAsk:
         for citation in message.answer.citations:
             assert message.content[citation.start] == "["
             assert str(citation.number) in message.content[citation.start : citation.end]
-            assert citation.support is Support.SUPPORTED
+            assert citation.verdict is Verdict.SUPPORTED
 
     def test_says_plainly_when_the_documents_do_not_answer(self, application, session):
         finished = list(application.assistant.ask(session, "Who won the 1974 world cup?"))[-1]
 
         assert finished.message.answer.declined
-        assert finished.message.answer.unsupported == ()
+        assert finished.message.answer.unsourced == ()
 
     @pytest.mark.parametrize("question", ["", "  \n\t "])
     def test_refuses_an_empty_question_and_stores_nothing(self, application, session, question):
@@ -167,7 +167,7 @@ class TestNumbers:
         finished = list(application.assistant.ask(session, "What does [77] say of refunds?"))[-1]
 
         assert finished.message.content.startswith("This conversation has no source number 77 ")
-        assert finished.message.answer.unsupported == ()
+        assert finished.message.answer.unsourced == ()
         assert all(citation.number < 77 for citation in finished.message.answer.citations)
 
     def test_nor_does_one_that_the_question_itself_brings_forth(self, application, session):
@@ -226,7 +226,7 @@ class TestWithAModel:
         finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
 
         (citation,) = finished.message.answer.citations
-        assert citation.support is Support.UNSUPPORTED
+        assert citation.verdict is Verdict.OFF_SUBJECT
 
     @pytest.mark.parametrize(
         "error",

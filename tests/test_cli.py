@@ -136,7 +136,7 @@ class TestWithTheModel:
         assert "1 unchanged" in unchanged.output
         assert "twelve working days [1]" in asked.output
         assert "[1] refunds.md § Abroad" in asked.output
-        assert answer["citations"][0]["support"] == "supported"
+        assert answer["citations"][0]["verdict"] == "supported"
 
     def test_a_file_that_cannot_be_read_counts_as_failure_and_stops_no_other(self, run, folder):
         (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")

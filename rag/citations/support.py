@@ -15,7 +15,7 @@ from rag.citations.glued import find_glued, set_off
 from rag.citations.markers import find_markers
 from rag.citations.stating import Cited, Sentence, read_sentences
 from rag.errors import ModelUnavailable
-from rag.records import Citation, Source, Statement, Support
+from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 
 SUPPORTED_FROM = 0.5
@@ -28,7 +28,7 @@ class Checked:
     """Every citation of a text with its support, and the sentences that no citation carries."""
 
     citations: tuple[Citation, ...]
-    unsupported: tuple[Statement, ...]
+    unsourced: tuple[Unsourced, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SupportChecker:
         library = Library(sources)
         scores = self._scores(sentences, library)
         citations: list[Citation] = []
-        unsupported: list[Statement] = []
+        unsourced: list[Unsourced] = []
         for sentence in sentences:
             judged = [
                 _judged(number, cited, sentence, scores)
@@ -94,9 +94,9 @@ class SupportChecker:
                 for number in cited.marker.numbers
             ]
             citations.extend(judged)
-            if sentence.states and not any(c.support is Support.SUPPORTED for c in judged):
-                unsupported.append(Statement(sentence.span.start, sentence.span.end))
-        return Checked(tuple(citations), tuple(unsupported))
+            if sentence.states and not any(c.verdict is Verdict.SUPPORTED for c in judged):
+                unsourced.append(Unsourced(sentence.span.start, sentence.span.end))
+        return Checked(tuple(citations), tuple(unsourced))
 
     def set_off(self, text: str, sources: Mapping[int, Source]) -> str:
         """With a blank before brackets such as `five days[3]`, where that source carries it.
@@ -107,7 +107,7 @@ class SupportChecker:
         if not glued:
             return text
         checked = self.check(set_off(text, glued), sources)
-        meant = [c.start for c in checked.citations if c.support is Support.SUPPORTED]
+        meant = [c.start for c in checked.citations if c.verdict is Verdict.SUPPORTED]
         moved = range(1, len(glued) + 1)  # each stands one blank farther on than the one before
         kept = [
             place
@@ -207,8 +207,8 @@ def _judged(
         return citation
     alone = scores.get((number, cited.clause, (number,)), 0.0)
     score = max(alone, scores.get((number, cited.clause, cited.numbers), 0.0))
-    support = Support.SUPPORTED if score >= SUPPORTED_FROM else Support.UNSUPPORTED
-    return replace(citation, support=support, score=round(score, 4))
+    verdict = Verdict.SUPPORTED if score >= SUPPORTED_FROM else Verdict.OFF_SUBJECT
+    return replace(citation, verdict=verdict)
 
 
 # ── Writing markers ──────────────────────────────────────────────────────────────────────────
@@ -231,15 +231,13 @@ def _inserted(text: str, placed: Sequence[tuple[Sentence, int, float]]) -> Attri
     kept: list[str] = []
     citations: list[Citation] = []
     at = length = 0
-    for sentence, number, score in placed:
+    for sentence, number, _ in placed:
         before, marker = _place(text, sentence, number)
         kept += [text[at:before], marker]
         length += before - at + len(marker)
         at = before
         start = length - len(marker.lstrip())
-        citations.append(
-            Citation(number, start, length, Support.SUPPORTED, round(score, 4), attributed=True)
-        )
+        citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
     return Attributed("".join(kept) + text[at:], tuple(citations))
 
 

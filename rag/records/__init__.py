@@ -1,6 +1,14 @@
 """The frozen records that cross every boundary."""
 
-from rag.records.answers import Answer, Citation, Source, SourceState, Statement, Support, Usage
+from rag.records.answers import (
+    Answer,
+    Citation,
+    Source,
+    SourceState,
+    Unsourced,
+    Usage,
+    Verdict,
+)
 from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
 from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
 from rag.records.events import (
@@ -61,12 +69,12 @@ __all__ = [
     "Source",
     "SourceState",
     "Sources",
-    "Statement",
     "Summary",
     "SummaryReport",
-    "Support",
     "Text",
     "ToolCall",
     "ToolUsed",
+    "Unsourced",
     "Usage",
+    "Verdict",
 ]

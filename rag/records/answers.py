@@ -38,12 +38,19 @@ class Source:
         return f"[{self.number}]"
 
 
-class Support(StrEnum):
-    """How a citation relates to its sentence."""
+class Verdict(StrEnum):
+    """What comparing a statement with its own cited source gave."""
 
-    SUPPORTED = "supported"
-    UNSUPPORTED = "unsupported"  # the source does not carry the sentence: flagged everywhere
-    UNCHECKED = "unchecked"  # the sentence states nothing that could be checked
+    SUPPORTED = "supported"  # the source carries it
+    COMPUTED = "computed"  # recomputed from figures of its sources, and right
+    CONTRADICTED = "contradicted"  # the source says another thing of the same
+    OFF_SUBJECT = "off_subject"  # the source does not speak of this
+    OPEN = "open"  # words cannot decide; shown as not checked
+    UNSOURCED = "unsourced"  # without a number, and no source carries it
+
+    @property
+    def is_warning(self) -> bool:
+        return self in (Verdict.CONTRADICTED, Verdict.OFF_SUBJECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +60,15 @@ class Citation:
     number: int
     start: int  # of the whole marker, offsets into the answer's text
     end: int
-    support: Support = Support.UNCHECKED
-    score: float | None = None  # of the support check, 0 to 1
+    verdict: Verdict = Verdict.OPEN
+    reason: str = ""  # of the verdict, one sentence for people; "" where nothing was compared
     attributed: bool = False  # placed by attribution, not by the writer
+    judged_by: str = ""  # the model whose verdict this is; "" where words decided
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A sentence of an answer that states something without a supporting citation."""
+class Unsourced:
+    """A stretch of an answer that cites nothing, repeats nothing and that no source carries."""
 
     start: int
     end: int
@@ -80,7 +88,7 @@ class Answer:
 
     text: str
     citations: tuple[Citation, ...] = ()
-    unsupported: tuple[Statement, ...] = ()
+    unsourced: tuple[Unsourced, ...] = ()
     declined: bool = False  # the documents do not answer, and the text says so
     model: str = "extractive"
     usage: Usage | None = None

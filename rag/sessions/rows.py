@@ -17,11 +17,11 @@ from rag.records import (
     Role,
     Session,
     Source,
-    Statement,
     Summary,
     SummaryReport,
-    Support,
+    Unsourced,
     Usage,
+    Verdict,
 )
 
 # What was said, and when: all of a message but `details`.
@@ -92,11 +92,8 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         return None
     return Answer(
         text=text,
-        citations=tuple(
-            Citation(**{**citation, "support": Support(citation["support"])})
-            for citation in stored["citations"]
-        ),
-        unsupported=tuple(Statement(**statement) for statement in stored["unsupported"]),
+        citations=tuple(_citation_from(citation) for citation in stored["citations"]),
+        unsourced=tuple(Unsourced(**each) for each in stored.get("unsourced", ())),
         declined=stored["declined"],
         model=stored["model"],
         usage=None if stored["usage"] is None else Usage(**stored["usage"]),
@@ -110,6 +107,19 @@ _CARD = TypeAdapter(Card)
 
 def _card_from(stored: dict[str, Any] | None) -> Card | None:
     return None if stored is None else _CARD.validate_python(stored)
+
+
+def _citation_from(stored: dict[str, Any]) -> Citation:
+    """One that was stored before there were verdicts counts as not checked."""
+    return Citation(
+        number=stored["number"],
+        start=stored["start"],
+        end=stored["end"],
+        verdict=Verdict(stored.get("verdict", Verdict.OPEN)),
+        reason=stored.get("reason", ""),
+        attributed=stored["attributed"],
+        judged_by=stored.get("judged_by", ""),
+    )
 
 
 def source_columns(source: Source) -> dict[str, Any]:

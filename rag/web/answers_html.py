@@ -16,7 +16,7 @@ from markdown_it.rules_core import StateCore
 from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
-from rag.records import Citation, Source, Statement, Support
+from rag.records import Citation, Source, Unsourced, Verdict
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -33,9 +33,15 @@ TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-UNSUPPORTED = "This source may not support the sentence. Check it."
+VERDICTS = {
+    Verdict.SUPPORTED: "The source says so.",
+    Verdict.COMPUTED: "Recomputed from figures of the sources.",
+    Verdict.CONTRADICTED: "The source says something else.",
+    Verdict.OFF_SUBJECT: "The source does not speak of this.",
+    Verdict.OPEN: "Not checked: words alone cannot tell.",
+}
 ATTRIBUTED = "Added by comparing the sentence with the source."
-STATEMENT = "No source supports this statement."
+UNSOURCED = "Without a source."
 
 Piece = str | Markup
 
@@ -76,14 +82,14 @@ def answer_html(
     register: Register,
     *,
     citations: Sequence[Citation] = (),
-    unsupported: Sequence[Statement] = (),
+    unsourced: Sequence[Unsourced] = (),
 ) -> Markup:
     """An answer, or any Markdown with markers such as a summary."""
     if len(text) > MAX_RENDERED_CHARS:
         return plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
     flags = {(citation.number, citation.start): citation for citation in citations}
     draft = _Draft()
-    places = [*_markers(text, register, flags, draft), *_statements(text, unsupported, draft)]
+    places = [*_markers(text, register, flags, draft), *_statements(text, unsourced, draft)]
     held = _with_placeholders(text, places, draft)
     rendered = nh3.clean(
         _markdown().render(held),
@@ -143,9 +149,9 @@ def _markers(
     return places
 
 
-def _statements(text: str, unsupported: Sequence[Statement], draft: _Draft) -> list[Place]:
+def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> list[Place]:
     places = []
-    for statement in unsupported:
+    for statement in unsourced:
         stated = text[statement.start : statement.end]
         signs = BLOCK_SIGNS.match(stated)
         start = statement.start + (signs.end() if signs else 0)
@@ -215,7 +221,7 @@ def _whole_statements(rendered: str, draft: _Draft) -> set[int]:
 def _underlined(text: str) -> str:
     if not text.strip():
         return text
-    return f'<span class="unsupported" title="{STATEMENT}">{text}</span>'
+    return f'<span class="unsourced" title="{UNSOURCED}">{text}</span>'
 
 
 # ── Chips ────────────────────────────────────────────────────────────────────────────────────
@@ -248,8 +254,18 @@ def _chip(number: int, start: int, register: Register, citation: Citation | None
 
 
 def _flag(citation: Citation | None) -> tuple[str, str]:
+    """The chip's class, and what its tip says of the verdict."""
     if citation is None:
         return "", ""
-    if citation.support is Support.UNSUPPORTED:
-        return " is-unsupported", UNSUPPORTED
-    return (" is-attributed", ATTRIBUTED) if citation.attributed else ("", "")
+    note = verdict_in_words(citation)
+    if citation.verdict.is_warning:
+        return " is-warned", note
+    if citation.attributed:
+        return " is-attributed", f"{ATTRIBUTED} {note}"
+    return (" is-open" if citation.verdict is Verdict.OPEN else ""), note
+
+
+def verdict_in_words(citation: Citation) -> str:
+    """The reason, or what its verdict means; a judge's word is shown as the judge's."""
+    said = citation.reason or VERDICTS[citation.verdict]
+    return f"{citation.judged_by} says: {said}" if citation.judged_by else said

@@ -45,9 +45,12 @@ def _end(message: Message) -> str:
     notes = []
     if message.status is not MessageStatus.COMPLETE:
         notes.append(f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*"))
-    for statement in message.answer.unsupported if message.answer else ():
+    for citation in message.answer.citations if message.answer else ():
+        if citation.verdict.is_warning:
+            notes.append(f"*[{citation.number}] {_one_line(citation.reason)}*")
+    for statement in message.answer.unsourced if message.answer else ():
         stated = _one_line(message.content[statement.start : statement.end])
-        notes.append(f"*No source supports: “{stated}”*")
+        notes.append(f"*Without a source: “{stated}”*")
     return "\n\n".join(notes)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
-from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary, Support
+from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary
 from rag.seams import SessionHandle
 from rag.text.names import Lexicon
-from rag.web.answers_html import Register, answer_html, plain_html
+from rag.web.answers_html import Register, answer_html, plain_html, verdict_in_words
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -26,9 +26,9 @@ class ShownMessage:
     copied: str  # what the copy button gives: the text and its footnotes
     searched_for: str  # the question that stands alone, where that is another than was asked
     query: str  # the question as it was searched for
-    doubtful: tuple[int, ...]  # numbers that may not support their sentences
+    warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
     has_attributed: bool
-    has_unsupported: bool
+    has_unsourced: bool
     is_last: bool
 
     @property
@@ -162,9 +162,9 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         copied=with_footnotes(message.content, sources),
         searched_for=resolved if is_other else "",
         query=resolved or asked,
-        doubtful=_doubtful(citations),
+        warnings=_warnings(citations),
         has_attributed=any(citation.attributed for citation in citations),
-        has_unsupported=bool(message.answer and message.answer.unsupported),
+        has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
     )
 
@@ -174,17 +174,16 @@ def _html(message: Message, register: Register) -> Markup:
     answer = message.answer
     if answer is None:
         return answer_html(message.content, own)
-    return answer_html(
-        message.content, own, citations=answer.citations, unsupported=answer.unsupported
-    )
+    return answer_html(message.content, own, citations=answer.citations, unsourced=answer.unsourced)
 
 
 def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
     return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
 
 
-def _doubtful(citations: Sequence[Citation]) -> tuple[int, ...]:
-    return tuple(sorted({c.number for c in citations if c.support is Support.UNSUPPORTED}))
+def _warnings(citations: Sequence[Citation]) -> tuple[tuple[int, str], ...]:
+    warned = ((c.number, verdict_in_words(c)) for c in citations if c.verdict.is_warning)
+    return tuple(dict.fromkeys(warned))
 
 
 def with_footnotes(text: str, sources: Sequence[Source]) -> str:

@@ -96,17 +96,18 @@ class CitationModel(BaseModel):
     n: int
     start: int
     end: int
-    support: str
-    score: float | None
+    verdict: str
+    reason: str
     attributed: bool
+    judged_by: str
 
     @classmethod
     def of(cls, citation: Citation) -> "CitationModel":
         return cls.model_validate(to_jsonable_python(citation) | {"n": citation.number})
 
 
-class StatementModel(BaseModel):
-    """A stretch of an answer that states something without a supporting source."""
+class UnsourcedModel(BaseModel):
+    """A stretch of an answer that cites nothing and that no source carries."""
 
     start: int
     end: int
@@ -178,7 +179,7 @@ class MessageModel(BaseModel):
     created_at: datetime
     revision: int
     citations: list[CitationModel]
-    unsupported: list[StatementModel]
+    unsourced: list[UnsourcedModel]
     declined: bool
     card: CardModel | None
     resolved_query: str | None
@@ -196,13 +197,13 @@ def message_fields(message: Message) -> dict[str, Any]:
     """A message with its answer's details beside its own."""
     answer = message.answer
     fields: dict[str, Any] = to_jsonable_python(message)
-    fields |= {"citations": [], "unsupported": [], "declined": False, "card": None}
+    fields |= {"citations": [], "unsourced": [], "declined": False, "card": None}
     fields |= {"model": None, "usage": None}
     if answer is None:
         return fields | {"citations": _unchecked(message)}
     return fields | {
         "citations": [CitationModel.of(citation) for citation in answer.citations],
-        "unsupported": to_jsonable_python(answer.unsupported),
+        "unsourced": to_jsonable_python(answer.unsourced),
         "declined": answer.declined,
         "card": None if answer.card is None else CardModel.of(answer.card),
         "model": answer.model,

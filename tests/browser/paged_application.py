@@ -15,8 +15,8 @@ from rag.records import (
     Hit,
     MessageStatus,
     Section,
-    Statement,
-    Support,
+    Unsourced,
+    Verdict,
 )
 from tests.web.fake_application import FakeApplication
 
@@ -84,16 +84,16 @@ def hit_of(chunk, section):
     return Hit(chunk, 1.0, section.text, 0, len(section.text), relevance=0.9)
 
 
-def answer_to(session, question, text, *, flags=(), unsupported=(), **more):
-    """Store a turn; `flags` are (marker, support, attributed)."""
+def answer_to(session, question, text, *, flags=(), unsourced=(), **more):
+    """Store a turn; `flags` are (marker, verdict, attributed)."""
     turn = session.begin(question)
     citations = tuple(
         Citation(int(marker.strip("[]")), text.index(marker), text.index(marker) + len(marker),
-                 support, 0.1, attributed)
-        for marker, support, attributed in flags
+                 verdict, attributed=attributed)
+        for marker, verdict, attributed in flags
     )  # fmt: skip
     statements = tuple(
-        Statement(text.index(each), text.index(each) + len(each)) for each in unsupported
+        Unsourced(text.index(each), text.index(each) + len(each)) for each in unsourced
     )
     declined = more.pop("declined", False)
     answer = Answer(text, citations, statements, declined=declined)
@@ -101,7 +101,7 @@ def answer_to(session, question, text, *, flags=(), unsupported=(), **more):
     return session.finish(done)
 
 
-SUPPORTED, UNSUPPORTED = Support.SUPPORTED, Support.UNSUPPORTED
+SUPPORTED, UNSUPPORTED = Verdict.SUPPORTED, Verdict.OFF_SUBJECT
 
 
 class Page:

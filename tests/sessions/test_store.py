@@ -26,11 +26,11 @@ from rag.records import (
     ShownPassage,
     Source,
     SourceState,
-    Statement,
     Summary,
     SummaryReport,
-    Support,
+    Unsourced,
     Usage,
+    Verdict,
 )
 from rag.sessions.store import SqlConversationStore
 
@@ -90,8 +90,8 @@ class TestTurns:
         turn = session.begin("How long?")
         answer = Answer(
             text="Five days [1]. Surely.",
-            citations=(Citation(1, 10, 13, Support.SUPPORTED, 0.9, attributed=True),),
-            unsupported=(Statement(15, 22),),
+            citations=(Citation(1, 10, 13, Verdict.SUPPORTED, "Says so.", attributed=True),),
+            unsourced=(Unsourced(15, 22),),
             declined=False,
             model="m",
             usage=Usage(10, 5),

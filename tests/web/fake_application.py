@@ -28,9 +28,9 @@ from rag.records import (
     Sources,
     Summary,
     SummaryReport,
-    Support,
     Text,
     Usage,
+    Verdict,
 )
 from rag.sessions.store import SqlConversationStore
 
@@ -124,7 +124,7 @@ class FakeAssistant:
             raise
         text = self.final or "".join(self.deltas)
         start = text.find("[1]")
-        citations = (Citation(1, start, start + 3, Support.SUPPORTED, 0.9),) if start >= 0 else ()
+        citations = (Citation(1, start, start + 3, Verdict.SUPPORTED),) if start >= 0 else ()
         answer = Answer(text, citations, usage=self.usage, model="scripted")
         done = replace(
             turn.answer,

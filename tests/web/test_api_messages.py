@@ -12,7 +12,7 @@ class TestAsking:
         assert (asked["index"], asked["role"], asked["status"]) == (1, "assistant", "complete")
         citation = asked["citations"][0]
         assert asked["content"][citation["start"] : citation["end"]] == "[1]"
-        assert (citation["n"], citation["support"]) == (1, "supported")
+        assert (citation["n"], citation["verdict"]) == (1, "supported")
         assert [source["n"] for source in asked["sources"]] == [1]
         assert asked["resolved_query"] == "How heavy is the Aero 5?"
         assert asked["is_followup"] is False
@@ -200,7 +200,7 @@ class TestImport:
         kept = client.get(f"/api/v1/sessions/{session_id}/sources").get_json()["sources"]
         assert [(source["n"], source["document"]) for source in kept][1] == (2, "old.md")
         answer = client.get(f"/api/v1/sessions/{session_id}/messages/2").get_json()
-        assert [(c["n"], c["support"]) for c in answer["citations"]] == [(2, "unchecked")]
+        assert [(c["n"], c["verdict"]) for c in answer["citations"]] == [(2, "open")]
 
     def test_takes_an_export_as_it_is(self, client, session_id, asked):
         exported = client.get(f"/api/v1/sessions/{session_id}/export?format=json").get_json()

@@ -13,7 +13,7 @@ from rag.records import (
     Session,
     Source,
     SourceState,
-    Statement,
+    Unsourced,
 )
 from rag.web.export import as_markdown, file_name
 
@@ -77,7 +77,7 @@ class TestMarkdown:
 
     def test_says_what_no_source_supports_and_what_broke_off(self):
         content = "It flies. It is"
-        answer = Answer(content, unsupported=(Statement(0, 9),))
+        answer = Answer(content, unsourced=(Unsourced(0, 9),))
         broken = message(
             "assistant",
             content,
@@ -89,7 +89,7 @@ class TestMarkdown:
         text = as_markdown(session(), [broken], [])
 
         assert "*This answer is interrupted. The model went away.*" in text
-        assert "*No source supports: “It flies.”*" in text
+        assert "*Without a source: “It flies.”*" in text
 
     def test_names_other_speakers(self):
         assert "> **system:** Be brief." in as_markdown(

@@ -203,12 +203,12 @@ class TestPrint:
     def test_says_what_is_wrong_with_an_answer(self, session, get):
         text = "It weighs 9 g [1]. It can fly."
         flags = [("[1]", UNSUPPORTED, False)]
-        answer_to(session, "Q", text, flags=flags, unsupported=["It can fly."])
+        answer_to(session, "Q", text, flags=flags, unsourced=["It can fly."])
 
         shown = get(f"/sessions/{session.id}/print").text(".answered")
 
-        assert "[1] may not support its sentence." in shown
-        assert "no source supports this" in shown
+        assert "[1] The source does not speak of this." in shown
+        assert "without a source" in shown
 
     def test_of_another_owners_conversation_is_not_found(self, application, get):
         other = application.store.create("somebody else")

@@ -140,16 +140,16 @@ class TestAnswers:
             "Q",
             "It is red [1]. It weighs 120 g [2]. It can fly.",
             flags=[("[1]", UNSUPPORTED, False), ("[2]", SUPPORTED, True)],
-            unsupported=["It can fly."],
+            unsourced=["It can fly."],
         )
 
         page = get(f"/sessions/{session.id}")
 
-        assert page.text(".cite.is-unsupported") == "[1]"
-        assert "may not support" in page.text(".flag.is-unsupported")
+        assert page.text(".cite.is-warned") == "[1]"
+        assert "does not speak" in page.text(".flag.is-warned")
         assert page.text(".cite.is-attributed") == "[2]"
         assert "Dotted numbers" in page.text(".answer")
-        assert page.text(".prose .unsupported") == "It can fly."
+        assert page.text(".prose .unsourced") == "It can fly."
 
     def test_a_refusal_looks_like_one(self, session, get):
         answer_to(session, "Q", "The documents do not say.", declined=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.citations.markers import find_markers
-from rag.records import Citation, Source, Statement, Support
+from rag.records import Citation, Source, Unsourced, Verdict
 from rag.text.sentences import Span
 from rag.web.answers_html import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.evidence import Marks, text_html
@@ -131,35 +131,35 @@ class TestStatements:
     )
     def test_are_underlined_whatever_they_stand_in(self, text, stated):
         start = text.index(stated)
-        statement = Statement(start, start + len(stated))
+        statement = Unsourced(start, start + len(stated))
 
-        found = tree(answer_html(text, REGISTER, unsupported=[statement]))
+        found = tree(answer_html(text, REGISTER, unsourced=[statement]))
 
         assert ">" not in found.body.text()
-        underlined = "".join(each.text() for each in found.css(".unsupported"))
+        underlined = "".join(each.text() for each in found.css(".unsourced"))
         assert underlined == stated.lstrip("->1. ").replace("*", "").replace("_", "")
 
     def test_a_row_of_a_table_stays_a_row(self):
         text = "| a | b |\n| --- | --- |\n| it | flies |"
         start = text.index("| it")
 
-        found = tree(answer_html(text, REGISTER, unsupported=[Statement(start, len(text))]))
+        found = tree(answer_html(text, REGISTER, unsourced=[Unsourced(start, len(text))]))
 
         assert [cell.text() for cell in found.css("td")] == ["it", "flies"]
-        assert [each.text() for each in found.css(".unsupported")] == ["it", "flies"]
+        assert [each.text() for each in found.css(".unsourced")] == ["it", "flies"]
 
     def test_in_a_fence_are_left_alone(self):
         text = "```\nit flies\n```"
 
-        html = answer_html(text, REGISTER, unsupported=[Statement(0, len(text))])
+        html = answer_html(text, REGISTER, unsourced=[Unsourced(0, len(text))])
 
         assert tree(html).css_first("pre").text().strip() == "it flies"
 
     def test_of_which_the_end_is_lost_underline_nothing_else(self):
         text = "[It](http://x/flies) away. More."
-        statement = Statement(0, text.index("/flies") + 3)
+        statement = Unsourced(0, text.index("/flies") + 3)
 
-        assert not tree(answer_html(text, REGISTER, unsupported=[statement])).css(".unsupported")
+        assert not tree(answer_html(text, REGISTER, unsourced=[statement])).css(".unsourced")
 
 
 WORDS = st.sampled_from(
@@ -175,14 +175,14 @@ WORDS = st.sampled_from(
 def test_every_marker_of_a_registered_number_is_a_link_and_nothing_is_left_behind(words, cuts):
     text = "".join(words)
     cuts = sorted(min(cut, len(text)) for cut in cuts)
-    statements = [Statement(a, b) for a, b in pairwise(cuts) if a < b]
+    statements = [Unsourced(a, b) for a, b in pairwise(cuts) if a < b]
     markers = [
-        Citation(number, marker.start, marker.end, Support.UNSUPPORTED)
+        Citation(number, marker.start, marker.end, Verdict.OFF_SUBJECT)
         for marker in find_markers(text)
         for number in marker.numbers
     ]
 
-    html = answer_html(text, REGISTER, citations=markers, unsupported=statements)
+    html = answer_html(text, REGISTER, citations=markers, unsourced=statements)
 
     expected = [f"[{each.number}]" for each in markers if each.number in REGISTER.sources]
     assert chips(html) == expected

@@ -1,0 +1,86 @@
+"""Words: tokens, stems, and which of them carry meaning. The only stop list there is."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import snowballstemmer
+
+from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language
+
+STOP_WORDS = frozenset[str]().union(*(language.function_words for language in LANGUAGES))
+QUESTION_WORDS = frozenset[str]().union(*(language.question_words for language in LANGUAGES))
+
+_TOKEN = re.compile(
+    r"(?:[^\W\d_]\.){2,}"  # e.g., z.B.
+    r"|[^\W_]+(?:[.,:/-](?=\d)[^\W_]+)*\+?(?:['’][^\W_]+)?"
+)
+UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_GERMAN_SIGNS = re.compile(r"[äöüß]")
+_STEMMERS = {each.code: snowballstemmer.stemmer(each.stemmer) for each in LANGUAGES}
+_TOLD_APART = 1  # by so many function words more, a text is taken for a language
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word as it stands in a text; `text[start:end]` is it."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def lowered(self) -> str:
+        return self.text.lower().replace("’", "'")
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The words and figures of a text, in order."""
+    return (Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text))
+
+
+@lru_cache(maxsize=4096)
+def language_of(text: str) -> Language:
+    """The language that most function words of a text belong to; English where none tells."""
+    lowered = [token.lowered for token in tokens(text[:4000])]
+    counted = [(sum(word in each.function_words for word in lowered), each) for each in LANGUAGES]
+    signs = len(_GERMAN_SIGNS.findall(text[:4000].lower()))
+    scores = {each.code: count + (signs if each is GERMAN else 0) for count, each in counted}
+    best = max(LANGUAGES, key=lambda each: scores[each.code])
+    return best if scores[best.code] >= scores[ENGLISH.code] + _TOLD_APART else ENGLISH
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str, code: str = "en") -> str:
+    """The word without its endings: `charges` and `charging` meet."""
+    lowered = _POSSESSIVE.sub("", word.lower())
+    return str(_STEMMERS[code].stemWord(lowered))
+
+
+@lru_cache(maxsize=8192)
+def content_words(text: str, language: Language | None = None) -> tuple[str, ...]:
+    """The stems of all words that carry meaning, in order; figures are not among them.
+
+    Where a script sets no blanks, pairs of letters stand for words.
+    """
+    spoken = language or language_of(text)
+    found: list[str] = []
+    for token in tokens(text):
+        lowered = token.lowered
+        if UNSPACED.search(lowered):
+            found.extend(_pairs(lowered))
+        elif lowered not in STOP_WORDS and not lowered[0].isdigit() and len(lowered) > 1:
+            found.append(stem(lowered, spoken.code))
+    return tuple(found)
+
+
+def terms(text: str) -> frozenset[str]:
+    """The distinct stems of the words that carry meaning."""
+    return frozenset(content_words(text))
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (a + b for a, b in pairwise(run)) if len(run) > 1 else iter((run,))
