@@ -202,6 +202,20 @@ def doctor(settings: Settings, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@main.command()
+@click.pass_obj
+def audit(settings: Settings) -> None:
+    """Print who did what, when and from where: one JSON object a line, oldest first."""
+    from dataclasses import asdict
+
+    from rag.web.audit import AuditTrail
+    from rag.wiring import open_database
+
+    for entry in AuditTrail(open_database(settings)).entries():
+        row = asdict(entry) | {"at": entry.at.isoformat()}
+        click.echo(json.dumps(row, ensure_ascii=False))
+
+
 def _console(as_json: bool) -> Console:
     """Standard output for people; for programs it stays free, progress goes to the error output."""
     return Console(stderr=as_json)

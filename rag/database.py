@@ -203,6 +203,33 @@ transcript_hashes = Table(
     Index("transcript_hashes_by_session", "session_id"),
 )
 
+# Browsers that are logged in. The id is the digest of what their cookie holds.
+logins = Table(
+    "logins",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("owner", String(200), nullable=False),
+    Column("credential", String(64), nullable=False),  # digest of what they logged in with
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("last_used_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("address", String(100), nullable=False),
+    Column("agent", Text, nullable=False),
+    Index("logins_by_owner", "owner"),
+)
+
+# Who did what, when, from where; nothing here is ever changed.
+audit = Table(
+    "audit",
+    metadata,
+    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("action", String(40), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("address", String(100), nullable=False),
+)
+
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
 

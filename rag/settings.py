@@ -147,6 +147,8 @@ class AuthSettings(_Section):
     mode: Literal["single", "tokens", "proxy"] = "single"
     tokens: dict[str, str] = Field(default_factory=dict)
     proxy_header: str = "X-Forwarded-User"
+    trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1")
+    allow_public: bool = False
 
 
 class JobSettings(_Section):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Flask
-from flask_limiter.util import get_remote_address
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
@@ -22,8 +21,8 @@ from rag.web import (
 )
 from rag.web.current import EXTENSION
 from rag.web.json_requests import JsonRequest
-from rag.web.limits import LOGIN_LIMIT, limit_rates
-from rag.web.login import log_in, login
+from rag.web.limits import limit_rates
+from rag.web.login import login
 from rag.web.logs import log_as_json
 from rag.web.owner import find_owners
 from rag.web.page_documents import document_pages
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
-REMEMBER_BROWSERS = timedelta(days=31)
 LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
 
@@ -100,16 +98,10 @@ def configure(app: Flask, application: "Application") -> None:
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
-        SESSION_COOKIE_NAME="groundnote",
-        SESSION_COOKIE_HTTPONLY=True,
-        SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=REMEMBER_BROWSERS,
     )
-    find_owners(app, settings)
+    find_owners(app, settings, application.engine)
     handle_errors(app)
     protect(app, settings.web)
-    limiter = limit_rates(app, settings.web)
+    limit_rates(app, settings.web)
     for blueprint in (login, pages, session_pages, document_pages):
         app.register_blueprint(blueprint)
-    guarded = limiter.limit(LOGIN_LIMIT, key_func=get_remote_address)
-    app.view_functions["login.log_in"] = guarded(log_in)

@@ -20,6 +20,7 @@ from rag.web.library_models import (
     RefusedModel,
     UploadedModel,
 )
+from rag.web.owner import note
 from rag.web.problems import REFUSALS, FieldProblem, problem, problem_response
 from rag.web.request_models import DocumentPath, JobPath, PageQuery, SearchBody, UploadForm
 from rag.web.response_models import as_json
@@ -45,6 +46,7 @@ def upload_documents(form: UploadForm) -> tuple[dict[str, Any], int] | Response:
     queued = []
     for taken in upload.taken:
         job = application().jobs.submit_ingest(taken.name, taken.upload.read())
+        note("document.uploaded", taken.name)
         queued.append(QueuedModel(id=job.id, document=taken.name))
     refused = [RefusedModel(document=file.name, reason=str(file.error)) for file in upload.refused]
     return as_json(UploadedModel(jobs=queued, refused=refused)), 202
@@ -82,7 +84,9 @@ def read_document(path: DocumentPath) -> dict[str, Any]:
 @api.delete("/documents/<document_id>", responses={"204": None})
 def delete_document(path: DocumentPath) -> tuple[str, int]:
     """Take a document out of the library; answers that cite it keep their evidence."""
-    application().ingestion.delete(checked_id(path.document_id, "document"))
+    document = application().documents.document(checked_id(path.document_id, "document"))
+    application().ingestion.delete(document.id)
+    note("document.deleted", document.name)
     return "", 204
 
 

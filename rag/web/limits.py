@@ -10,10 +10,8 @@ from rag.errors import NotAllowed, SetupError
 from rag.settings import WebSettings
 from rag.web.owner import current_owner
 
-LOGIN_LIMIT = "10 per minute"  # guesses of a token, by address
 
-
-def limit_rates(app: Flask, settings: WebSettings) -> Limiter:
+def limit_rates(app: Flask, settings: WebSettings) -> None:
     """Count by owner; who is nobody yet is counted by address.
 
     Raises:
@@ -36,7 +34,6 @@ def limit_rates(app: Flask, settings: WebSettings) -> Limiter:
             "URL such as redis://127.0.0.1:6379/1."
         ) from error
     limiter.request_filter(is_exempt)
-    return limiter
 
 
 def _check(rate_limit: str | None) -> None:

@@ -1,17 +1,24 @@
 """Who the caller is: everybody alike, the bearer of a token, or whom the proxy in front names."""
 
-import hashlib
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from flask import Flask, current_app, g, request, session
-from flask.sessions import SecureCookieSessionInterface
+from flask import Flask, current_app, g, request
+from sqlalchemy import Engine
+from werkzeug.exceptions import TooManyRequests
+from werkzeug.wrappers import Response
 
 from rag.errors import NotAllowed, SetupError
-from rag.settings import Settings
+from rag.settings import AuthSettings, Settings
+from rag.web.audit import AuditTrail
+from rag.web.guesses import Guesses
+from rag.web.logins import LASTS, LoginTable, digest
 
 EXTENSION = "groundnote-owners"
-TOKEN_KEY = "token"  # in the signed cookie: stands for the token given at login
+AUDIT = "groundnote-audit"
+COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
+LONGEST_OWNER = 200
 
 FindOwner = Callable[[], str]
 
@@ -25,13 +32,28 @@ def current_owner() -> str:
 
 def is_cookie_caller() -> bool:
     """Whether the browser's cookie says who this is, so that a foreign page could abuse it."""
-    return not request.headers.get("Authorization") and TOKEN_KEY in session
+    return bool(not request.headers.get("Authorization") and request.cookies.get(COOKIE))
+
+
+def caller_address() -> str:
+    """The address that the request came from."""
+    return request.remote_addr or ""
+
+
+def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
+    """Write into the audit trail what this request did."""
+    trail: AuditTrail = current_app.extensions[AUDIT]
+    who = current_owner() if owner is None else owner
+    trail.add(action, owner=who, subject=subject, address=caller_address())
 
 
 class TokenOwners:
-    """Owners by the bearer tokens of the settings; `sha256:…` is the digest of an unwritten one."""
+    """Owners by the bearer tokens of the settings; `sha256:…` is the digest of an unwritten one.
 
-    def __init__(self, tokens: Mapping[str, str]) -> None:
+    A digest is good for nothing but comparing: browsers hold a random secret of their own.
+    """
+
+    def __init__(self, tokens: Mapping[str, str], logins: LoginTable) -> None:
         if not tokens:
             raise SetupError(
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
@@ -42,38 +64,41 @@ class TokenOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._by_cookie = {_in_cookie(known): owner for known, owner in self._by_digest.items()}
+        self._guesses = Guesses()
+        self.logins = logins
 
     def __call__(self) -> str:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind:
             return self.owner_of(token.strip() if kind.lower() == "bearer" else "")
-        owner = self._by_cookie.get(session.get(TOKEN_KEY, ""))
-        if owner is None:
-            raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
-        return owner
+        found = self.logins.find(request.cookies.get(COOKIE, ""))
+        if found is not None:
+            login, credential = found
+            if self._by_digest.get(credential) == login.owner:
+                return login.owner
+        raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
 
-    def owner_of(self, token: str) -> str:
-        """Raises NotAllowed. Compared by digest, so that the time taken tells nothing."""
-        owner = self._by_digest.get(digest(token))
+    def owner_of(self, token: str, *, address: str | None = None) -> str:
+        """Compared by digest, so that the time taken tells nothing.
+
+        Raises:
+            NotAllowed: the token is not known.
+            TooManyRequests: too many wrong ones came from this address.
+        """
+        address = caller_address() if address is None else address
+        given = digest(token)
+        wait = self._guesses.wait_seconds(address, given)
+        if wait > 0:
+            raise TooManyRequests(
+                "Too many unknown tokens came from this address. Wait a minute and try again.",
+                retry_after=int(wait) + 1,
+            )
+        owner = self._by_digest.get(given)
         if owner is None:
+            self._guesses.was_wrong(address)
             raise NotAllowed("This token is not known. Ask whoever runs this server for one.")
+        self._guesses.was_right(given)
         return owner
-
-    @property
-    def cookie_key(self) -> str:
-        """Signs cookies: the same on every host with the same tokens, other when they change."""
-        return digest("key of cookies:" + ",".join(sorted(self._by_digest)))
-
-
-def _in_cookie(known: str) -> str:
-    """A cookie can be read by whoever has it: it must not hold what signs cookies."""
-    return digest("cookie:" + known)
-
-
-def digest(token: str) -> str:
-    """Stands for a token wherever it is kept."""
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _digest_of(configured: str) -> str:
@@ -82,11 +107,7 @@ def _digest_of(configured: str) -> str:
     return digest(configured)
 
 
-class CookieSessions(SecureCookieSessionInterface):
-    """Signed cookies that stay on TLS where they were set over it."""
-
-    def get_cookie_secure(self, app: Flask) -> bool:
-        return request.is_secure
+# ── Browsers ─────────────────────────────────────────────────────────────────────────────────
 
 
 def has_login() -> bool:
@@ -94,43 +115,113 @@ def has_login() -> bool:
     return isinstance(current_app.extensions[EXTENSION], TokenOwners)
 
 
-def remember_token(token: str) -> None:
-    """Log a browser in with a signed cookie. Raises NotAllowed."""
+def token_owners() -> TokenOwners:
+    """Raises NotAllowed where callers are known otherwise."""
     owners = current_app.extensions[EXTENSION]
     if not isinstance(owners, TokenOwners):
         raise NotAllowed("There is nothing to log in to: this server knows its callers otherwise.")
-    owners.owner_of(token)
-    session[TOKEN_KEY] = _in_cookie(digest(token))
-    session.permanent = True
+    return owners
 
 
-def forget_token() -> None:
-    """Log a browser out."""
-    session.pop(TOKEN_KEY, None)
+def log_in_with(token: str, response: Response) -> None:
+    """Log a browser in: the response sets its cookie. Raises as `TokenOwners.owner_of`."""
+    owners = token_owners()
+    owner = owners.owner_of(token)
+    agent = request.headers.get("User-Agent", "")
+    secret = owners.logins.begin(
+        owner, credential=digest(token), address=caller_address(), agent=agent
+    )
+    note("login", owner=owner)
+    response.set_cookie(
+        COOKIE,
+        secret,
+        max_age=LASTS,
+        httponly=True,
+        samesite="Lax",
+        secure=request.is_secure,  # stays on TLS where it was set over it
+    )
 
 
-def find_owners(app: Flask, settings: Settings) -> None:
-    """Decide how callers are known."""
-    app.session_interface = CookieSessions()
-    match settings.auth.mode:
+def log_out_of(response: Response) -> None:
+    """End this browser's login, here and in every copy of its cookie."""
+    owners = token_owners()
+    found = owners.logins.find(request.cookies.get(COOKIE, ""))
+    if found is not None:
+        owners.logins.end(found[0].owner, found[0].id)
+        note("logout", owner=found[0].owner)
+    response.delete_cookie(COOKIE)
+
+
+def this_login() -> str | None:
+    """The id of the login that this request came with, if it came with one."""
+    found = token_owners().logins.find(request.cookies.get(COOKIE, ""))
+    return None if found is None else found[0].id
+
+
+# ── Ways to know callers ─────────────────────────────────────────────────────────────────────
+
+
+def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
+    """Decide how callers are known. Raises SetupError for what would let anybody in."""
+    auth = settings.auth
+    app.extensions[AUDIT] = AuditTrail(engine)
+    match auth.mode:
         case "tokens":
-            owners = TokenOwners(settings.auth.tokens)
-            app.secret_key = owners.cookie_key
-            app.extensions[EXTENSION] = owners
+            app.extensions[EXTENSION] = TokenOwners(auth.tokens, LoginTable(engine))
         case "proxy":
-            app.extensions[EXTENSION] = named_by_header(settings.auth.proxy_header)
+            app.extensions[EXTENSION] = named_by_header(auth)
         case "single":
+            refuse_public(settings)
             owner = settings.sessions.default_owner
             app.extensions[EXTENSION] = lambda: owner
 
 
-def named_by_header(name: str) -> FindOwner:
-    """Trust the proxy in front: it must overwrite this header in every request."""
+def refuse_public(settings: Settings) -> None:
+    """Where everybody is the same owner, only this machine may ask. Raises SetupError."""
+    host = settings.web.host
+    if is_loopback(host) or settings.auth.allow_public:
+        return
+    raise SetupError(
+        f"web.host is {host}, which others can reach, but auth.mode is single: anybody could read, "
+        "add and delete everything. Set auth.mode to tokens or proxy, or auth.allow_public to true "
+        "if that is what you want."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def named_by_header(auth: AuthSettings) -> FindOwner:
+    """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
+    try:
+        trusted = [ip_network(each, strict=False) for each in auth.trusted_proxies]
+    except ValueError as error:
+        raise SetupError(
+            f"auth.trusted_proxies holds what is no address ({error}). Expected such as "
+            '["127.0.0.1", "10.0.0.0/8"].'
+        ) from error
 
     def find() -> str:
-        owner = request.headers.get(name, "").strip()
-        if not owner or len(owner) > 200:
-            raise NotAllowed(f"The proxy in front of this server must name the caller in {name}.")
+        if not any(_address(caller_address()) in network for network in trusted):
+            raise NotAllowed(
+                f"This request does not come from the proxy ({caller_address()} is not among "
+                "auth.trusted_proxies)."
+            )
+        owner = request.headers.get(auth.proxy_header, "").strip()
+        if not owner or len(owner) > LONGEST_OWNER:
+            raise NotAllowed(
+                f"The proxy in front of this server must name the caller in {auth.proxy_header}."
+            )
         return owner
 
     return find
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    """A peer without an address, as on a Unix socket, is this machine."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return ip_address("127.0.0.1")

@@ -12,6 +12,7 @@ from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
 from rag.web.current import application, checked_id
 from rag.web.found_passages import passage_of, passages_for, section_html
+from rag.web.owner import note
 from rag.web.page_forms import wanted_index, words
 from rag.web.show_page import show_page
 from rag.web.uploads import RefusedFile, library_name, sort_upload
@@ -53,6 +54,7 @@ def upload() -> Shown:
     sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
     for taken in sorted_files.taken:
         application().jobs.submit_ingest(taken.name, taken.upload.read())
+        note("document.uploaded", taken.name)
     if sorted_files.refused:
         return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
     return redirect(url_for("document_pages.documents"), 303)
@@ -81,6 +83,7 @@ def paste() -> Shown:
         return page, error.http_status
     headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
     application().jobs.submit_ingest(name, headed.encode())
+    note("document.uploaded", name)
     return redirect(url_for("document_pages.documents"), 303)
 
 
@@ -162,7 +165,9 @@ def confirm_delete(document_id: str) -> str:
 @document_pages.post("/documents/<document_id>/delete")
 def delete(document_id: str) -> Response:
     """Take a document out of the library; answers that cite it keep their evidence."""
-    application().ingestion.delete(checked_id(document_id, "document"))
+    found = application().documents.document(checked_id(document_id, "document"))
+    application().ingestion.delete(found.id)
+    note("document.deleted", found.name)
     return redirect(url_for("document_pages.documents"), 303)
 
 

@@ -3,11 +3,12 @@
 import hmac
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, request, session
+from flask import Flask, Response, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
 from rag.settings import WebSettings
-from rag.web.owner import TOKEN_KEY, current_owner, digest, is_cookie_caller
+from rag.web.logins import digest
+from rag.web.owner import COOKIE, current_owner, is_cookie_caller, is_loopback
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -62,7 +63,7 @@ def trusted_hosts(settings: WebSettings) -> frozenset[str]:
     this machine, to read its answers.
     """
     allowed = {host.lower() for host in settings.allowed_hosts}
-    if settings.host in ("localhost", "::1") or settings.host.startswith("127."):
+    if is_loopback(settings.host):
         return frozenset(allowed | set(LOOPBACK) | {settings.host})
     return frozenset(allowed)
 
@@ -119,11 +120,11 @@ def _require_csrf_token() -> None:
 def csrf_token() -> str:
     """What a form of ours must send along; empty for callers without a cookie of ours.
 
-    It is derived from the signed cookie, so nothing has to be stored and no second cookie set.
+    It is derived from the cookie's secret, so nothing has to be stored and no second cookie set.
     """
     if not is_cookie_caller():
         return ""
-    return digest(f"form:{session[TOKEN_KEY]}")
+    return digest(f"form:{request.cookies[COOKIE]}")
 
 
 def harden(response: Response) -> Response:

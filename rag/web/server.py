@@ -17,6 +17,7 @@ from rag.errors import RagError, SetupError
 from rag.retrieval.vectors import holder_of
 from rag.settings import Settings
 from rag.web import create_app
+from rag.web.owner import is_loopback
 from rag.wiring import Application, build, open_database
 
 ADDRESS_FILE = "server.json"
@@ -70,6 +71,12 @@ class Server(BaseApplication):  # type: ignore[misc]
         shown = f"[{host}]" if ":" in host else host
         write_address(self._settings.data_dir, f"http://{shown}:{port}")
         print(f"Groundnote is ready at http://{shown}:{port}", flush=True)  # noqa: T201
+        if self._settings.auth.mode == "single" and not is_loopback(host):
+            worker.log.warning(
+                "Anybody who reaches %s may read, add and delete everything: auth.allow_public is "
+                "set, and nobody has to log in.",
+                shown,
+            )
         threading.Thread(target=self._warm_up, args=(worker.log,), daemon=True).start()
 
     def _warm_up(self, log: Any) -> None:

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -7,8 +8,11 @@ from hypothesis import strategies as st
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
 from rag.web import create_app
+from rag.web.audit import AuditTrail
+from rag.web.guesses import Guesses
 from rag.web.login import own_path
-from rag.web.owner import TokenOwners, digest
+from rag.web.logins import LoginTable, digest
+from rag.web.owner import TokenOwners
 from rag.web.security import host_name, trusted_hosts
 from tests.web.fake_application import FakeApplication
 
@@ -61,7 +65,7 @@ class TestHosts:
         assert client.get("/healthz", headers={"Host": "docs.example"}).status_code == 200
 
     def test_a_public_server_answers_to_any_name(self, make_client):
-        client = make_client(web={"host": "0.0.0.0"})
+        client = make_client(web={"host": "0.0.0.0"}, auth={"allow_public": True})
 
         assert client.get("/healthz", headers={"Host": "docs.example"}).status_code == 200
 
@@ -115,7 +119,7 @@ class TestHeaders:
 
 
 class TestLogin:
-    def test_remembers_the_browser_with_a_signed_cookie(self, token_client):
+    def test_remembers_the_browser_with_a_secret_of_its_own(self, token_client):
         response = log_in(token_client)
 
         assert (response.status_code, response.headers["Location"]) == (303, "/form")
@@ -206,23 +210,157 @@ class TestLogin:
         assert own_path(wanted) == path
 
 
+class TestLogins:
+    def test_the_digest_of_a_token_opens_nothing(self, token_client):
+        known = digest("token-of-anna")
+
+        for cookie in (known, digest("cookie:" + known), digest(known)):
+            token_client.set_cookie("groundnote", cookie)
+            assert token_client.get("/api/v1/sessions").status_code == 401
+
+    def test_what_the_database_holds_opens_nothing(self, token_client, engine):
+        log_in(token_client)
+        stored = LoginTable(engine).of("anna")[0].id
+
+        token_client.set_cookie("groundnote", stored)
+
+        assert token_client.get("/api/v1/sessions").status_code == 401
+
+    def test_a_logout_ends_copies_of_the_cookie_too(self, token_client):
+        cookie = log_in(token_client).headers["Set-Cookie"].split(";")[0].partition("=")[2]
+        token = token_client.get("/form").get_data(as_text=True)
+
+        token_client.post("/logout", data={"csrf_token": token})
+        token_client.set_cookie("groundnote", cookie)
+
+        assert token_client.get("/api/v1/sessions").status_code == 401
+
+    def test_are_listed_and_ended_one_by_one(self, token_client, engine):
+        log_in(token_client)
+        elsewhere = LoginTable(engine).begin(
+            "anna", credential=digest("token-of-anna"), address="10.1.1.1", agent="Old phone"
+        )
+        page = token_client.get("/logins").get_data(as_text=True)
+        token = token_client.get("/form").get_data(as_text=True)
+
+        ended = token_client.post(f"/logins/{digest(elsewhere)}/end", data={"csrf_token": token})
+
+        assert "Old phone" in page
+        assert "this browser" in page
+        assert ended.status_code == 303
+        assert LoginTable(engine).find(elsewhere) is None
+        assert token_client.get("/api/v1/sessions").status_code == 200
+
+    def test_of_others_cannot_be_ended(self, token_client, engine):
+        bens = LoginTable(engine).begin("ben", credential="x", address="", agent="")
+        log_in(token_client)
+        token = token_client.get("/form").get_data(as_text=True)
+
+        refused = token_client.post(f"/logins/{digest(bens)}/end", data={"csrf_token": token})
+
+        assert refused.status_code == 404
+        assert LoginTable(engine).find(bens) is not None
+
+    def test_end_with_the_token_that_they_began_with(self, token_settings, engine):
+        client = create_app(FakeApplication(token_settings, engine)).test_client()
+        log_in(client)
+        auth = token_settings.auth.model_copy(update={"tokens": {"token-of-ben": "ben"}})
+        without = token_settings.model_copy(update={"auth": auth})
+
+        restarted = create_app(FakeApplication(without, engine)).test_client()
+        restarted.set_cookie("groundnote", client.get_cookie("groundnote").value)
+
+        assert restarted.get("/api/v1/sessions").status_code == 401
+
+    def test_are_over_after_a_month(self, engine):
+        now = [datetime(2026, 1, 1, tzinfo=UTC)]
+        table = LoginTable(engine, now=lambda: now[0])
+        secret = table.begin("anna", credential="x", address="", agent="")
+
+        now[0] += timedelta(days=30)
+        assert table.find(secret) is not None
+
+        now[0] += timedelta(days=2)
+        assert table.find(secret) is None
+        assert table.of("anna") == []
+
+
+class TestGuessing:
+    def test_of_bearer_tokens_is_bounded(self, token_client):
+        def status(token):
+            headers = {"Authorization": f"Bearer {token}"}
+            return token_client.get("/api/v1/sessions", headers=headers).status_code
+
+        assert status("token-of-anna") == 200
+        wrong = [status(f"guess {n}") for n in range(12)]
+
+        assert (wrong[0], wrong[-1]) == (401, 429)
+        assert status("token-of-anna") == 200, "who was known before is not locked out"
+
+    def test_is_counted_by_address_and_forgotten_after_a_minute(self):
+        now = [100.0]
+        guesses = Guesses(now=lambda: now[0])
+        for _ in range(10):
+            guesses.was_wrong("10.0.0.1")
+
+        assert guesses.wait_seconds("10.0.0.1", "new") > 0
+        assert guesses.wait_seconds("10.0.0.2", "new") == 0
+
+        now[0] += 61
+        assert guesses.wait_seconds("10.0.0.1", "new") == 0
+
+    def test_counts_all_addresses_that_one_line_has(self):
+        guesses = Guesses(now=lambda: 100.0)
+        for n in range(10):
+            guesses.was_wrong(f"2001:db8::{n}")
+
+        assert guesses.wait_seconds("2001:db8::ffff", "new") > 0
+
+
+class TestAuditTrail:
+    def test_tells_who_did_what_from_where(self, token_client, engine):
+        log_in(token_client)
+        token = token_client.get("/form").get_data(as_text=True)
+        token_client.post("/logout", data={"csrf_token": token})
+
+        entries = list(AuditTrail(engine).entries())
+
+        assert [(entry.owner, entry.action) for entry in entries] == [
+            ("anna", "login"),
+            ("anna", "logout"),
+        ]
+        assert entries[0].address == "127.0.0.1"
+
+
 class TestTokens:
-    def test_may_be_given_as_digests(self):
-        owners = TokenOwners({"sha256:" + digest("long and random"): "anna"})
+    @pytest.fixture
+    def logins(self, engine):
+        return LoginTable(engine)
 
-        assert owners.owner_of("long and random") == "anna"
+    def test_may_be_given_as_digests(self, logins):
+        owners = TokenOwners({"sha256:" + digest("long and random"): "anna"}, logins)
 
-    def test_must_be_given(self):
+        assert owners.owner_of("long and random", address="") == "anna"
+
+    def test_must_be_given(self, logins):
         with pytest.raises(SetupError, match=r"auth\.tokens is empty"):
-            TokenOwners({})
+            TokenOwners({}, logins)
 
     @pytest.mark.parametrize("tokens", [{"": "anna"}, {" ": "anna"}, {"a": "anna", "b": ""}])
-    def test_that_anybody_could_guess_are_refused(self, tokens):
+    def test_that_anybody_could_guess_are_refused(self, tokens, logins):
         with pytest.raises(SetupError, match=r"auth\.tokens has an empty"):
-            TokenOwners(tokens)
+            TokenOwners(tokens, logins)
 
-    def test_sign_cookies_anew_when_they_change(self):
-        assert TokenOwners({"a": "anna"}).cookie_key != TokenOwners({"b": "anna"}).cookie_key
+
+class TestOneOwner:
+    def test_is_not_served_to_others_by_accident(self, make_client):
+        with pytest.raises(SetupError, match=r"auth\.mode is single: anybody could read"):
+            make_client(web={"host": "0.0.0.0"})
+
+    def test_is_served_to_others_on_purpose(self, make_client):
+        client = make_client(web={"host": "0.0.0.0"}, auth={"allow_public": True})
+
+        assert client.get("/healthz").status_code == 200
 
 
 class TestProxy:
@@ -237,6 +375,31 @@ class TestProxy:
         bens = proxied.get("/api/v1/sessions", headers={"X-User": "ben"}).get_json()
 
         assert (len(annas["sessions"]), len(bens["sessions"])) == (1, 0)
+
+    def test_is_believed_by_its_address_only(self, proxied):
+        refused = proxied.get(
+            "/api/v1/sessions",
+            headers={"X-User": "anna"},
+            environ_overrides={"REMOTE_ADDR": "192.0.2.7"},
+        )
+
+        assert refused.status_code == 401
+        assert "192.0.2.7 is not among auth.trusted_proxies" in refused.get_json()["detail"]
+
+    def test_may_be_named_by_its_network(self, make_client):
+        client = make_client(auth={"mode": "proxy", "trusted_proxies": ["192.0.2.0/24"]})
+
+        answered = client.get(
+            "/api/v1/sessions",
+            headers={"X-Forwarded-User": "anna"},
+            environ_overrides={"REMOTE_ADDR": "192.0.2.7"},
+        )
+
+        assert answered.status_code == 200
+
+    def test_must_have_an_address(self, make_client):
+        with pytest.raises(SetupError, match=r"auth\.trusted_proxies holds what is no address"):
+            make_client(auth={"mode": "proxy", "trusted_proxies": ["the proxy"]})
 
     @pytest.mark.parametrize("headers", [{}, {"X-User": " "}, {"X-User": "a" * 201}])
     def test_must_name_the_caller(self, proxied, headers):

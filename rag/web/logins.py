@@ -1,0 +1,113 @@
+"""Logins of browsers in the database: listed, ended, and over after a while by themselves."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Engine, Row, delete, insert, select, update
+
+from rag.database import as_utc, logins, reading, storable, writing
+
+LASTS = timedelta(days=31)
+SEEN_EVERY = timedelta(minutes=5)  # how exactly the last use is known
+SECRET_BYTES = 32
+LONGEST_AGENT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One browser that is logged in."""
+
+    id: str  # of no use to whoever reads it: the cookie holds what it is the digest of
+    owner: str
+    created_at: datetime
+    last_used_at: datetime
+    expires_at: datetime
+    address: str
+    agent: str
+
+
+class LoginTable:
+    """All logins; a cookie holds a secret of which only the digest is kept."""
+
+    def __init__(
+        self, engine: Engine, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._engine = engine
+        self._now = now
+
+    def begin(self, owner: str, *, credential: str, address: str, agent: str) -> str:
+        """Log a browser in; returns the secret for its cookie.
+
+        `credential` stands for what it logged in with: without that the login is over.
+        """
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        now = self._now()
+        with writing(self._engine) as connection:
+            connection.execute(delete(logins).where(logins.c.expires_at <= now))
+            connection.execute(
+                insert(logins).values(
+                    id=digest(secret),
+                    owner=owner,
+                    credential=credential,
+                    created_at=now,
+                    last_used_at=now,
+                    expires_at=now + LASTS,
+                    address=address,
+                    agent=storable(agent)[:LONGEST_AGENT],
+                )
+            )
+        return secret
+
+    def find(self, secret: str) -> tuple[Login, str] | None:
+        """The login of this secret with its credential, unless it is over."""
+        if not secret:
+            return None
+        with reading(self._engine) as connection:
+            row = connection.execute(select(logins).where(logins.c.id == digest(secret))).first()
+        if row is None or as_utc(row.expires_at) <= self._now():
+            return None
+        found = _login(row)
+        if found.last_used_at < self._now() - SEEN_EVERY:
+            with writing(self._engine) as connection:
+                seen = update(logins).where(logins.c.id == found.id)
+                connection.execute(seen.values(last_used_at=self._now()))
+        return found, str(row.credential)
+
+    def of(self, owner: str) -> list[Login]:
+        """An owner's logins that are not over, newest use first."""
+        query = (
+            select(logins)
+            .where(logins.c.owner == owner, logins.c.expires_at > self._now())
+            .order_by(logins.c.last_used_at.desc())
+        )
+        with reading(self._engine) as connection:
+            return [_login(row) for row in connection.execute(query)]
+
+    def end(self, owner: str, login_id: str) -> bool:
+        """End one of an owner's logins; False if there is none of this id."""
+        with writing(self._engine) as connection:
+            ended = connection.execute(
+                delete(logins).where(logins.c.id == login_id, logins.c.owner == owner)
+            )
+            return ended.rowcount > 0
+
+
+def digest(secret: str) -> str:
+    """Stands for a secret wherever it is kept."""
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _login(row: Row[Any]) -> Login:
+    return Login(
+        row.id,
+        row.owner,
+        as_utc(row.created_at),
+        as_utc(row.last_used_at),
+        as_utc(row.expires_at),
+        row.address,
+        row.agent,
+    )
