@@ -1,5 +1,6 @@
 """For WSGI servers: `gunicorn "app:create()"` or `flask run`; nothing is loaded before that."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ def create() -> "Flask":
     from rag.web import create_app
     from rag.wiring import build
 
+    os.umask(0o077)  # what is written is somebody's documents and conversations
     application = build(load_settings())
     application.index.check()
     application.start()

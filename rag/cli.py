@@ -38,6 +38,7 @@ class Commands(click.Group):
 def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.umask(0o077)  # what is written here is somebody's documents and conversations
     context.obj = load_settings(named)
 
 

@@ -124,6 +124,18 @@ class TestWithoutAModel:
         assert running_server(tmp_path) is None
 
 
+def test_what_is_written_is_for_nobody_else(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path / "data"))
+    before = os.umask(0o022)
+    try:
+        run("sessions")
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "data" / "groundnote.db").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.slow
 class TestWithTheModel:
     def test_ingests_then_answers_with_a_citation(self, run, folder):

@@ -247,6 +247,22 @@ class TestCollect:
         assert "no such file" in reports["no.md"].reason
         assert reports["a.md"].stage is Stage.FINISHED
 
+    def test_follows_no_link_out_of_the_folder(self, house, tmp_path):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "secret.md").write_text("# Secret\n\nThe key is 4711.")
+        docs = tmp_path / "docs"
+        docs.mkdir()
+        (docs / "a.md").write_text("# A\n\nInside.")
+        (docs / "within.md").symlink_to(docs / "a.md")
+        (docs / "file.md").symlink_to(outside / "secret.md")
+        (docs / "folder").symlink_to(outside, target_is_directory=True)
+
+        reports = house.ingest(*collect([docs]))
+
+        assert sorted(name for name, each in reports.items() if each.error) == ["file.md", "folder"]
+        assert "leads out of the folder" in reports["file.md"].reason
+
     def test_of_a_broken_link_says_that_it_is_missing(self, house, tmp_path):
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "gone.md").symlink_to(tmp_path / "nowhere.md")

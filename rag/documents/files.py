@@ -95,10 +95,26 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        if entry.is_symlink() and not _is_within(entry, root):
+            yield IncomingFile.failing(_relative(entry, root), _leads_out(_relative(entry, root)))
+        elif entry.is_dir():
             yield from _walk(root, entry, above | {real})
         else:
             yield IncomingFile.from_path(entry, name=_relative(entry, root))
+
+
+def _is_within(link: Path, root: Path) -> bool:
+    """A link to nothing is within: it is reported as missing when its turn comes."""
+    target = Path(os.path.realpath(link))
+    return not target.exists() or target.is_relative_to(os.path.realpath(root))
+
+
+def _leads_out(name: str) -> Unreadable:
+    return Unreadable(
+        name,
+        "this link leads out of the folder and is not followed. Ingest what it leads to by its "
+        "own path.",
+    )
 
 
 def _relative(path: Path, root: Path) -> str:

@@ -1,10 +1,13 @@
-"""Reads files in a process of its own, so that a hostile one can only end that process."""
+"""Reads files in processes of their own, so that a hostile one can only end such a process."""
 
 import dataclasses
 import json
 import os
+import queue
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import IO
@@ -16,99 +19,140 @@ from rag.errors import Unreadable
 from rag.records import ParsedDocument
 
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
+PATIENCE = 10  # times the limit of processor time, by the clock: a busy machine is no damage
 
 
 class GuardedLoader:
-    """`load` in a reading process with a time and a memory limit.
+    """`load` in reading processes, with limits of processor time and memory for each file.
 
-    The process is started at the first file, serves all files one after the other, and is
-    replaced after a file that killed it or had to be stopped. Threads take turns.
+    As many files are read at once as there are processors; a slow one delays only itself. A
+    process is started when it is first needed and replaced after a file that ended it. It has no
+    environment, no network where the system can take that away, and an empty folder of its own.
     """
 
-    def __init__(self, limits: LoadLimits | None = None) -> None:
+    def __init__(self, limits: LoadLimits | None = None, *, readers: int | None = None) -> None:
         self.limits = limits or LoadLimits()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._turn = threading.Lock()
+        count = readers or os.cpu_count() or 1
+        self._idle: queue.LifoQueue[_Reader] = queue.LifoQueue()
+        self._readers = [_Reader() for _ in range(count)]
+        for reader in reversed(self._readers):
+            self._idle.put(reader)
+
+    @property
+    def readers(self) -> int:
+        """How many files are read at once."""
+        return len(self._readers)
 
     def load(self, name: str, data: bytes) -> ParsedDocument:
         """As `rag.documents.load.load`; a crash or a hang is Unreadable too."""
         check_size(name, len(data), limits=self.limits)
         if not data:
             raise Unreadable(name, "the file is empty (0 bytes).")
-        with self._turn:
-            reply = self._ask(name, data)
+        reader = self._idle.get()
+        try:
+            reply = reader.ask(name, data, self.limits)
+        finally:
+            self._idle.put(reader)
         return from_json(reply)
 
     def close(self) -> None:
-        """End the reading process; the next file would start another."""
+        """End the reading processes; the next file would start another."""
+        for reader in self._readers:
+            reader.stop()
+
+
+class _Reader:
+    """One reading process, used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._turn = threading.Lock()
+
+    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        with self._turn:
+            return self._ask(name, data, limits)
+
+    def stop(self) -> None:
         with self._turn:
             self._stop()
 
-    def _ask(self, name: str, data: bytes) -> bytes:
-        process = self._running()
+    def _ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        process = self._running(limits)
         timed_out = threading.Event()
 
-        def stop() -> None:
+        def end() -> None:
             timed_out.set()
             process.kill()
 
-        timer = threading.Timer(self.limits.max_seconds, stop)
+        timer = threading.Timer(PATIENCE * limits.max_seconds, end)
         timer.daemon = True
         timer.start()
         try:
-            return _exchange(process, name, data)
+            return _exchange(process, name, data, limits)
         except (EOFError, OSError) as error:
             code = process.wait()
             self._stop()
-            raise Unreadable(name, self._reason(code, timed_out=timed_out.is_set())) from error
+            took_too_long = timed_out.is_set() or code == -signal.SIGXCPU
+            raise Unreadable(name, _reason(code, limits, took_too_long)) from error
         finally:
             timer.cancel()
             if timed_out.is_set():
                 self._stop()
 
-    def _reason(self, code: int, *, timed_out: bool) -> str:
-        if timed_out:
-            return (
-                f"reading it took longer than {self.limits.max_seconds:g} seconds, the limit. "
-                "The file is damaged or far too complex; export it again or split it."
-            )
-        return (
-            f"it made the reading process fail (exit code {code}): the file is damaged, or needs "
-            f"more than {self.limits.max_memory_bytes >> 20:,} MiB of memory. Export it again."
-        )
-
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self, limits: LoadLimits) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._stop()
-            self._process = _start(self.limits)
+            self._folder = tempfile.TemporaryDirectory(prefix="groundnote-reading-")
+            self._process = _start(limits, self._folder.name)
         return self._process
 
     def _stop(self) -> None:
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        for stream in _streams(self._process):
-            _close(stream)
-        self._process = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in _streams(self._process):
+                _close(stream)
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
 
 
-def _start(limits: LoadLimits) -> subprocess.Popen[bytes]:
-    paths = [PACKAGE_PARENT, os.environ.get("PYTHONPATH", "")]
+def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
+    if took_too_long:
+        return (
+            f"reading it took more than {limits.max_seconds:g} seconds of processor time, the "
+            "limit. The file is damaged or far too complex; export it again or split it."
+        )
+    return (
+        f"it made the reading process fail (exit code {code}): the file is damaged, or needs "
+        f"more than {limits.max_memory_bytes >> 20:,} MiB of memory. Export it again."
+    )
+
+
+def _start(limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
+    paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", "rag.documents.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        cwd=folder,
+        env={**kept, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
     )
     send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
     return process
 
 
-def _exchange(process: subprocess.Popen[bytes], name: str, data: bytes) -> bytes:
+def _exchange(
+    process: subprocess.Popen[bytes], name: str, data: bytes, limits: LoadLimits
+) -> bytes:
     files, replies = _streams(process)
-    send(files, json.dumps(name).encode())
+    asked = {"name": name, "max_seconds": limits.max_seconds}
+    send(files, json.dumps(asked).encode())
     send(files, data)
     return receive(replies)
 

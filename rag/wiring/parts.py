@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 
 from alembic.util import CommandError
 from sqlalchemy import Engine, make_url
@@ -19,6 +20,7 @@ from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 
+OURS = ("groundnote.db", "chroma")
 OPENAI = "https://api.openai.com/v1"
 
 
@@ -41,10 +43,13 @@ def open_database(settings: Settings) -> Engine:
 
 
 def make_data_dir(settings: Settings) -> None:
-    """The folder of everything we keep. Raises SetupError if it cannot be written."""
+    """The folder of everything we keep, for its owner only. Raises SetupError."""
     folder = settings.data_dir
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any((folder / name).exists() for name in OURS):  # also where an earlier version made it
+            with suppress(PermissionError):  # somebody else's folder that we may write to
+                folder.chmod(0o700)
         with tempfile.TemporaryFile(dir=folder):
             return
     except OSError as error:
