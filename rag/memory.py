@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from rag.answering import Prepared
-from rag.answers.prompts import BRIEF_PROMPT, fit_sources, question_prompt, system_prompt
+from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
 from rag.llm.windows import Budget
 from rag.records import (
     ChatMessage,
@@ -50,8 +50,8 @@ class MemoryRules:
     low_water: float = 0.5
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
-    with_tools: bool = False
-    tool_tokens: int = 0  # what describing the tools takes
+    answer_tokens: int = 1500
+    tool_tokens: Callable[[], int] = lambda: 0  # what describing the tools takes now
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Memory:
 
     def _system(self, state: State, budget: Budget) -> str:
         """Our rules, and what a client's own system messages add to them."""
-        rules = system_prompt(with_tools=self._rules.with_tools)
+        rules = SYSTEM_PROMPT
         if self._count(rules) > RULES_SHARE * budget.input_tokens:
             rules = BRIEF_PROMPT
         if not state.instructions:
@@ -242,8 +242,8 @@ class Memory:
         window = self._window()
         if config.max_tokens is not None:
             window = min(config.max_tokens, window)
-        reserved = self._rules.reserved_tokens + self._rules.tool_tokens
-        return Budget(window, self._rules.input_share, reserved)
+        reserved = self._rules.reserved_tokens + self._rules.tool_tokens()
+        return Budget(window, self._rules.input_share, reserved, self._rules.answer_tokens)
 
     def _room_for_sources(self, state: State, budget: Budget, question: str) -> int:
         """Their share, and what a history that is shown whole leaves of its own."""

@@ -49,7 +49,10 @@ class LlmSettings(_Section):
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(60, gt=0)
     max_retries: int = Field(2, ge=0, le=10)
-    context_window: int | None = Field(None, ge=512)
+    max_tokens: int = Field(1500, ge=50)  # of one answer
+    context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
+    reasoning: Literal["off", "low", "medium", "high"] | None = None
+    extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
 
     @property

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from rag.answers.tool_loop import RoundLimits, tool_rounds
 from rag.records import ToolUsed
-from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
-from rag.sessions.session_tools import Actions, SessionTools
+from rag.seams import ModelDelta, SessionHandle, TokenCounter, Writer, WriteRequest
+from rag.sessions.session_tools import Actions, SessionTools, tool_specs
 
 SPEC_TOKENS = 8  # what the protocol wraps each description in
 
@@ -28,10 +28,7 @@ class ToolRoom:
         toolbox = SessionTools(session, self.actions).toolbox()
         yield from tool_rounds(writer, request, toolbox, limits=limits)
 
-    def spec_tokens(self, session: SessionHandle) -> int:
-        """What describing the tools takes in every call of the model."""
-        specs = SessionTools(session, self.actions).toolbox().specs
-        return sum(self._described(spec) for spec in specs)
 
-    def _described(self, spec: ToolSpec) -> int:
-        return self.count(json.dumps(asdict(spec))) + SPEC_TOKENS
+def described_tokens(count: TokenCounter) -> int:
+    """What describing the tools takes in every call of the model."""
+    return sum(count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in tool_specs())

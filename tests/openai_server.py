@@ -173,10 +173,12 @@ class OpenAIServer:
         models: Sequence[dict[str, Any]] = ({"id": "fake", "object": "model"},),
         models_behaviour: Behaviour | None = None,
         dimensions: int = 32,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
         self.behaviours = list(behaviours) or [reply("Hello from the server.")]
         self.models = list(models)
         self.models_behaviour = models_behaviour
+        self.beside = beside or {}  # what it tells outside the protocol, by path
         self.embedder = HashEmbedder(dimensions=dimensions)
         self.requests: list[Received] = []
         self.other_requests: list[Received] = []
@@ -213,6 +215,8 @@ class OpenAIServer:
             case "/v1/embeddings":
                 self.other_requests.append(received)
                 exchange.send_json(200, self._embeddings(received.body))
+            case path if path in self.beside:
+                exchange.send_json(200, self.beside[path])
             case _:
                 exchange.send_json(404, {"error": {"message": f"no route {received.path}"}})
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from rag.errors import ModelError, ModelInterrupted, SetupError, UnreadableReply
 from rag.hangup import has_hung_up, on_hang_up
-from rag.llm.failures import Server, says_too_long
+from rag.llm.failures import Server
+from rag.llm.habits import Asking, Habits, said_by
 from rag.llm.replies import Reply, ServerComplaint, read_events
-from rag.records import ChatMessage, Role, ToolCall, Usage
-from rag.seams import ChatModel, ModelDelta, ModelRequest, ToolSpec
+from rag.llm.thoughts import SpokenText
+from rag.records import ToolCall, Usage
+from rag.seams import ChatModel, ModelDelta, ModelRequest
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
 _RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
-_CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +35,30 @@ class Completion:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
+    is_cut: bool = False  # it ends before its end, because it may not be longer
 
 
 def complete(model: ChatModel, request: ModelRequest) -> Completion:
     """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
-    usage = None
+    usage, is_cut = None, False
     for delta in model.stream(request):
+        if delta.discard:
+            texts.clear()
         texts.append(delta.text)
+        is_cut = is_cut or delta.cut
         calls.extend(delta.tool_calls)
         usage = delta.usage or usage
-    return Completion("".join(texts), tuple(calls), usage)
+    return Completion("".join(texts), tuple(calls), usage, is_cut)
 
 
 class OpenAIChatModel:
     """Chat completions, streamed. What a server refuses is left out, and remembered.
 
     `timeout_seconds` limits the wait for each piece of a reply; a request's own `timeout_seconds`
-    limits the whole of it. Time that our reader takes does not count.
+    limits the whole of it. Time that our reader takes does not count. `asking` is what the
+    operator wants in every request.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class OpenAIChatModel:
         api_key: str | None = None,
         timeout_seconds: float = 60.0,
         max_retries: int = 2,
+        asking: Asking | None = None,
     ) -> None:
         if not re.match(r"https?://[^/\s]", base_url):
             raise SetupError(
@@ -72,7 +79,7 @@ class OpenAIChatModel:
         self._server = Server(base_url, model, api_key)
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
-        self._habits = _Habits()
+        self._habits = Habits(self._server, asking or Asking())
         self._opened: OpenAI | None = None
         self._opening = threading.Lock()
 
@@ -92,9 +99,11 @@ class OpenAIChatModel:
         try:
             with self._open(client, request) as response:
                 events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
-                for delta in Reply().read(events):
+                reply = self._reply_to(request)
+                for delta in reply.read(events):
                     yield delta
                     wrote = True
+                self._habits.notice(reply)
         except _failures() as error:
             raise self._translated(error, patience, wrote=wrote) from error
         except ModelInterrupted as error:
@@ -103,6 +112,10 @@ class OpenAIChatModel:
             raise self._server.broken_off(str(error)) from error
         except UnreadableReply as error:
             raise self._server.unreadable(str(error)) from error
+
+    def _reply_to(self, request: ModelRequest) -> Reply:
+        tools = [tool.name for tool in request.tools]
+        return Reply(SpokenText(tools, holds=self._habits.thinks_unopened))
 
     def _client(self) -> "OpenAI":
         with self._opening:
@@ -128,7 +141,7 @@ class OpenAIChatModel:
 
         tries = 0
         while True:
-            body = self._habits.body(self.name, request)
+            body = self._habits.body(request)
             opening = client.chat.completions.with_streaming_response.create(
                 **body, timeout=_timeout(request, self._timeout_seconds)
             )
@@ -152,7 +165,7 @@ class OpenAIChatModel:
             case _ if has_hung_up():
                 return ModelInterrupted("The answer was stopped before its end.")
             case openai.APIStatusError():
-                return self._server.refused(error.status_code, _said(error))
+                return self._server.refused(error.status_code, said_by(error))
             case ServerComplaint() if wrote:
                 return self._server.broken_off(str(error))
             case ServerComplaint():
@@ -162,63 +175,6 @@ class OpenAIChatModel:
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
-
-
-@dataclass(slots=True)
-class _Habits:
-    """What one server is known to refuse; learned from its error texts, once."""
-
-    refused: frozenset[str] = frozenset()
-    max_tokens_limit: int | None = None
-
-    def body(self, model: str, request: ModelRequest) -> dict[str, Any]:
-        """The request as keyword arguments of the client, without what the server refuses."""
-        wanted: dict[str, Any] = {
-            "stream_options": {"include_usage": True},
-            "temperature": request.temperature,
-            self._tokens_key(): self._max_tokens(request.max_tokens),
-            "tools": [_tool(tool) for tool in request.tools] or None,
-        }
-        body = {"model": model, "stream": True, "messages": self._messages(request)}
-        for key, value in wanted.items():
-            if value is not None and key not in self.refused:
-                body[key] = value
-        return body
-
-    def _tokens_key(self) -> str:
-        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
-
-    def _max_tokens(self, wanted: int) -> int:
-        return min(wanted, self.max_tokens_limit or wanted)
-
-    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
-        with_tools = "tools" not in self.refused
-        return [_message(message, with_tools=with_tools) for message in request.messages]
-
-    def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
-        """Whether the refusal named something that we can do without, so that another try helps."""
-        text = _said(error)
-        if getattr(error, "status_code", None) not in _CONCEDED or says_too_long(text):
-            return False
-        limit = re.search(r"at most (\d+) (completion|output) tokens", text)
-        if limit and (self.max_tokens_limit or sys.maxsize) > int(limit[1]):
-            self.max_tokens_limit = int(limit[1])
-            return True
-        for key, wording in _REFUSALS:
-            if key in body and wording.search(text):
-                self.refused |= {key}
-                return True
-        return False
-
-
-# In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
-_REFUSALS = (
-    ("stream_options", re.compile(r"stream_options|include_usage")),
-    ("max_tokens", re.compile(r"max_tokens")),
-    ("max_completion_tokens", re.compile(r"max_completion_tokens")),
-    ("temperature", re.compile(r"temperature")),
-    ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
-)
 
 
 @dataclass(slots=True)
@@ -300,12 +256,6 @@ def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 
 
-def _said(error: Any) -> str:
-    """The server's words, with its error code, which sometimes says more."""
-    code = getattr(error, "code", None)
-    return f"{error.message} {code}" if code else str(error.message)
-
-
 def _wait_seconds(error: Any, tries: int) -> float | None:
     """How long to wait before another try; None when another try is not worth it."""
     if not hasattr(error, "status_code"):
@@ -316,30 +266,3 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
     if not re.fullmatch(r"\d+(\.\d+)?", asked):
         return min(0.5 * 2.0**tries, LONGEST_WAIT_SECONDS)
     return float(asked) if float(asked) <= LONGEST_WAIT_SECONDS else None
-
-
-def _tool(tool: ToolSpec) -> dict[str, Any]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-    return {"type": "function", "function": function}
-
-
-def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
-    """The message as the protocol has it; tool results as plain text for servers without tools."""
-    content = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
-    if message.role is Role.TOOL and not with_tools:
-        return {"role": "user", "content": f"Result of a search:\n{content}"}
-    found: dict[str, Any] = {"role": str(message.role), "content": content}
-    if message.tool_calls and with_tools:
-        found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
-    if message.tool_call_id is not None:
-        found["tool_call_id"] = message.tool_call_id
-    return found
-
-
-def _sent_call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}

@@ -3,10 +3,11 @@
 import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.errors import ModelInterrupted, UnreadableReply
+from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
 from rag.seams import ModelDelta
 
@@ -162,61 +163,17 @@ class ToolCalls:
         return tuple(found)
 
 
-class ThoughtFilter:
-    """Takes out `<think>…</think>` at the beginning of a reply, however it is split.
-
-    Only there: further on, a model may well be writing about the tag itself.
-    """
-
-    OPEN, CLOSE = "<think>", "</think>"
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._thinking = False
-        self._answering = False
-
-    def feed(self, text: str) -> str:
-        """The part of the text that is certainly answer."""
-        if self._answering:
-            return text
-        self._held += text
-        while not self._answering and self._advance():
-            continue
-        return self._take() if self._answering else ""
-
-    def _advance(self) -> bool:
-        """Whether a tag was taken from what is held, so that there may be more to see."""
-        if self._thinking:
-            before, tag, after = self._held.partition(self.CLOSE)
-            # Thoughts are long: keep no more of them than the beginning of a closing tag.
-            self._held = after.lstrip() if tag else before[1 - len(self.CLOSE) :]
-            self._thinking = not tag
-            return bool(tag)
-        start = self._held.lstrip()
-        if start.startswith(self.OPEN):
-            self._held, self._thinking = start[len(self.OPEN) :], True
-            return True
-        self._answering = not self.OPEN.startswith(start)
-        return False
-
-    def _take(self) -> str:
-        held, self._held = self._held, ""
-        return held
-
-    def rest(self) -> str:
-        """What was held back at the end of the reply; an unfinished thought is dropped."""
-        return "" if self._thinking else self._take()
-
-
 @dataclass(slots=True)
 class Reply:
     """One reply while it arrives."""
 
-    thoughts: ThoughtFilter = field(default_factory=ThoughtFilter)
+    spoken: SpokenText = field(default_factory=SpokenText)
     calls: ToolCalls = field(default_factory=ToolCalls)
     usage: Usage | None = None
     finish_reason: str | None = None
     ended: bool = False
+    thought: bool = False  # in a field of its own
+    said: bool = False
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelDelta]:
         """Text as it comes, then the tool calls, then the usage.
@@ -225,52 +182,81 @@ class Reply:
             ModelInterrupted: the events ended before the reply did.
         """
         for event in events:
-            text = self._take(event)
-            if text:
-                yield ModelDelta(text=text)
+            yield from self._take(event)
             if self.ended:
                 break
         yield from self._last_deltas()
 
-    def _take(self, event: Mapping[str, Any]) -> str:
+    def _take(self, event: Mapping[str, Any]) -> list[ModelDelta]:
         self.ended = bool(event.get("done"))
         self.usage = _usage(event.get("usage")) or self.usage
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            return ""
+            return []
         choice = choices[0]
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         message = choice.get("delta") or choice.get("message")
-        return self._read_message(message) if isinstance(message, dict) else ""
+        return self._read_message(message) if isinstance(message, dict) else []
 
-    def _read_message(self, message: Mapping[str, Any]) -> str:
+    def _read_message(self, message: Mapping[str, Any]) -> list[ModelDelta]:
         for piece in message.get("tool_calls") or ():
             if isinstance(piece, dict):
                 self.calls.add(piece)
-        return self.thoughts.feed(_text(message.get("content")))
+        self.thought = self.thought or any(message.get(key) for key in _THOUGHTS)
+        found = self.spoken.feed(_text(message.get("content")))
+        self.said = self.said or bool(found)
+        return found
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model was seen thinking."""
+        return self.thought or self.spoken.thought
 
     def _last_deltas(self) -> Iterator[ModelDelta]:
-        rest = self.thoughts.rest()
-        if rest:
-            yield ModelDelta(text=rest)
-        self._check_end()
-        calls = self.calls.finished()
+        rest = self.spoken.finish()
+        self.said = self.said or bool(rest)
+        yield from rest
+        calls = self._whole_calls()
+        self._check_end(calls)
+        if self.finish_reason in _TOO_SHORT and not calls:
+            yield ModelDelta(cut=True)
         if calls:
             yield ModelDelta(tool_calls=calls)
         if self.usage:
             yield ModelDelta(usage=self.usage)
 
-    def _check_end(self) -> None:
+    def _whole_calls(self) -> tuple[ToolCall, ...]:
+        """The protocol's own calls; those written as text only where there are none."""
+        written = enumerate(self.spoken.calls, start=1)
+        return self.calls.finished() or tuple(
+            replace(call, id=f"call_{number}") for number, call in written
+        )
+
+    def _check_end(self, calls: tuple[ToolCall, ...]) -> None:
         if self.finish_reason is None and not self.ended:
             raise ModelInterrupted("the connection closed before the reply was finished")
         if self.finish_reason in ("content_filter", "error"):
             raise ModelInterrupted(f"the server broke off (finish_reason {self.finish_reason!r})")
+        if self.finish_reason in _TOO_SHORT and not self.said and not calls:
+            used = "thinking" if self.thinks else "nothing that can be read"
+            raise ModelInterrupted(
+                f"it used all its room for {used}; raise llm.max_tokens, or lower llm.reasoning"
+            )
+
+
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_TOO_SHORT = ("length", "max_tokens")
 
 
 def _text(value: object) -> str:
-    """A text of the reply; some servers send content as a list of parts."""
+    """A text of the reply; some servers send content as a list of parts, thoughts among them."""
     if isinstance(value, list):
-        return "".join(_text(part.get("text")) for part in value if isinstance(part, dict))
+        parts = [part for part in value if isinstance(part, dict)]
+        return "".join(
+            _text(part.get("text"))
+            for part in parts
+            if part.get("type", "text") in ("text", "output_text")
+        )
     if not isinstance(value, str):
         return ""
     return value.encode("utf-8", "replace").decode() if not value.isascii() else value

@@ -1,20 +1,24 @@
 """How many tokens a model takes, and how they are shared between what it reads and writes."""
 
 import json
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
+    from openai import OpenAI
 
 DEFAULT_WINDOW = 8000
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
 _ASK_TIMEOUT_SECONDS = 5.0
+
+Paths = Sequence[tuple[str, ...]]
 
 # In this order: what a running server was started with says more than what the model could do.
 _WINDOW_KEYS = (
@@ -23,34 +27,40 @@ _WINDOW_KEYS = (
     ("context_length",),
     ("max_context_length",),
     ("context_window",),
-    ("meta", "n_ctx_train"),
 )
+_TRAINED_KEYS = (("meta", "n_ctx_train"),)  # what the model could take, if it were started so
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How a window is shared: what may be read, what may be written, and a reserve for overhead."""
+    """How a window is shared: what may be written, a reserve for overhead, the rest may be read.
+
+    An answer takes what it needs, in a small window never more than the share that is not input's.
+    """
 
     window: int
     input_share: float = 0.6
     reserved: int = 150
+    answer_tokens: int = 1500
 
     @property
     def input_tokens(self) -> int:
         """What all messages together may have."""
-        return max(0, int(self.window * self.input_share) - self.reserved)
+        return max(0, self.window - self.max_tokens - self.reserved)
 
     @property
     def max_tokens(self) -> int:
         """What the reply may have."""
-        return max(1, int(self.window * (1 - self.input_share) + 1e-6))
+        share = int(self.window * (1 - self.input_share) + 1e-6)
+        return max(1, min(self.answer_tokens, share))
 
 
 class ModelWindow:
     """The window of one model at one server, found out once and remembered.
 
-    The server's own word counts first, then what is published about the provider's models, then the
-    setting, then 8000. An absent server is no error: it is asked again a minute later.
+    The server's own word counts first, then what is published about the provider's models, then
+    8000; the setting is a cap on each, and stands alone where nobody knows. An absent server is no
+    error: it is asked again a minute later.
     """
 
     def __init__(
@@ -77,12 +87,16 @@ class ModelWindow:
             if self._told is None and self._may_ask():
                 self._asked_at = self._clock()
                 self._told = self._ask_server()
-        return self._told or self._without_server()
+        found = self._told or self._without_server()
+        if found is None:
+            return self._configured or DEFAULT_WINDOW
+        return min(found, self._configured or found)
 
     def _may_ask(self) -> bool:
         return self._asked_at is None or self._clock() - self._asked_at >= _ASK_AGAIN_SECONDS
 
     def _ask_server(self) -> int | None:
+        """What it was started with, wherever it says so; else what the model could take."""
         import openai
 
         client = openai.OpenAI(
@@ -91,26 +105,44 @@ class ModelWindow:
             timeout=_ASK_TIMEOUT_SECONDS,
             max_retries=0,
         )
-        try:
-            with client:
+        with client:
+            try:
                 listing = client.models.with_raw_response.list().http_response.text
-        except openai.OpenAIError:
-            return None
-        return window_told(listing, self._model)
+            except openai.OpenAIError:
+                return None
+            told = window_told(listing, self._model)
+            if told is None and self._published() is None:
+                told = self._ask_beside(client)
+        return told or window_told(listing, self._model, keys=_TRAINED_KEYS)
 
-    def _without_server(self) -> int:
+    def _ask_beside(self, client: "OpenAI") -> int | None:
+        """What llama.cpp and Ollama tell beside the protocol."""
+        root = client.with_options(base_url=self._base_url.rstrip("/").removesuffix("/v1"))
+        props = _answer_of(lambda: root.get("/props", cast_to=object))
+        window = _first_window(props, (("default_generation_settings", "n_ctx"), ("n_ctx",)))
+        if window is not None:
+            return window
+        named = {"model": self._model, "name": self._model}
+        return _window_of_ollama(
+            _answer_of(lambda: root.post("/api/show", body=named, cast_to=object))
+        )
+
+    def _published(self) -> int | None:
+        return published_window(self._model, base_url=self._base_url)
+
+    def _without_server(self) -> int | None:
         """Published windows hold for the provider's own address only.
 
         A local server of the same model is often started with a much smaller window, and to be
         told "context too long" is worse than to summarise a little early.
         """
-        published = published_window(self._model, base_url=self._base_url)
+        published = self._published()
         if published is None and self._configured is None and not _is_local(self._base_url):
             published = published_window(self._model)
-        return published or self._configured or DEFAULT_WINDOW
+        return published
 
 
-def window_told(listing: str, model: str) -> int | None:
+def window_told(listing: str, model: str, *, keys: Paths = _WINDOW_KEYS) -> int | None:
     """The window of a model in the text of `/v1/models`, where the server tells."""
     try:
         found = json.loads(listing)
@@ -123,16 +155,40 @@ def window_told(listing: str, model: str) -> int | None:
     named = [row for row in rows if row.get("id") == model]
     # A server of one model often calls it by its file's name.
     candidates = named or (rows if len(rows) == 1 else [])
-    return next((window for row in candidates for window in _windows_in(row)), None)
+    found = (_first_window(row, keys) for row in candidates)
+    return next((window for window in found if window is not None), None)
 
 
-def _windows_in(row: Mapping[str, Any]) -> Iterable[int]:
-    for path in _WINDOW_KEYS:
-        value: Any = row
+def _first_window(told: object, paths: Paths) -> int | None:
+    for path in paths:
+        value: Any = told
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if isinstance(value, int) and _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
-            yield value
+            return value
+    return None
+
+
+def _answer_of(ask: Callable[[], object]) -> object:
+    """What a server says where most have nothing to say; None for anything unexpected."""
+    import openai
+
+    try:
+        return ask()
+    except (openai.OpenAIError, ValueError):
+        return None
+
+
+def _window_of_ollama(shown: object) -> int | None:
+    """`num_ctx` of its parameters, else what the model was made for; the setting can cap it."""
+    if not isinstance(shown, dict):
+        return None
+    chosen = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
+    if chosen:
+        return _first_window({"num_ctx": int(chosen[1])}, (("num_ctx",),))
+    about = shown.get("model_info")
+    keys = [key for key in about if key.endswith(".context_length")] if about else []
+    return _first_window(about, [(key,) for key in keys])
 
 
 def published_window(model: str, *, base_url: str | None = None) -> int | None:

@@ -38,19 +38,25 @@ class ModelRequest:
     temperature: float | None = None
     tools: tuple[ToolSpec, ...] = ()
     timeout_seconds: float | None = None  # None: the client's own
+    may_call: bool = True  # False: `tools` are named only because earlier messages used them
+    thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta:
     """A piece of a reply: some text, or whole tool calls (already put together), or the usage.
 
-    A writer without a model gives its answer as a card as well.
+    A writer without a model gives its answer as a card as well. `discard` takes back the text so
+    far: it was no part of the answer. `cut` says that the reply ends before its end, because it may
+    not be longer.
     """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     card: Card | None = None
+    discard: bool = False
+    cut: bool = False
 
 
 class ChatModel(Protocol):

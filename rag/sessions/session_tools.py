@@ -6,14 +6,20 @@ from dataclasses import dataclass
 
 from rag.citations.markers import neutralise
 from rag.records import Hit, Message, Source, Summary
-from rag.seams import SessionHandle
+from rag.seams import SessionHandle, ToolSpec
 from rag.sessions.context import ContextPreferences
 from rag.sessions.recall import Recall
-from rag.sessions.tools import BadArguments, Toolbox, ToolResult
+from rag.sessions.tools import BadArguments, Toolbox, ToolResult, tool_spec
 
 MAX_HITS = 20
 MAX_SLICE = 200  # messages
 SNIPPET_CHARACTERS = 240
+TOOLS = (
+    "search_documents",
+    "search_session_history",
+    "request_context_slice",
+    "summarize_message_range",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +41,12 @@ class SessionTools:
 
     def toolbox(self) -> Toolbox:
         """All of them."""
-        return Toolbox(
-            [
-                self.search_documents,
-                self.search_session_history,
-                self.request_context_slice,
-                self.summarize_message_range,
-            ]
-        )
+        return Toolbox([getattr(self, name) for name in TOOLS])
 
     def search_documents(self, query: str, limit: int = 5) -> ToolResult:
-        """Search the documents for more sources. Cite what you use by the numbers given here.
+        """Search the documents. Only when the sources beside the question do not answer it.
+
+        Cite what you use by the numbers given here.
 
         Args:
             query: What to look for, as a question or in keywords.
@@ -61,6 +62,8 @@ class SessionTools:
 
     def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
         """Search all earlier messages of this conversation, also those no longer shown to you.
+
+        When the question is about something said before that you do not see.
 
         Args:
             query: The words to find; messages that contain them come first, then related ones.
@@ -124,6 +127,11 @@ class SessionTools:
             raise BadArguments(
                 f"{end - start} messages are too many at once; at most {MAX_SLICE}. Ask for less."
             )
+
+
+def tool_specs() -> tuple[ToolSpec, ...]:
+    """All tools as a model is told of them."""
+    return tuple(tool_spec(getattr(SessionTools, name)) for name in TOOLS)
 
 
 def _limited(limit: int) -> int:

@@ -41,7 +41,8 @@ def tool_spec(function: Tool) -> ToolSpec:
     described = inspect.getdoc(function) or ""
     purpose, _, arguments = described.partition("Args:")
     notes = dict(re.findall(r"^\s*(\w+):\s*(.+)$", arguments, re.MULTILINE))
-    parameters = inspect.signature(function).parameters
+    parameters = dict(inspect.signature(function).parameters)
+    parameters.pop("self", None)
     types = get_type_hints(function)
     properties = {
         name: {"type": JSON_TYPES[types[name]], "description": notes.get(name, "")}

@@ -29,7 +29,7 @@ from rag.sessions.session_tools import Actions
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.summaries.compact import Compactor, SummaryOptions
-from rag.toolroom import ToolRoom
+from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
     OPENAI,
@@ -40,8 +40,6 @@ from rag.wiring.parts import (
     open_model,
     open_reranker,
 )
-
-TOOL_TOKENS = 500  # what the descriptions of our tools take, rounded up
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +106,21 @@ def _assistant(
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
     count = CalibratedCounter(token_counter(settings.llm.model or ""))
-    memory = _memory(settings, library, count, metrics)
+    offers_tools = model is not None and settings.llm.tools
+
+    def tool_tokens() -> int:
+        return described_tokens(count) if model and offers_tools and model.takes_tools else 0
+
+    memory = _memory(settings, library, count, metrics, tool_tokens)
     background.compact_with(lambda session: memory.compact(session, force=False))
     memory.compact_later(background.submit_compaction)
-    tools = _tools(library, memory, count) if _uses_tools(settings) else None
+    tools = _tools(library, memory, count) if offers_tools else None
     answering = Answering(
         writer,
         SupportChecker(),
         tools,
         learn=lambda ours, theirs: count.learn(
-            estimated_tokens=ours + (TOOL_TOKENS if tools else 0), reported_tokens=theirs
+            estimated_tokens=ours + tool_tokens(), reported_tokens=theirs
         ),
     )
     follow_up = settings.follow_up
@@ -141,12 +144,12 @@ def _assistant(
     )
 
 
-def _uses_tools(settings: Settings) -> bool:
-    return settings.llm.is_configured and settings.llm.tools
-
-
 def _memory(
-    settings: Settings, library: "Library", count: TokenCounter, metrics: Metrics
+    settings: Settings,
+    library: "Library",
+    count: TokenCounter,
+    metrics: Metrics,
+    tool_tokens: Callable[[], int],
 ) -> Memory:
     context = settings.context
     rules = MemoryRules(
@@ -155,8 +158,8 @@ def _memory(
         high_water=context.high_water,
         low_water=context.low_water,
         max_pairs=context.max_pairs,
-        with_tools=_uses_tools(settings),
-        tool_tokens=TOOL_TOKENS if _uses_tools(settings) else 0,
+        answer_tokens=settings.llm.max_tokens,
+        tool_tokens=tool_tokens,
     )
     return Memory(
         _compactor(settings, library, count),

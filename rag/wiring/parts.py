@@ -12,6 +12,7 @@ from rag.database import migrate, open_engine
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
+from rag.llm.habits import Asking
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
@@ -118,6 +119,7 @@ def open_model(settings: Settings, name: str | None = None) -> OpenAIChatModel |
         api_key=os.environ.get(llm.api_key_env),
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
+        asking=Asking(llm.reasoning, llm.extra_body),
     )
 
 

@@ -1,13 +1,16 @@
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.answers.prompts import (
+    CITE,
     DECLINE,
+    SYSTEM_PROMPT,
     fit_sources,
     numbered_sources,
     question_prompt,
-    system_prompt,
 )
 from rag.citations.markers import cited_numbers
 from rag.records import Source
@@ -110,10 +113,11 @@ class TestFitSources:
 
 class TestPrompts:
     def test_tell_how_to_cite_and_how_to_decline(self):
-        assert DECLINE in system_prompt()
-        assert "[3]" in system_prompt()
-        assert system_prompt(with_tools=True).startswith(system_prompt())
-        assert "tools" in system_prompt(with_tools=True)
+        assert DECLINE in SYSTEM_PROMPT
+        assert CITE in question_prompt("How long?", "[1] …")
+
+    def test_hold_no_number_that_a_small_model_could_copy(self):
+        assert not re.search(r"\d", SYSTEM_PROMPT + CITE)
 
     def test_put_the_question_after_its_sources(self):
         text = question_prompt("How long?", "[1] …")

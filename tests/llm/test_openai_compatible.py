@@ -27,7 +27,8 @@ class TestAGoodReply:
         with OpenAIServer(reply("Five days [1].")) as server:
             found = list(model_at(server).stream(asked()))
 
-        assert [delta.text for delta in found] == ["Five ", "days ", "[1].", ""]
+        assert "".join(delta.text for delta in found) == "Five days [1]."
+        assert len(found) > 3
         assert found[-1].usage == Usage(11, 7)
 
     def test_is_asked_for_as_the_request_says(self):

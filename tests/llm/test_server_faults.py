@@ -106,7 +106,7 @@ class TestAServerThatFails:
             error, text = error_of(model_at(server, timeout_seconds=0.3))
 
         assert type(error) is ModelInterrupted
-        assert text == "Five days "
+        assert text == "Five days"
 
     @pytest.mark.parametrize(
         "behaviour",

@@ -12,7 +12,13 @@ class TestBudget:
     def test_shares_the_window_and_keeps_a_reserve(self):
         budget = Budget(8000)
 
-        assert (budget.input_tokens, budget.max_tokens) == (4650, 3200)
+        assert (budget.input_tokens, budget.max_tokens) == (6350, 1500)
+
+    def test_gives_an_answer_no_more_than_its_share_of_a_small_window(self):
+        assert Budget(1000).max_tokens == 400
+
+    def test_gives_an_answer_no_more_than_it_needs_of_a_large_one(self):
+        assert Budget(128_000, answer_tokens=2000).max_tokens == 2000
 
     @pytest.mark.parametrize("window", [1, 100, 256, 4096, 8191, 1_000_000])
     def test_never_gives_more_than_the_window(self, window):
@@ -30,7 +36,6 @@ class TestWindowTold:
             pytest.param({"max_model_len": 4096}, id="vLLM"),
             pytest.param({"context_length": 4096}, id="OpenRouter"),
             pytest.param({"max_context_length": 4096}, id="LM Studio, Mistral"),
-            pytest.param({"meta": {"n_ctx_train": 4096}}, id="llama.cpp"),
             pytest.param({"meta": {"n_ctx_train": 131072, "n_ctx": 4096}}, id="as started"),
         ],
     )
@@ -40,7 +45,7 @@ class TestWindowTold:
         assert window_told(json.dumps(listing), "mine") == 4096
 
     def test_of_the_only_model_holds_though_it_has_another_name(self):
-        listing = {"data": [{"id": "/models/mine.gguf", "meta": {"n_ctx_train": 4096}}]}
+        listing = {"data": [{"id": "/models/mine.gguf", "meta": {"n_ctx": 4096}}]}
 
         assert window_told(json.dumps(listing), "mine") == 4096
 
@@ -66,6 +71,28 @@ class TestModelWindow:
 
             assert [window.tokens(), window.tokens()] == [4096, 4096]
             assert len(server.other_requests) == 1
+
+    def test_is_never_more_than_the_setting(self):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 131_072}]) as server:
+            assert ModelWindow(server.url, "fake", configured=9000).tokens() == 9000
+
+    @pytest.mark.parametrize(
+        ("path", "told"),
+        [
+            ("/props", {"default_generation_settings": {"n_ctx": 4096}}),
+            ("/api/show", {"parameters": "stop x\nnum_ctx   4096", "model_info": {"a": 1}}),
+            ("/api/show", {"model_info": {"llama.context_length": 4096}}),
+        ],
+        ids=["llama.cpp", "Ollama, as started", "Ollama"],
+    )
+    def test_is_asked_for_beside_the_protocol(self, path, told):
+        trained = {"id": "fake", "meta": {"n_ctx_train": 131_072}}
+        with OpenAIServer(models=[trained], beside={path: told}) as server:
+            assert ModelWindow(server.url, "fake").tokens() == 4096
+
+    def test_is_what_the_model_could_take_where_nobody_says_more(self):
+        with OpenAIServer(models=[{"id": "fake", "meta": {"n_ctx_train": 4096}}]) as server:
+            assert ModelWindow(server.url, "fake").tokens() == 4096
 
     @pytest.mark.parametrize(
         "behaviour",

@@ -1,0 +1,154 @@
+"""What is sent to one server, in its own dialect: what it refuses is left out, and remembered."""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from rag.llm.failures import Server, says_too_long
+from rag.llm.replies import Reply
+from rag.records import ChatMessage, Role, ToolCall
+from rag.seams import ModelRequest, ToolSpec
+
+THINKING_ROOM = 1_000  # tokens
+_NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
+_CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
+
+
+Effort = Literal["off", "low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the operator wants in every request."""
+
+    reasoning: Effort | None = None  # None: as the server does by itself
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Habits:
+    """What one server refuses, and how its model thinks; learned from its replies, once."""
+
+    server: Server
+    asking: Asking = Asking()
+    refused: frozenset[str] = frozenset()
+    max_tokens_limit: int | None = None
+    thinks: bool = False
+    thinks_unopened: bool = False
+
+    def body(self, request: ModelRequest) -> dict[str, Any]:
+        """The request as keyword arguments of the client, without what the server refuses."""
+        tools = [_tool(tool) for tool in request.tools]
+        wanted: dict[str, Any] = {
+            "stream_options": {"include_usage": True},
+            "temperature": request.temperature,
+            self._tokens_key(): self._max_tokens(request),
+            "tools": tools or None,
+            "tool_choice": "none" if tools and not request.may_call else None,
+            **self._reasoning(request),
+        }
+        messages = self._messages(request)
+        body = {"model": self.server.model, "stream": True, "messages": messages}
+        body |= {k: v for k, v in wanted.items() if v is not None and k not in self.refused}
+        extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
+        return body | {"extra_body": {**extra, **self.asking.extra_body}}
+
+    def notice(self, reply: Reply) -> None:
+        """Learn from a whole reply how this model thinks."""
+        self.thinks = self.thinks or reply.thinks
+        self.thinks_unopened = self.thinks_unopened or reply.spoken.thought_unopened
+
+    def _reasoning(self, request: ModelRequest) -> dict[str, Any]:
+        """How much to think, as the server wants it told; nothing where nobody asked."""
+        effort = self.asking.reasoning
+        if not request.thinks and (effort is not None or self.thinks):
+            effort = "off"
+        if effort is None:
+            return {}
+        host = urlsplit(self.server.base_url).hostname or ""
+        if host.endswith("openrouter.ai"):
+            return {"reasoning": {"enabled": False} if effort == "off" else {"effort": effort}}
+        told: dict[str, Any] = {"reasoning_effort": "none" if effort == "off" else effort}
+        if not host.endswith("openai.com"):
+            told["chat_template_kwargs"] = {"enable_thinking": effort != "off"}
+        return told
+
+    def _tokens_key(self) -> str:
+        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
+
+    def _max_tokens(self, request: ModelRequest) -> int:
+        """A model that thinks whatever it is told needs room for that, too."""
+        wanted = request.max_tokens
+        if self.thinks and not request.thinks:
+            wanted += THINKING_ROOM
+        return min(wanted, self.max_tokens_limit or wanted)
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        with_tools = "tools" not in self.refused
+        return [_message(message, with_tools=with_tools) for message in request.messages]
+
+    def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
+        """Whether the refusal named something that we can do without, so that another try helps."""
+        text = said_by(error)
+        if getattr(error, "status_code", None) not in _CONCEDED or says_too_long(text):
+            return False
+        limit = re.search(r"at most (\d+) (completion|output) tokens", text)
+        if limit and (self.max_tokens_limit or sys.maxsize) > int(limit[1]):
+            self.max_tokens_limit = int(limit[1])
+            return True
+        sent = {*body, *body.get("extra_body", ())}
+        for key, wording in _REFUSALS:
+            if key in sent and wording.search(text):
+                self.refused |= {key}
+                return True
+        return False
+
+
+# In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
+_REFUSALS = (
+    ("stream_options", re.compile(r"stream_options|include_usage")),
+    ("max_tokens", re.compile(r"max_tokens")),
+    ("max_completion_tokens", re.compile(r"max_completion_tokens")),
+    ("temperature", re.compile(r"temperature")),
+    ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
+    ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
+    ("reasoning", re.compile(r"\breasoning\b")),
+    ("tool_choice", re.compile(r"tool_choice")),
+    ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
+)
+
+
+def said_by(error: Any) -> str:
+    """The server's words, with its error code, which sometimes says more."""
+    code = getattr(error, "code", None)
+    return f"{error.message} {code}" if code else str(error.message)
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
+    """The message as the protocol has it; tool results as plain text for servers without tools."""
+    content = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+    if message.role is Role.TOOL and not with_tools:
+        return {"role": "user", "content": f"Result of a search:\n{content}"}
+    found: dict[str, Any] = {"role": str(message.role), "content": content}
+    if message.tool_calls and with_tools:
+        found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        found["tool_call_id"] = message.tool_call_id
+    return found
+
+
+def _sent_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
