@@ -11,7 +11,7 @@ class LoadLimits:
 
     max_bytes: int = 64 * MEBIBYTE
     max_pages: int = 3_000  # PDF pages, slides
-    max_cells: int = 2_000_000  # CSV and XLSX, empty ones not counted
+    max_cells: int = 20_000_000  # CSV and XLSX, empty ones not counted
     max_characters: int = 30_000_000  # of the text that was found
     max_unpacked_bytes: int = 512 * MEBIBYTE  # of a zipped format, all its parts together
     max_unpacked_ratio: int = 300  # unpacked to packed, of any part that is over 1 MiB

@@ -7,9 +7,9 @@ from textwrap import dedent, indent
 
 from rag.documents import names
 from rag.documents.cleaning import one_line, shorten, tidy
-from rag.documents.tables import clean_rows, table_parts
+from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
-from rag.records import ParsedDocument, Section
+from rag.records import ParsedDocument, RawTable, Section
 from rag.text.sentences import CODE_INDENT
 
 TITLE_CHARS = 160
@@ -52,6 +52,7 @@ class Outline:
         self._levels: list[tuple[int, str]] = []
         self._headings: list[tuple[int, str]] = []
         self._named: list[str] = []
+        self._tables: list[RawTable] = []
         self._locator: str | None = None
         self._page: int | None = None
         self._last_was_entry = False
@@ -94,6 +95,18 @@ class Outline:
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """The first row is the header."""
+        self.rows(list(enumerate(rows, start=1)))
+        self.part_of_table(rows)
+
+    def rows(self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "") -> None:
+        """Numbered rows of a grid, to be asked as a table; nothing of them becomes text."""
+        under = next((title for _level, title in reversed(self._levels)), "")
+        found = raw_table(name or under or self._stem(), self._locator or "", rows)
+        if found is not None:
+            self._tables.append(found)
+
+    def part_of_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """The text of a table, or of some of its rows; the first row is the header."""
         cleaned = clean_rows(rows)
         self._named.extend(names.in_table(cleaned))
         for part in table_parts(cleaned):
@@ -121,7 +134,9 @@ class Outline:
         headings = [text for _level, text in self._headings]
         own_title = "" if title == self._stem() else title
         found = (*self.products, *names.in_headings(own_title, headings), *self._named)
-        return ParsedDocument(title, tuple(sections), self._media_type, names.unique(found))
+        return ParsedDocument(
+            title, tuple(sections), self._media_type, names.unique(found), tuple(self._tables)
+        )
 
     def _add(self, text: str, *, tight: bool) -> None:
         if not text.strip():

@@ -5,9 +5,12 @@ begins with the header again, so that a chunk cut out of it never loses what its
 A table whose header and one row would fill a chunk is written as `Column: value; …` lines.
 """
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import one_line
+from rag.records import RawTable
 
 PART_WORDS = 80  # of one small table: about a chunk
 WIDE_ROW_WORDS = 60  # header and first rows together
@@ -21,6 +24,18 @@ def clean_rows(rows: Sequence[Row]) -> list[list[str]]:
     padded = [row + [""] * (width - len(row)) for row in cleaned if any(row)]
     used = [column for column in range(width) if any(row[column] for row in padded)]
     return [[row[column] for column in used] for row in padded]
+
+
+def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Row]]) -> RawTable | None:
+    """Numbered rows as a grid that can be asked; None for what is no grid."""
+    width = max((len(row) for _number, row in rows), default=0)
+    if width < 2 or len(rows) < 2:
+        return None
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    padding = [""] * width
+    writer.writerows([number, *row, *padding[len(row) :]] for number, row in rows)
+    return RawTable(name, locator, written.getvalue(), width, len(rows))
 
 
 def table_parts(rows: Sequence[Row]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import TooLarge, Unreadable
-from rag.records import ParsedDocument, Section
+from rag.records import ParsedDocument, RawTable, Section
 
 LENGTH = struct.Struct(">Q")
 
@@ -56,7 +56,13 @@ def from_json(message: bytes) -> ParsedDocument:
         Section(**{**section, "heading_path": tuple(section["heading_path"])})
         for section in found["sections"]
     )
-    return ParsedDocument(found["title"], sections, found["media_type"], tuple(found["names"]))
+    return ParsedDocument(
+        found["title"],
+        sections,
+        found["media_type"],
+        tuple(found["names"]),
+        tuple(RawTable(**table) for table in found["tables"]),
+    )
 
 
 def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:

@@ -36,6 +36,7 @@ from rag.records.sessions import (
     SummaryReport,
     ToolCall,
 )
+from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
     "Answer",
@@ -45,6 +46,7 @@ __all__ = [
     "Chunk",
     "Citation",
     "Cited",
+    "ColumnType",
     "Compacted",
     "ContextConfig",
     "Document",
@@ -60,6 +62,7 @@ __all__ = [
     "Message",
     "MessageStatus",
     "ParsedDocument",
+    "RawTable",
     "Resolution",
     "Resolved",
     "Role",
@@ -71,6 +74,8 @@ __all__ = [
     "Sources",
     "Summary",
     "SummaryReport",
+    "Table",
+    "TableColumn",
     "Text",
     "ToolCall",
     "ToolUsed",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from rag.records.tables import RawTable
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -26,6 +28,7 @@ class ParsedDocument:
     sections: tuple[Section, ...]
     media_type: str
     names: tuple[str, ...] = ()  # product names found in titles, headings, tables, front matter
+    tables: tuple[RawTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

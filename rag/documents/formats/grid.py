@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from rag.documents.outline import Outline
 
 SECTION_ROWS = 40
+LONGEST_IN_TEXT = 400  # rows; longer tables are represented by a sample
 NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
 NumberedRow = tuple[int, Sequence[str]]
 
 
-def write_rows(rows: Sequence[NumberedRow], outline: Outline, *, place: str) -> None:
-    """One section for every 40 rows, each under the header; `place` begins their locators."""
+def write_rows(
+    rows: Sequence[NumberedRow], outline: Outline, *, place: str, name: str = ""
+) -> None:
+    """One section for every 40 rows, each under the header; `place` begins their locators.
+
+    Of a long table only a sample becomes text: its rows are found by asking the table.
+    """
     filled = [(number, row) for number, row in rows if any(cell.strip() for cell in row)]
+    outline.rows(filled, name=name)
     before, header, body = _split_header(filled)
+    body = _sample(body)
     for number, row in before:
         outline.place(f"{place.removesuffix('s')} {number}")
         outline.paragraph(" ".join(filter(None, map(str.strip, row))))
@@ -22,10 +30,18 @@ def write_rows(rows: Sequence[NumberedRow], outline: Outline, *, place: str) -> 
         first, last = part[0][0], part[-1][0]
         label = f"{place} {first}–{last}" if last > first else f"{place.removesuffix('s')} {first}"
         outline.place(label)
-        outline.table([header, *(row for _number, row in part)])
+        outline.part_of_table([header, *(row for _number, row in part)])
     if header and not body:
         outline.place(place.removesuffix("s") + " 1")
         outline.paragraph(" ; ".join(filter(None, map(str.strip, header))))
+
+
+def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
+    """The first rows, and some from the whole length."""
+    if len(body) <= LONGEST_IN_TEXT:
+        return body
+    step = len(body) // SECTION_ROWS
+    return [*body[:SECTION_ROWS], *body[SECTION_ROWS::step]][: 2 * SECTION_ROWS]
 
 
 def _split_header(

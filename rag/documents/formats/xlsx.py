@@ -56,7 +56,8 @@ def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
-        write_rows(rows, outline, place=f"sheet {one_line(sheet.title)}, rows")
+        title = one_line(sheet.title)
+        write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
     return cells > 0
 
 

@@ -1,0 +1,181 @@
+"""A grid of texts to typed tables: Arrow columns, and what is known of each."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from rag.records import ColumnType, RawTable, TableColumn
+from rag.tables.layout import LONGEST_SPLIT, Grid, grids, is_total
+from rag.tables.profile import profile
+from rag.tables.types import BLANK, Reading, is_blank, reading_of
+
+DECIDING = 2_000  # distinct texts that decide what a column is
+BLOCK_BYTES = 4 * 1024 * 1024
+ARROW = {
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.DURATION: pa.float64(),
+    ColumnType.QUARTER: pa.int32(),
+    ColumnType.BOOLEAN: pa.bool_(),
+}
+ROW, TOTAL = "row", "is_total"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTable:
+    """Columns `c0 …` with values, `t0 …` with their texts where these say more, and the rows."""
+
+    data: pa.Table
+    columns: tuple[TableColumn, ...]
+    row_count: int  # totals apart
+
+
+def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
+    """Every table that stands in a grid."""
+    if raw.row_count > LONGEST_SPLIT:
+        yield from _long(raw)
+        return
+    cells = _cells(raw, raw.rows)
+    rows = list(
+        zip(cells[0].to_pylist(), *(column.to_pylist() for column in cells[1:]), strict=True)
+    )
+    for grid in grids([(int(row[0]), [*map(str, row[1:])]) for row in rows]):
+        columns = zip(*(row for _number, row in grid.rows), strict=True)
+        arrays = [pa.chunked_array([pa.array(column, pa.string())]) for column in columns]
+        numbers = pa.array([number for number, _row in grid.rows], pa.int64())
+        yield _typed(grid.names, pa.chunked_array([numbers]), arrays)
+
+
+def _long(raw: RawTable) -> Iterator[TypedTable]:
+    """A grid that is one table: only its first rows are looked at one by one."""
+    end = 0
+    for _ in range(50):
+        end = raw.rows.find("\n", end) + 1
+    head = _cells(raw, raw.rows[:end])
+    top = [
+        (row[0], list(row[1:]))
+        for row in zip(*(column.to_pylist() for column in head), strict=True)
+    ]
+    found: Grid | None = next(grids([(int(number), [*map(str, row)]) for number, row in top]), None)
+    if found is None:
+        return
+    first = found.rows[0][0]
+    cells = _cells(raw, raw.rows)
+    numbers = pc.cast(cells[0], pa.int64())
+    body = pc.greater_equal(numbers, first)
+    used = [column for column in cells[1:] if pc.max(pc.binary_length(column)).as_py()]
+    names = found.names if len(found.names) == len(used) else None
+    if names is None:
+        names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
+    yield _typed(names, numbers.filter(body), [column.filter(body) for column in used])
+
+
+def _cells(raw: RawTable, rows: str) -> list[pa.ChunkedArray]:
+    names = [str(i) for i in range(raw.width + 1)]
+    table = arrow_csv.read_csv(
+        io.BytesIO(rows.encode("utf-8", "replace")),
+        read_options=arrow_csv.ReadOptions(column_names=names, block_size=_block_bytes(rows)),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+        ),
+    )
+    return list(table.columns)
+
+
+def _block_bytes(rows: str) -> int:
+    """No row may be longer than a block."""
+    if len(rows) <= BLOCK_BYTES:
+        return max(4 * len(rows), 1024)
+    longest = max(map(len, rows.split("\n")))
+    return max(BLOCK_BYTES, 16 * longest)
+
+
+def _typed(
+    names: Sequence[str], numbers: pa.ChunkedArray, texts: Sequence[pa.ChunkedArray]
+) -> TypedTable:
+    totals = _totals(texts)
+    arrays: dict[str, Any] = {ROW: numbers, TOTAL: totals}
+    keep = pc.invert(totals)
+    columns = []
+    for at, (name, text) in enumerate(zip(names, texts, strict=True)):
+        values, reading, has_text = _column(text, name)
+        arrays[f"c{at}"] = values
+        if has_text:
+            arrays[f"t{at}"] = text
+        columns.append(profile(name, reading, values.filter(keep), text.filter(keep), has_text))
+    return TypedTable(pa.table(arrays), tuple(columns), pc.sum(keep).as_py() or 0)
+
+
+def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Totals begin with a word that says so; only the last tenth and the last rows can."""
+    count = len(texts[0])
+    first = max(0, min(count - 200, count * 9 // 10))
+    tail = [text.slice(first).to_pylist() for text in texts]
+    flags = [is_total(row) for row in zip(*tail, strict=True)]
+    if count <= 500:
+        whole = [text.to_pylist() for text in texts]
+        flags = [is_total(row) for row in zip(*whole, strict=True)]
+        first = 0
+    if sum(flags) > max(3, len(flags) / 4) or sum(flags) == count:
+        flags = [False] * len(flags)
+    return pa.array([False] * first + flags, pa.bool_())
+
+
+def _column(text: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, Reading, bool]:
+    """Values, how they were read, and whether the texts say more than the values do."""
+    trimmed = pc.utf8_trim_whitespace(text)
+    fast = _plain_numbers(trimmed)
+    if fast is not None:
+        return fast, reading_of(["1"], name), False
+    distinct = pc.unique(trimmed)
+    some = distinct.slice(0, DECIDING).to_pylist()
+    reading = reading_of(some, name)
+    if reading.type is ColumnType.TEXT:
+        blank = pc.is_in(
+            pc.utf8_lower(trimmed), pa.array([each for each in BLANK if each != "none"])
+        )
+        return pc.if_else(blank, pa.scalar(None, pa.string()), trimmed), reading, False
+    if len(distinct) > DECIDING:
+        reading = reading_of(distinct.to_pylist(), name)
+        if reading.type is ColumnType.TEXT:
+            return trimmed, reading, False
+    return _read_all(trimmed, distinct, reading.read, reading.type), reading, True
+
+
+def _read_all(
+    text: pa.ChunkedArray, distinct: pa.Array, read: Callable[[str], Any], kind: ColumnType
+) -> pa.ChunkedArray:
+    """Each distinct text is read once."""
+    values = [None if is_blank(each) else read(each) for each in distinct.to_pylist()]
+    if kind is ColumnType.DATE:
+        has_time = any(hasattr(value, "hour") for value in values)
+        wanted = pa.timestamp("s") if has_time else pa.date32()
+    else:
+        wanted = ARROW[kind]
+        if kind is ColumnType.NUMBER and all(isinstance(v, int | None) for v in values):
+            wanted = pa.int64()
+    read_values = pa.array(values, wanted)
+    return pa.chunked_array(
+        [pc.take(read_values, pc.index_in(chunk, distinct)) for chunk in text.chunks]
+    )
+
+
+def _plain_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """The column as numbers where every text is one as a computer writes it."""
+    if (
+        len(text) < 1_000
+        or pc.any(pc.match_substring_regex(text, "^[-+]?0[0-9]|[a-zA-Z, ]")).as_py()
+    ):
+        return None
+    filled = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+    for wanted in (pa.int64(), pa.float64()):
+        try:
+            return pc.cast(filled, wanted)
+        except pa.ArrowInvalid:
+            continue
+    return None

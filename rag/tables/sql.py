@@ -1,0 +1,297 @@
+"""Plans to SQL, as a syntax tree: no word of a question or a document is ever pasted into it."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from sqlglot import exp
+
+from rag.records import ColumnType, Table
+from rag.tables.plan import (
+    MOST_ROWS,
+    ROWS,
+    Filter,
+    Key,
+    Kind,
+    Measure,
+    Op,
+    Order,
+    Part,
+    Scalar,
+    TablePlan,
+    column_of,
+)
+from rag.tables.read import ROW, TOTAL
+from rag.tables.types import read_date, read_number
+
+DATA = "data"  # the name under which a query sees its table
+Expression = exp.Expression
+COMPARED = {
+    Op.LESS: exp.LT, Op.AT_MOST: exp.LTE, Op.MORE: exp.GT, Op.AT_LEAST: exp.GTE,
+}  # fmt: skip
+AGGREGATES = {
+    Kind.SUM: "sum", Kind.AVERAGE: "avg", Kind.MEDIAN: "median", Kind.MIN: "min", Kind.MAX: "max",
+}  # fmt: skip
+
+
+class Sql:
+    """The SQL of plans over one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._index = {column.name: at for at, column in enumerate(table.columns)}
+
+    def query(self, plan: TablePlan) -> exp.Select:
+        """What answers the plan; one row more than is shown tells that there are more."""
+        if plan.measures:
+            found = self._measured(plan)
+        else:
+            names = plan.columns or tuple(column.name for column in self._table.columns)
+            found = exp.select(*(self._shown(name).as_(name, quoted=True) for name in names))
+            found = self._from_rows(found, plan)
+            found = self._ordered(found, plan)
+        return found.limit(plan.limit or MOST_ROWS + 1)
+
+    def rows(self, plan: TablePlan, limit: int = MOST_ROWS) -> exp.Select:
+        """The numbers of the rows that the figures are made of."""
+        found = self._from_rows(exp.select(exp.column(ROW)), plan)
+        if not plan.measures:
+            found = self._ordered(found, plan).limit(plan.limit or limit)
+        return (
+            found.limit(min(plan.limit or limit, limit))
+            if not plan.measures
+            else found.limit(limit)
+        )
+
+    def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
+        found = found.from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        for each in plan.filters:
+            found = found.where(self.condition(each))
+        if plan.step is not None:
+            found = found.where(self._beside(plan))
+        return found
+
+    # ── Rows ─────────────────────────────────────────────────────────────────────────────────
+
+    def _value(self, name: str, part: Part = Part.WHOLE) -> Expression:
+        if name == ROWS:
+            return exp.column(ROW)
+        column = column_of(self._table, name)
+        value = exp.column(f"c{self._index[column.name]}")
+        if part is Part.WHOLE:
+            return value
+        if column.type is ColumnType.QUARTER:
+            if part is Part.YEAR:
+                return exp.IntDiv(this=value, expression=exp.Literal.number(10))
+            return exp.Mod(this=value, expression=exp.Literal.number(10))
+        return exp.Extract(this=exp.var(str(part)), expression=value)
+
+    def _shown(self, name: str) -> Expression:
+        column = column_of(self._table, name)
+        at = self._index[column.name]
+        return exp.column(f"t{at}" if column.has_text else f"c{at}")
+
+    def _ordered(self, found: exp.Select, plan: TablePlan) -> exp.Select:
+        for order in plan.order:
+            value = self._value(order.by)
+            found = found.order_by(_directed(value, order))
+            if order.by != ROWS:
+                found = found.where(exp.not_(exp.Is(this=value.copy(), expression=exp.null())))
+        return found.order_by(exp.column(ROW))
+
+    def _beside(self, plan: TablePlan) -> Expression:
+        """Rows whose number follows that of the rows named, as many rows on as are asked for."""
+        assert plan.step is not None
+        inner = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        for each in plan.step.of:
+            inner = inner.where(self.condition(each))
+        ahead = plan.step.rows > 0
+        edge = inner.order_by(_directed(exp.column(ROW), Order(ROWS, ahead))).limit(1)
+        compared = exp.GT if ahead else exp.LT
+        beside = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        beside = beside.where(compared(this=exp.column(ROW), expression=edge.subquery()))
+        beside = beside.order_by(_directed(exp.column(ROW), Order(ROWS, not ahead)))
+        return exp.In(this=exp.column(ROW), query=beside.limit(abs(plan.step.rows)).subquery())
+
+    def condition(self, each: Filter) -> Expression:
+        """A filter as SQL; values become literals, which sqlglot writes."""
+        value = self._value(each.column, each.part)
+        if each.op in (Op.BLANK, Op.FILLED):
+            blank = exp.Is(this=value, expression=exp.null())
+            return blank if each.op is Op.BLANK else exp.not_(blank)
+        if each.of:
+            return self._against(each, value)
+        if each.op in (Op.HAS, Op.LACKS):
+            return self._containing(each)
+        literals = [self._literal(each, given) for given in each.values]
+        if each.op in COMPARED:
+            return COMPARED[each.op](this=value, expression=literals[0])
+        if self._is_text(each):
+            value = exp.Lower(this=value)
+        same = exp.In(this=value, expressions=literals)
+        if each.op is Op.IS:
+            return same
+        return exp.or_(exp.not_(same), exp.Is(this=value.copy(), expression=exp.null()))
+
+    def _against(self, each: Filter, value: Expression) -> Expression:
+        inner = exp.select(self._value(each.column, each.part)).from_(DATA)
+        for condition in each.of:
+            inner = inner.where(self.condition(condition))
+        if each.op in COMPARED:
+            one = inner.order_by(exp.column(ROW)).limit(1)
+            return COMPARED[each.op](this=value, expression=one.subquery())
+        same = exp.In(this=value, query=inner.subquery())
+        others = exp.and_(*(exp.not_(self.condition(condition)) for condition in each.of))
+        return exp.and_(same if each.op is Op.IS else exp.not_(same), others)
+
+    def _containing(self, each: Filter) -> Expression:
+        column = column_of(self._table, each.column)
+        shown = exp.Lower(this=exp.cast(self._shown(column.name), "text"))
+        found = exp.or_(
+            *(
+                exp.func("contains", shown.copy(), exp.Literal.string(str(given).lower()))
+                for given in each.values
+            )
+        )
+        return found if each.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
+
+    def _is_text(self, each: Filter) -> bool:
+        if each.column == ROWS:
+            return False
+        return column_of(self._table, each.column).type is ColumnType.TEXT
+
+    def _literal(self, each: Filter, given: Scalar) -> Expression:
+        column = None if each.column == ROWS else column_of(self._table, each.column)
+        if column is None or each.part:
+            return _number(given)
+        if column.type is ColumnType.TEXT:
+            return exp.Literal.string(str(given).lower())
+        if column.type is ColumnType.BOOLEAN:
+            return exp.true() if given in (True, "yes", "true") else exp.false()
+        if column.type is ColumnType.DATE:
+            found = read_date(str(given))
+            moment = found if isinstance(found, date) else date(int(float(given)), 1, 1)
+            return (
+                exp.cast(exp.Literal.string(moment.isoformat(" ")[:19]), "timestamp")
+                if hasattr(moment, "hour")
+                else exp.cast(exp.Literal.string(moment.isoformat()), "date")
+            )
+        return _number(given)
+
+    # ── Figures ──────────────────────────────────────────────────────────────────────────────
+
+    def _measured(self, plan: TablePlan) -> exp.Select:
+        names = measure_names(plan.measures)
+        keys = [self._key(key) for key in plan.group]
+        labels = key_names(plan.group)
+        figures = [self._figure(measure, keys) for measure in plan.measures]
+        found = exp.select(
+            *(key.copy().as_(label, quoted=True) for key, label in zip(keys, labels, strict=True)),
+            *(figure.as_(name, quoted=True) for figure, name in zip(figures, names, strict=True)),
+        )
+        found = self._from_rows(found, plan)
+        if keys:
+            found = found.group_by(*(key.copy() for key in keys))
+        if plan.outer is not None:
+            return self._outer(found, plan.outer, names[0])
+        for order in plan.order:
+            found = found.order_by(_directed(self._group_order(plan, order, figures), order))
+        for key in keys:
+            found = found.order_by(exp.Ordered(this=key.copy(), nulls_first=False))
+        return found
+
+    def _key(self, key: Key) -> Expression:
+        column = column_of(self._table, key.column)
+        if key.part is Part.WHOLE and column.has_text and column.type is not ColumnType.DATE:
+            return self._value(key.column) if column.type in PLAIN_KEYS else self._shown(key.column)
+        return self._value(key.column, key.part)
+
+    def _group_order(
+        self, plan: TablePlan, order: Order, figures: Sequence[Expression]
+    ) -> Expression:
+        if order.by.startswith("measure "):
+            return figures[int(order.by.removeprefix("measure ")) - 1].copy()
+        if order.by == ROWS:
+            return exp.Min(this=exp.column(ROW))
+        for key in plan.group:
+            if key.column == order.by:
+                return self._key(key)
+        return exp.Min(this=self._value(order.by))
+
+    def _figure(self, measure: Measure, keys: Sequence[Expression]) -> Expression:
+        value = self._value(measure.column)
+        if measure.kind is Kind.COUNT:
+            return exp.Count(this=exp.Star() if measure.column == ROWS else value)
+        if measure.kind is Kind.DISTINCT:
+            return exp.Count(this=exp.Distinct(expressions=[value]))
+        if measure.kind is Kind.SPREAD:
+            return exp.Sub(this=exp.Max(this=value), expression=exp.Min(this=value.copy()))
+        if measure.kind is Kind.SHARE:
+            return self._share(measure, value)
+        if measure.kind is Kind.CHANGE:
+            return _change(value, keys)
+        return exp.func(AGGREGATES[measure.kind], value)
+
+    def _share(self, measure: Measure, value: Expression) -> Expression:
+        part = exp.Count(this=exp.Star()) if measure.column == ROWS else exp.Sum(this=value)
+        whole = exp.Window(this=exp.Sum(this=part.copy()))
+        hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=part)
+        return exp.Div(this=hundred, expression=exp.func("nullif", whole, exp.Literal.number(0)))
+
+    def _outer(self, inner: exp.Select, kind: Kind, name: str) -> exp.Select:
+        value = exp.column(name, quoted=True)
+        if kind is Kind.SPREAD:
+            figure: Expression = exp.Sub(
+                this=exp.Max(this=value), expression=exp.Min(this=value.copy())
+            )
+        elif kind in (Kind.COUNT, Kind.DISTINCT):
+            figure = exp.Count(this=exp.Star())
+        else:
+            figure = exp.func(AGGREGATES[kind], value)
+        return exp.select(figure.as_(f"{kind} of {name}", quoted=True)).from_(
+            inner.subquery("groups")
+        )
+
+
+PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
+
+
+def _change(value: Expression, keys: Sequence[Expression]) -> Expression:
+    now = exp.Sum(this=value)
+    window = exp.Window(
+        this=exp.func("lag", now.copy()),
+        order=exp.Order(expressions=[exp.Ordered(this=keys[0].copy())]) if keys else None,
+    )
+    gain = exp.Paren(this=exp.Sub(this=now, expression=window))
+    base = exp.func("nullif", exp.Abs(this=window.copy()), exp.Literal.number(0))
+    hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=gain)
+    return exp.Div(this=hundred, expression=base)
+
+
+def measure_names(measures: Sequence[Measure]) -> list[str]:
+    """What the figures' columns are called."""
+    return [
+        ("Share (%)" if measure.kind is Kind.SHARE else "Rows")
+        if measure.column == ROWS
+        else f"{measure.column} ({SHORT.get(measure.kind, measure.kind)})"
+        for measure in measures
+    ]
+
+
+SHORT = {Kind.DISTINCT: "different", Kind.SHARE: "share, %", Kind.CHANGE: "change, %"}
+
+
+def key_names(group: Sequence[Key]) -> list[str]:
+    """What the groups' columns are called."""
+    return [f"{key.column} ({key.part})" if key.part else key.column for key in group]
+
+
+def _directed(value: Expression, order: Order) -> exp.Ordered:
+    return exp.Ordered(this=value.copy(), desc=order.descending, nulls_first=False)
+
+
+def _number(given: Scalar) -> Expression:
+    number = given if isinstance(given, int | float) else read_number(str(given))
+    if number is None:
+        return exp.null()
+    literal = exp.Literal.number(repr(abs(number)))
+    return exp.Neg(this=literal) if number < 0 else literal

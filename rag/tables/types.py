@@ -1,0 +1,282 @@
+"""What the cells of a column are, by evidence from all of them.
+
+Plan: each distinct text is read in every way that it allows; the type that reads almost all of
+them wins. What one cell leaves open (1,234 or 3/4/2025) the other cells of its column decide.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from rag.records import ColumnType
+
+ENOUGH = 0.85  # of the filled cells must read as a type
+BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
+CURRENCY = "€$£¥₹"
+CURRENCY_CODES = {"eur": "€", "usd": "$", "gbp": "£", "us$": "$", "chf": "CHF", "jpy": "¥"}
+NUMBER = re.compile(
+    r"""(?P<sign>[-+−–(]?)\s*(?P<before>[€$£¥₹]|[A-Z]{1,2}\$|(?:EUR|USD|GBP|CHF|JPY)\s)?\s*
+    (?P<sign2>[-−]?)(?P<digits>\d[\d.,'\u00a0\u202f ]*\d|\d)(?P<close>\)?)
+    \s?(?P<after>%|°?[A-Za-zµ€$£¥₹°/²³]{0,12}(?:\s?[a-z/²³]{1,8})?)\.?
+    (?:\s*(?:\[[^\]]*\]|\([^)]*\)|[*†‡^]+))*""",
+    re.VERBOSE,
+)
+ORDINAL = re.compile(r"^(?:st|nd|rd|th)$", re.IGNORECASE)
+SCALE = {  # a small m is a metre
+    "k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "Mio.": 1e6, "million": 1e6, "Million": 1e6,
+    "bn": 1e9, "billion": 1e9, "Mrd": 1e9,
+}  # fmt: skip
+DURATION = re.compile(r"\+?(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:[.,]\d+)?)")
+QUARTER = re.compile(
+    r"(?:(?P<y1>\d{4})[\s/-]*)?(?:Q|Quarter\s|Quartal\s)(?P<q>[1-4])(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
+    re.IGNORECASE,
+)
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january januar", "feb february februar", "mar march märz mär", "apr april",
+            "may mai", "jun june juni", "jul july juli", "aug august",
+            "sep sept september", "oct october okt oktober", "nov november",
+            "dec december dez dezember",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+NUMERIC_DATE = re.compile(
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
+)
+WORD = re.compile(r"[^\W\d_]+|\d+")
+TRUE = frozenset({"yes", "true", "y", "ja", "wahr", "✓", "✔", "x"})
+FALSE = frozenset({"no", "false", "n", "nein", "falsch", "✗", "✘"})
+CODE = re.compile(r"0\d+")
+Value = float | int | bool | date | datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the texts of one column are to be read."""
+
+    type: ColumnType
+    read: Callable[[str], Value]
+    unit: str = ""
+    note: str = ""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a cell says that it says nothing."""
+    return text.strip().casefold() in BLANK
+
+
+def reading_of(texts: Sequence[str], header: str = "") -> Reading:
+    """The way to read a column, from distinct texts of it."""
+    filled = [text for text in map(str.strip, texts) if not is_blank(text)]
+    plain = Reading(ColumnType.TEXT, lambda text: None)
+    if not filled or any(CODE.fullmatch(text) for text in filled):
+        return plain
+    attempts: list[Callable[[Sequence[str]], Reading]] = [
+        _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header),
+    ]  # fmt: skip
+    for attempt in attempts:
+        reading = attempt(filled)
+        hits = sum(1 for text in filled if reading.read(text) is not None)
+        if hits >= ENOUGH * len(filled) and (hits == len(filled) or len(filled) > 3):
+            return reading
+    return plain
+
+
+# ── Booleans, quarters, durations ────────────────────────────────────────────────────────────
+
+
+def _booleans(filled: Sequence[str]) -> Reading:
+    lowered = {text.casefold() for text in filled}
+    is_pair = lowered <= TRUE | FALSE and bool(lowered & TRUE)
+
+    def read(text: str) -> Value:
+        known = text.strip().casefold()
+        return known in TRUE if is_pair and known in TRUE | FALSE else None
+
+    return Reading(ColumnType.BOOLEAN, read)
+
+
+def _quarters(_filled: Sequence[str]) -> Reading:
+    def read(text: str) -> Value:
+        found = QUARTER.fullmatch(text.strip())
+        if not found:
+            return None
+        year = int(found["y1"] or found["y2"] or 0)
+        return (year + 2000 if 0 < year < 100 else year) * 10 + int(found["q"])
+
+    return Reading(ColumnType.QUARTER, read)
+
+
+def _durations(_filled: Sequence[str]) -> Reading:
+    def read(text: str) -> Value:
+        found = DURATION.fullmatch(text.strip())
+        if not found:
+            return None
+        hours, minutes, seconds = found.groups()
+        return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
+
+    return Reading(ColumnType.DURATION, read)
+
+
+# ── Dates ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _dates(filled: Sequence[str]) -> Reading:
+    firsts, seconds, dotted = [], [], False
+    for text in filled:
+        found = NUMERIC_DATE.fullmatch(text)
+        if found and len(found[1]) <= 2:
+            firsts.append(int(found[1]))
+            seconds.append(int(found[3]))
+            dotted |= found[2] == "."
+    month_first = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) > 12
+    is_open = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) <= 12
+    note = "read as day before month: nothing in the column says which" if is_open else ""
+    return Reading(ColumnType.DATE, lambda text: read_date(text, month_first=month_first), "", note)
+
+
+def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
+    """A date in digits or words, at least with month and year; None for anything else."""
+    text = text.strip()
+    found = NUMERIC_DATE.fullmatch(text)
+    try:
+        return _from_digits(found, month_first) if found else _from_words(text)
+    except ValueError:
+        return None
+
+
+def _from_digits(found: re.Match[str], month_first: bool) -> date | datetime | None:
+    a, b, c = int(found[1]), int(found[3]), int(found[4])
+    if len(found[1]) == 4:
+        year, month, day = a, b, c
+    else:
+        year, month, day = (c, a, b) if month_first else (c, b, a)
+        year += 2000 if year < 70 else 1900 if year < 100 else 0
+    if found[5] is None:
+        return date(year, month, day)
+    moment = datetime(year, month, day, int(found[5]), int(found[6]), int(found[7] or 0))
+    return moment if moment.time().isoformat() != "00:00:00" else moment.date()
+
+
+def _from_words(text: str) -> date | None:
+    if len(text) > 40:
+        return None
+    words = WORD.findall(re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.casefold()))
+    named = [word for word in words if word in MONTHS]
+    numbers = [word for word in words if word.isdecimal()]
+    others = [word for word in words if not word.isdecimal() and word not in MONTHS]
+    if len(named) != 1 or set(others) - {"of", "the", *DAYS}:
+        return None
+    years = [number for number in numbers if len(number) == 4]
+    days = [number for number in numbers if len(number) <= 2]
+    if len(years) != 1 or len(days) > 1 or len(numbers) > 2:
+        return None
+    return date(int(years[0]), MONTHS[named[0]], int(days[0]) if days else 1)
+
+
+DAYS = frozenset(
+    "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday "
+    "mo di mi do fr sa so montag dienstag mittwoch donnerstag freitag samstag sonntag".split()
+)
+
+
+# ── Numbers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _numbers(filled: Sequence[str], header: str) -> Reading:
+    comma_is_decimal = _comma_is_decimal(filled)
+    units: dict[str, int] = {}
+    for text in filled[:2000]:
+        unit = _unit_of(text)
+        units[unit] = units.get(unit, 0) + 1
+    usual = max(units, key=lambda unit: units[unit])
+    named = {unit for unit in units if unit}
+    if len(named) > 1 and len(named) > 0.1 * len(filled):
+        return Reading(ColumnType.NUMBER, lambda text: None)  # kg beside m: no sum means anything
+    unit = usual or unit_in_header(header)
+    is_code = len(named) == 1 and not usual and bool(named & set("ABCDEFGHJ"))
+    if is_code:
+        return Reading(ColumnType.NUMBER, lambda text: None)
+    return Reading(
+        ColumnType.NUMBER, lambda text: read_number(text, comma_is_decimal=comma_is_decimal), unit
+    )
+
+
+def _comma_is_decimal(filled: Sequence[str]) -> bool:
+    """Whether 1,234 is a little more than one in this column."""
+    german = english = 0
+    for text in filled[:5000]:
+        digits = re.sub(r"[^\d.,]", "", text)
+        last_comma, last_dot = digits.rfind(","), digits.rfind(".")
+        if last_comma >= 0 and last_dot >= 0:
+            german, english = german + (last_comma > last_dot), english + (last_dot > last_comma)
+        elif last_comma >= 0:
+            german += digits.count(",") == 1 and len(digits) - last_comma - 1 != 3
+            english += digits.count(",") > 1
+        elif last_dot >= 0:
+            english += digits.count(".") == 1 and len(digits) - last_dot - 1 != 3
+            german += digits.count(".") > 1
+    return german > english
+
+
+def _unit_of(text: str) -> str:
+    found = NUMBER.fullmatch(text)
+    if not found:
+        return ""
+    unit = (found["before"] or found["after"] or "").strip()
+    if ORDINAL.match(unit) or unit in SCALE:
+        return ""
+    return CURRENCY_CODES.get(unit.casefold(), unit)
+
+
+def unit_in_header(header: str) -> str:
+    """The unit that a column's name gives: "Weight (kg)", "Revenue in EUR", "Price €"."""
+    found = re.search(r"[(\[]\s*([^)\]\d]{1,8}?)\s*[)\]]\s*$", header) or re.search(
+        r"\b(?:in|\|)\s+(EUR|USD|GBP|CHF|kg|g|km|m|cm|mm|€|\$|£|%)\s*$", header, re.IGNORECASE
+    )
+    unit = found[1].strip() if found else next((sign for sign in CURRENCY if sign in header), "")
+    return CURRENCY_CODES.get(unit.casefold(), unit)
+
+
+def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | None:
+    """A figure with sign, currency, unit, scale or ordinal; None where there is more than that."""
+    text = text.strip()
+    try:
+        if text.isascii() and text.isdecimal():
+            return int(text) if len(text) < 16 else None
+        found = NUMBER.fullmatch(text)
+    except ValueError:
+        return None
+    if not found:
+        return None
+    value = _value_of(found["digits"], comma_is_decimal)
+    if value is None:
+        return None
+    value = value * SCALE.get((found["after"] or "").strip(), 1)
+    if value == int(value) and "." not in found["digits"] and "," not in found["digits"]:
+        value = int(value)
+    is_negative = found["sign"] in ("-", "−", "–") or bool(found["sign2"])
+    in_brackets = found["sign"] == "(" and bool(found["close"])
+    return -value if is_negative or in_brackets else value
+
+
+def _value_of(digits: str, comma_is_decimal: bool) -> float | None:
+    digits = re.sub(r"['\u00a0\u202f ]", "", digits)
+    commas, dots = digits.count(","), digits.count(".")
+    if commas and dots:
+        decimal = "," if digits.rfind(",") > digits.rfind(".") else "."
+    elif commas:
+        after = len(digits) - digits.rfind(",") - 1
+        decimal = "," if commas == 1 and (after != 3 or comma_is_decimal) else "."
+    else:
+        after = len(digits) - digits.rfind(".") - 1
+        decimal = "," if dots > 1 or (dots == 1 and after == 3 and comma_is_decimal) else "."
+    whole, _, rest = digits.replace("," if decimal == "." else ".", "").partition(decimal)
+    if not whole.isdecimal() or (rest and not rest.isdecimal()) or len(whole) > 15:
+        return None
+    return float(f"{whole}.{rest or 0}")
