@@ -83,6 +83,21 @@ chunks = Table(
 # Chunks deleted here that the vector index may still hold.
 removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
 
+# Typed tables of documents; their rows are Parquet files named by the id.
+tables = Table(
+    "tables",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("document_id", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("locator", Text, nullable=False),
+    Column("row_count", Integer, nullable=False),
+    Column("columns", JSON, nullable=False),
+    Column("words", Text, nullable=False),  # what the table is chosen by
+    Index("tables_by_document", "document_id", "position"),
+)
+
 sessions = Table(
     "sessions",
     metadata,
@@ -134,6 +149,16 @@ sources = Table(
     Column("passage", Text, nullable=False),
     Column("content_hash", String(64), nullable=False),
     UniqueConstraint("session_id", "chunk_id", name="one_number_per_chunk"),
+)
+
+# Results of tables, by the number under which their session cites them.
+table_results = Table(
+    "table_results",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("table_id", String(40), nullable=False),
+    Column("content", JSON, nullable=False),  # plan, SQL, columns, rows, rows used
 )
 
 summaries = Table(

@@ -21,6 +21,7 @@ from rag.documents.store_rows import StoredDocument
 from rag.errors import ModelError, UserError
 from rag.records import Chunk, Document
 from rag.seams import ChunkIndex, Embedder
+from rag.tables.store import Origin, TableStore, profiles
 
 BATCH_CHUNKS = 1_024  # stored and embedded together: enough that their lengths can be sorted
 BATCH_BYTES = 32 * 1024 * 1024
@@ -78,12 +79,14 @@ class Ingestion:
         index: ChunkIndex,
         *,
         loader: GuardedLoader,
+        tables: TableStore,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._index = index
         self._loader = loader
+        self._tables = tables
         self._now = now
         self._turn = threading.RLock()
 
@@ -111,7 +114,7 @@ class Ingestion:
         retrieval finds nothing that the database does not hold.
         """
         document = self._store.document(document_id)
-        self._store.delete(document_id)
+        self._tables.remove(self._store.delete(document_id).removed_tables)
         if self._turn.acquire(blocking=False):
             try:
                 self._remove_deleted()
@@ -126,6 +129,7 @@ class Ingestion:
         """
         with self._turn:
             self._remove_deleted()
+            self._tables.tidy()
             return sum(len(chunks) for chunks in self._embed_missing())
 
     def reindex(self) -> Iterator[tuple[int, int]]:
@@ -179,11 +183,13 @@ class Ingestion:
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
         document_id = document_id_for(name)
+        tables = list(self._tables.make(Origin(document_id, name, title), parsed.tables))
+        sections = (*parsed.sections, *profiles(tables, first=len(parsed.sections)))
         chunks = cut(
             document_id,
             name,
             title,
-            parsed.sections,
+            sections,
             count_tokens=count_tokens,
             max_tokens=max_tokens,
         )
@@ -198,15 +204,16 @@ class Ingestion:
             self._now(),
             parsed.names,
         )
-        return StoredDocument(document, parsed.sections, chunks)
+        return StoredDocument(document, sections, chunks, tables)
 
     # ── Storing and embedding ────────────────────────────────────────────────────────────────
 
     def _finish(self, stored: Sequence[StoredDocument]) -> Iterator[Progress]:
         if not stored:
             return
-        added = self._store.replace_all(stored).added
-        waiting = _Waiting(stored, added)
+        changes = self._store.replace_all(stored)
+        self._tables.remove(changes.removed_tables)
+        waiting = _Waiting(stored, changes.added)
         yield from waiting.all(Stage.EMBEDDING)
         try:
             with self._turn:

@@ -132,6 +132,12 @@ class DocumentSettings(_Section):
     products: tuple[str, ...] = ()
 
 
+class TableSettings(_Section):
+    """Where the rows of tables are kept: a folder, or a URL such as s3://bucket/tables."""
+
+    url: str | None = None
+
+
 class WebSettings(_Section):
     """The server."""
 
@@ -181,6 +187,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
     follow_up: FollowUpSettings = FollowUpSettings()
     sessions: SessionSettings = SessionSettings()
     documents: DocumentSettings = DocumentSettings()
+    tables: TableSettings = TableSettings()
     web: WebSettings = WebSettings()
     auth: AuthSettings = AuthSettings()
     jobs: JobSettings = JobSettings()

@@ -15,7 +15,7 @@ ORDER = [
     {"text"},
     {"citations"},
     {"database"},
-    {"documents", "retrieval", "llm", "followups"},
+    {"documents", "retrieval", "tables", "llm", "followups"},
     {"sessions"},
     {"summaries"},
     {"migrations", "answers"},
@@ -30,7 +30,7 @@ LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
-    "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy",
+    "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.ingestion import Ingestion, Stage
+from rag.tables.store import TableFiles, TableStore
 from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
 
 MANUAL = (
@@ -34,7 +35,10 @@ class House:
         self.store = SqlDocumentStore(self.engine)
         self.embedder = HashingEmbedder()
         self.index = MemoryIndex()
-        self.ingestion = Ingestion(self.store, self.embedder, self.index, loader=loader)
+        tables = TableStore(self.engine, TableFiles(str(folder / "tables"), folder / "cache"))
+        self.ingestion = Ingestion(
+            self.store, self.embedder, self.index, loader=loader, tables=tables
+        )
 
     def ingest(self, *files: IncomingFile):
         return {report.name: report for report in self.ingestion.ingest(files) if report.is_final}

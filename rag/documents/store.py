@@ -11,11 +11,13 @@ from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
 from rag.database import reading, removed_chunks, writing
 from rag.database import sections as section_table
+from rag.database import tables as table_table
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
     chunk_ids_of,
     remove_chunks,
+    table_ids_of,
     write_documents,
 )
 from rag.errors import NotFound
@@ -51,7 +53,9 @@ class SqlDocumentStore:
         """Remove a document. Raises NotFound."""
         with writing(self._engine) as connection:
             removed = chunk_ids_of(connection, document_id)
+            gone_tables = tuple(table_ids_of(connection, [document_id]))
             remove_chunks(connection, removed)
+            connection.execute(delete(table_table).where(table_table.c.document_id == document_id))
             connection.execute(
                 delete(section_table).where(section_table.c.document_id == document_id)
             )
@@ -61,7 +65,7 @@ class SqlDocumentStore:
             if gone.rowcount == 0:
                 raise _no_document(document_id)
         self._forget_lexicon()
-        return ChunkChanges(removed=tuple(removed))
+        return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
     def _forget_lexicon(self) -> None:
         with self._lexicon_turn:

@@ -4,7 +4,7 @@ A statement costs more than the rows that it carries, so the documents of a batc
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,9 +12,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import removed_chunks
+from rag.database import removed_chunks, storable
 from rag.database import sections as section_table
-from rag.records import Chunk, Document, Section
+from rag.database import tables as table_table
+from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
 
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
@@ -28,6 +29,7 @@ class StoredDocument:
     document: Document
     sections: Sequence[Section]
     chunks: Sequence[Chunk]
+    tables: Sequence[Table] = ()
 
 
 def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:
@@ -38,10 +40,11 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
     _write_document_rows(connection, [each.document for each in stored.values()])
     _write_sections(connection, {key: each.sections for key, each in stored.items()})
+    gone = _write_tables(connection, {key: each.tables for key, each in stored.items()})
     remove_chunks(connection, removed)
     _move_chunks(connection, old, new)
     _add_chunks(connection, added)
-    return ChunkChanges(added, tuple(removed))
+    return ChunkChanges(added, tuple(removed), gone)
 
 
 def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
@@ -111,6 +114,39 @@ def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Sect
     ]
     if rows:
         connection.execute(insert(section_table), rows)
+
+
+def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]]) -> tuple[str, ...]:
+    """In place of what was there; the ids of those that went."""
+    gone: set[str] = set()
+    for ids in batches(tables):
+        gone.update(table_ids_of(connection, ids))
+        connection.execute(delete(table_table).where(table_table.c.document_id.in_(ids)))
+    rows = [_table_row(table) for of_document in tables.values() for table in of_document]
+    if rows:
+        connection.execute(insert(table_table), rows)
+    return tuple(gone - {row["id"] for row in rows})
+
+
+def table_ids_of(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+    """Ids of the tables of some documents."""
+    query = select(table_table.c.id).where(table_table.c.document_id.in_(document_ids))
+    return list(connection.execute(query).scalars())
+
+
+def _table_row(table: Table) -> dict[str, Any]:
+    row = asdict(table)
+    del row["document_name"], row["document_title"]
+    return row | {"columns": _storable(row["columns"]), "name": storable(table.name)}
+
+
+def _storable(value: Any) -> Any:
+    """All texts of a profile, as databases take them."""
+    if isinstance(value, dict):
+        return {key: _storable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(each) for each in value]
+    return storable(value) if isinstance(value, str) else value
 
 
 def _move_chunks(

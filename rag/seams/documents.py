@@ -46,3 +46,4 @@ class ChunkChanges:
 
     added: tuple[Chunk, ...] = ()
     removed: tuple[str, ...] = ()
+    removed_tables: tuple[str, ...] = ()  # whose rows are still to be removed

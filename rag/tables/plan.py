@@ -185,10 +185,7 @@ def checked(plan: TablePlan, table: Table) -> TablePlan:
         if column != ROWS:
             column_of(table, column)
     for measure in plan.measures:
-        if measure.column == ROWS and measure.kind not in (Kind.COUNT, Kind.SHARE):
-            raise UserError(f"The {measure.kind} of rows says nothing; name a column.")
-        if measure.kind in FIGURES_ONLY and measure.column != ROWS:
-            _check_figures(column_of(table, measure.column), measure.kind)
+        _check_measure(measure, table)
     for order in plan.order:
         if order.by.startswith("measure ") and order.by not in _measure_names(plan):
             raise UserError(f"The plan orders by {order.by}, but has {len(plan.measures)}.")
@@ -203,9 +200,14 @@ FIGURES_ONLY = frozenset({Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.SHARE, Kind.
 ADDABLE = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 
 
-def _check_figures(column: TableColumn, kind: Kind) -> None:
-    if column.type not in ADDABLE:
-        raise UserError(f"{column.name} holds {column.type}s: there is no {kind} of them.")
+def _check_measure(measure: Measure, table: Table) -> None:
+    if measure.column == ROWS:
+        if measure.kind not in (Kind.COUNT, Kind.SHARE):
+            raise UserError(f"The {measure.kind} of rows says nothing; name a column.")
+        return
+    column = column_of(table, measure.column)
+    if measure.kind in FIGURES_ONLY and column.type not in ADDABLE:
+        raise UserError(f"{column.name} holds {column.type}s: there is no {measure.kind} of them.")
 
 
 def _measure_names(plan: TablePlan) -> set[str]:
@@ -277,6 +279,7 @@ def value_words(value: Scalar) -> str:
 
 
 def key_words(key: Key) -> str:
+    """What rows are put together by."""
     return f"{key.part} of {key.column}" if key.part else key.column
 
 

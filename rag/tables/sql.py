@@ -1,7 +1,7 @@
 """Plans to SQL, as a syntax tree: no word of a question or a document is ever pasted into it."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 
 from sqlglot import exp
 
@@ -24,7 +24,7 @@ from rag.tables.read import ROW, TOTAL
 from rag.tables.types import read_date, read_number
 
 DATA = "data"  # the name under which a query sees its table
-Expression = exp.Expression
+Expression = exp.Expr
 COMPARED = {
     Op.LESS: exp.LT, Op.AT_MOST: exp.LTE, Op.MORE: exp.GT, Op.AT_LEAST: exp.GTE,
 }  # fmt: skip
@@ -169,12 +169,9 @@ class Sql:
             return exp.true() if given in (True, "yes", "true") else exp.false()
         if column.type is ColumnType.DATE:
             found = read_date(str(given))
-            moment = found if isinstance(found, date) else date(int(float(given)), 1, 1)
-            return (
-                exp.cast(exp.Literal.string(moment.isoformat(" ")[:19]), "timestamp")
-                if hasattr(moment, "hour")
-                else exp.cast(exp.Literal.string(moment.isoformat()), "date")
-            )
+            moment = found or date(int(float(given)), 1, 1)
+            kind = "timestamp" if isinstance(moment, datetime) else "date"
+            return exp.cast(exp.Literal.string(moment.isoformat()), kind)
         return _number(given)
 
     # ── Figures ──────────────────────────────────────────────────────────────────────────────

@@ -179,10 +179,11 @@ def _from_words(text: str) -> date | None:
     return date(int(years[0]), MONTHS[named[0]], int(days[0]) if days else 1)
 
 
-DAYS = frozenset(
-    "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday "
-    "mo di mi do fr sa so montag dienstag mittwoch donnerstag freitag samstag sonntag".split()
-)
+DAYS = {
+    "mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday",
+    "friday", "saturday", "sunday", "mo", "di", "mi", "do", "fr", "sa", "so", "montag",
+    "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag",
+}  # fmt: skip
 
 
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────

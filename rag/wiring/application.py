@@ -22,6 +22,7 @@ from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
+from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LONGEST_ANSWER = timedelta(minutes=15)  # one begun earlier belongs to a host that died
@@ -35,6 +36,7 @@ class Application:
     engine: Engine
     store: SqlConversationStore
     documents: SqlDocumentStore
+    tables: TableStore
     retriever: HybridRetriever
     assistant: Assistant
     ingestion: Ingestion

@@ -39,6 +39,7 @@ from rag.wiring.parts import (
     open_index,
     open_model,
     open_reranker,
+    open_tables,
 )
 
 
@@ -60,7 +61,8 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     documents = SqlDocumentStore(engine)
     store = SqlConversationStore(engine)
     loader = GuardedLoader(load_limits(settings))
-    ingestion = Ingestion(documents, embedder, index, loader=loader)
+    tables = open_tables(settings, engine)
+    ingestion = Ingestion(documents, embedder, index, loader=loader, tables=tables)
     background = Background(
         JobQueue(
             JobTable(engine),
@@ -87,6 +89,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         engine=engine,
         store=store,
         documents=documents,
+        tables=tables,
         retriever=retriever,
         assistant=_assistant(settings, library, background, metrics),
         ingestion=ingestion,

@@ -20,6 +20,7 @@ from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
+from rag.tables.store import TableFiles, TableStore
 
 OURS = ("groundnote.db", "chroma")
 OPENAI = "https://api.openai.com/v1"
@@ -68,6 +69,16 @@ def open_store(settings: Settings) -> SqlConversationStore:
 def open_documents(settings: Settings) -> SqlDocumentStore:
     """Documents alone."""
     return SqlDocumentStore(open_database(settings))
+
+
+def open_tables(settings: Settings, engine: Engine) -> TableStore:
+    """Tables, in the data folder unless another place is set. Raises SetupError."""
+    url = settings.tables.url or str(settings.data_dir / "tables")
+    try:
+        files = TableFiles(url, settings.data_dir / "tables-cache")
+    except (ValueError, ImportError) as error:
+        raise SetupError(f"tables.url is {url!r}: {error}.") from error
+    return TableStore(engine, files)
 
 
 def open_embedder(settings: Settings) -> Embedder:

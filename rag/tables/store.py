@@ -1,0 +1,214 @@
+"""Tables where they are kept: what is known of them in the database, their rows as Parquet."""
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import Engine, select
+
+from rag.database import documents as document_table
+from rag.database import reading
+from rag.database import tables as table_table
+from rag.errors import NotFound
+from rag.records import ColumnType, RawTable, Section, Table, TableColumn
+from rag.tables.profile import described, words_of
+from rag.tables.read import TypedTable, typed_tables
+
+ENDING = ".parquet"
+AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
+LONGEST_IN_TEXT = 400  # rows: the readers make text of all rows of shorter tables
+ROW_GROUP = 100_000
+WORD_VALUES = 3_000  # distinct values of a column whose words a table is chosen by
+
+
+class TableFiles:
+    """Parquet files in a folder or at any URL that fsspec knows; remote ones are kept here too."""
+
+    def __init__(self, url: str, cache: Path) -> None:
+        self._fs, self._folder = fsspec.core.url_to_fs(url)
+        self._is_local = "file" in self._fs.protocol
+        self._cache = cache
+        self._turn = threading.Lock()
+
+    def write(self, table_id: str, data: pa.Table) -> None:
+        """Whole or not at all."""
+        self._fs.makedirs(self._folder, exist_ok=True)
+        target = self._path(table_id)
+        if self._fs.exists(target):
+            return
+        half = f"{target}.part"
+        with self._fs.open(half, "wb") as file:
+            pq.write_table(data, file, compression="zstd", row_group_size=ROW_GROUP)
+        self._fs.mv(half, target)
+
+    def path(self, table_id: str) -> str:
+        """Of a file that DuckDB can read. Raises NotFound."""
+        if self._is_local:
+            if not self._fs.exists(self._path(table_id)):
+                raise NotFound("The table's rows are gone: ingest its document again.")
+            return self._path(table_id)
+        local = self._cache / f"{table_id}{ENDING}"
+        with self._turn:
+            if not local.exists():
+                self._cache.mkdir(parents=True, exist_ok=True)
+                self._fs.get(self._path(table_id), str(local))
+        return str(local)
+
+    def remove(self, table_ids: Iterable[str]) -> None:
+        """Those that exist."""
+        for table_id in table_ids:
+            with suppress(FileNotFoundError):
+                self._fs.rm(self._path(table_id))
+            (self._cache / f"{table_id}{ENDING}").unlink(missing_ok=True)
+
+    def forgotten(self, known: set[str]) -> list[str]:
+        """Ids of files that no table names, written long enough ago to be nobody's work."""
+        if not self._fs.exists(self._folder):
+            return []
+        before = datetime.now(UTC) - AT_WORK
+        found = [str(path) for path in self._fs.ls(self._folder, detail=False)]
+        names = {path: path.rsplit("/", 1)[-1].partition(".")[0] for path in found}
+        return [
+            name
+            for path, name in names.items()
+            if name not in known and self._fs.modified(path) < before
+        ]
+
+    def _path(self, table_id: str) -> str:
+        return f"{self._folder}/{table_id}{ENDING}"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The document that tables belong to."""
+
+    id: str
+    name: str
+    title: str
+
+
+class TableStore:
+    """All tables of the library."""
+
+    def __init__(self, engine: Engine, files: TableFiles) -> None:
+        self._engine = engine
+        self.files = files
+
+    def make(self, origin: Origin, raw: Sequence[RawTable]) -> Iterator[Table]:
+        """Type a document's grids and write their rows; the database is the caller's business."""
+        position = 0
+        for grid in raw:
+            for typed in typed_tables(grid):
+                if not typed.columns or not typed.row_count:
+                    continue
+                table = _table(origin, position, grid, typed)
+                self.files.write(table.id, typed.data)
+                yield table
+                position += 1
+
+    def tables(self, *, document_id: str | None = None) -> list[Table]:
+        """By document and position."""
+        query = _QUERY.order_by(document_table.c.name, table_table.c.position)
+        if document_id is not None:
+            query = query.where(table_table.c.document_id == document_id)
+        with reading(self._engine) as connection:
+            return [_from_row(row) for row in connection.execute(query)]
+
+    def ids(self) -> tuple[str, ...]:
+        """Of all tables: another library has others."""
+        with reading(self._engine) as connection:
+            found = connection.execute(select(table_table.c.id).order_by(table_table.c.id))
+            return tuple(found.scalars())
+
+    def table(self, table_id: str) -> Table:
+        """Raises NotFound."""
+        with reading(self._engine) as connection:
+            row = connection.execute(_QUERY.where(table_table.c.id == table_id)).one_or_none()
+        if row is None:
+            raise NotFound(f"There is no table {table_id[:60]!r}: its document changed or is gone.")
+        return _from_row(row)
+
+    def remove(self, table_ids: Iterable[str]) -> None:
+        """The rows of tables that the database names no longer."""
+        self.files.remove(table_ids)
+
+    def tidy(self) -> None:
+        """Remove what a killed process left."""
+        self.files.remove(self.files.forgotten(set(self.ids())))
+
+
+_QUERY = select(
+    table_table,
+    document_table.c.name.label("document_name"),
+    document_table.c.title.label("document_title"),
+).join_from(table_table, document_table)
+
+
+def _table(origin: Origin, position: int, grid: RawTable, typed: TypedTable) -> Table:
+    content = hashlib.sha256()
+    for part in (origin.id, str(position), grid.name, *(c.name for c in typed.columns)):
+        content.update(part.encode("utf-8", "replace") + b"\0")
+    content.update(grid.rows.encode("utf-8", "replace"))
+    return Table(
+        id=content.hexdigest()[:32],
+        document_id=origin.id,
+        document_name=origin.name,
+        document_title=origin.title,
+        position=position,
+        name=grid.name,
+        locator=grid.locator,
+        row_count=typed.row_count,
+        columns=typed.columns,
+        words=words_of((grid.name, origin.title, origin.name), typed.columns, _values(typed)),
+    )
+
+
+def _values(typed: TypedTable) -> Iterator[str]:
+    """The texts by which somebody may mean this table."""
+    for at, column in enumerate(typed.columns):
+        if column.type is ColumnType.TEXT:
+            some = typed.data[f"c{at}"].slice(0, 20_000).unique().drop_null()
+            yield from some.slice(0, WORD_VALUES).to_pylist()
+        else:
+            yield from column.examples
+
+
+def _from_row(row: Any) -> Table:
+    columns = tuple(
+        TableColumn(
+            **{
+                **column,
+                "type": ColumnType(column["type"]),
+                "examples": tuple(column["examples"]),
+            }
+        )
+        for column in row.columns
+    )
+    return Table(
+        row.id,
+        row.document_id,
+        row.document_name,
+        row.document_title,
+        row.position,
+        row.name,
+        row.locator,
+        row.row_count,
+        columns,
+        row.words,
+    )
+
+
+def profiles(tables: Sequence[Table], *, first: int) -> Iterator[Section]:
+    """What long tables are found by: only a sample of their rows is text."""
+    long = [table for table in tables if table.row_count > LONGEST_IN_TEXT]
+    for index, table in enumerate(long, start=first):
+        text = described(table.name, table.row_count, table.columns)
+        yield Section(index, (), f"columns of {table.name}", text)

@@ -1,0 +1,78 @@
+"""Tables come, change and go with their documents."""
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.records import ColumnType
+from rag.settings import Settings
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+SALES = 'Product,Quarter,Revenue\nAero 5,Q1,"1,200.50"\nAero 6,Q2,900.00\nTotal,,"2,100.50"\n'
+
+
+@pytest.fixture
+def application(tmp_path):
+    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    yield application
+    application.stop()
+
+
+def ingest(application, name, text):
+    file = IncomingFile.from_bytes(name, text.encode())
+    (final,) = [each for each in application.ingestion.ingest([file]) if each.is_final]
+    return final
+
+
+def parquet_files(application):
+    return sorted((application.settings.data_dir / "tables").glob("*"))
+
+
+class TestTablesOfADocument:
+    def test_are_typed_and_kept_beside_the_database(self, application):
+        ingest(application, "sales.csv", SALES)
+
+        (table,) = application.tables.tables()
+        assert (table.name, table.row_count) == ("sales", 2)
+        types = [(column.name, column.type) for column in table.columns]
+        assert types == [
+            ("Product", ColumnType.TEXT),
+            ("Quarter", ColumnType.QUARTER),
+            ("Revenue", ColumnType.NUMBER),
+        ]
+        assert [path.stem for path in parquet_files(application)] == [table.id]
+
+    def test_cost_nothing_when_the_file_is_unchanged(self, application):
+        ingest(application, "sales.csv", SALES)
+        before = parquet_files(application)[0].stat()
+
+        assert ingest(application, "sales.csv", SALES).stage == "unchanged"
+        assert parquet_files(application)[0].stat() == before
+
+    def test_are_replaced_when_the_file_changes(self, application):
+        ingest(application, "sales.csv", SALES)
+        (before,) = application.tables.ids()
+
+        ingest(application, "sales.csv", SALES.replace("Aero 6", "Aero 7"))
+
+        (after,) = application.tables.ids()
+        assert before != after
+        assert [path.stem for path in parquet_files(application)] == [after]
+
+    def test_leave_nothing_when_the_document_is_deleted(self, application):
+        document_id = ingest(application, "sales.csv", SALES).document_id
+
+        application.ingestion.delete(document_id)
+
+        assert application.tables.ids() == ()
+        assert parquet_files(application) == []
+
+    def test_a_long_one_is_embedded_by_its_profile_and_a_sample(self, application):
+        rows = "".join(f"SKU-{i},{i % 9},{i}.50\n" for i in range(5_000))
+
+        ingest(application, "stock.csv", "Code,Shelf,Price\n" + rows)
+
+        (document,) = application.documents.documents()
+        assert document.chunk_count < 40
+        hits = application.retriever.search("table stock columns rows", limit=3)
+        assert any("5,000 rows" in hit.passage for hit in hits)
