@@ -5,6 +5,8 @@ VENV ?= .venv
 # pip (PIP_EXTRA_INDEX_URL) at an index that has CPU builds.
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
+# A process for each core; what takes longest is printed.
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal --durations 15
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test check install dev format clean
@@ -14,13 +16,13 @@ run: $(VENV)/.installed  ## ingest the sample library the first time, then serve
 	$(BIN)/groundnote serve
 
 test: $(VENV)/.installed-dev  ## all tests; those that need a missing server or data set say so
-	$(BIN)/python -m pytest -q --cov=rag --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
+	$(PYTEST) --cov=rag --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
 
 check: $(VENV)/.installed-dev  ## what to run before every commit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PYTEST) -m "not slow"
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

@@ -26,6 +26,7 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
+    inspect,
     make_url,
 )
 
@@ -327,20 +328,33 @@ def storable(text: str) -> str:
     )
 
 
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
 @cache
-def _migrations() -> str:
-    return str(Path(__file__).parent / "migrations")
+def newest_revision() -> str:
+    """Revisions are numbered by the names of their files."""
+    return max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 def migrate(engine: Engine) -> None:
     """Bring the schema to the newest version; several processes may call it at once."""
+    if _revision(engine) == newest_revision():
+        return  # nearly always, and without loading Alembic
     from alembic import command
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", _migrations().replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with writing(engine) as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def _revision(engine: Engine) -> str | None:
+    with reading(engine) as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()

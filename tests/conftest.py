@@ -1,6 +1,7 @@
 """Fixtures that many tests share, and the rule that CI skips nothing."""
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from rag.database import migrate, open_engine
+from tests.prepared import migrated
 
 # Settings of whoever runs the tests must not reach them: they would write into a real library.
 for name in [key for key in os.environ if key.startswith("GROUNDNOTE_")]:
@@ -23,31 +25,46 @@ DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / 
 @pytest.fixture
 def engine(tmp_path):
     """A migrated SQLite database on disk."""
-    engine = open_engine(f"sqlite:///{tmp_path}/groundnote.db")
-    migrate(engine)
+    engine = migrated(tmp_path / "groundnote.db")
     yield engine
     engine.dispose()
 
 
-@pytest.fixture
-def postgres(tmp_path):
-    """A migrated PostgreSQL database of this test's own."""
+@contextmanager
+def postgres_database(name, *, like="template1"):
+    """A PostgreSQL database of this name while the block runs."""
     url = os.environ.get("GROUNDNOTE_TEST_POSTGRES_URL")
     if not url:
         pytest.skip("GROUNDNOTE_TEST_POSTGRES_URL names no PostgreSQL server")
-    name = "test_" + tmp_path.name.replace("-", "_").lower()[-40:] + f"_{os.getpid()}"
     server = open_engine(url)
+    own = make_url(url).set(database=name).render_as_string(hide_password=False)
     with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text(f'DROP DATABASE IF EXISTS "{name}"'))
-        connection.execute(text(f'CREATE DATABASE "{name}"'))
-    own = make_url(url).set(database=name)
-    engine = open_engine(own.render_as_string(hide_password=False))
-    migrate(engine)
-    yield engine
-    engine.dispose()
-    with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{like}"'))
+        yield own
         connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
     server.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgres_template():
+    """The name of a migrated PostgreSQL database that nobody is connected to."""
+    name = f"template_{os.getpid()}"
+    with postgres_database(name) as url:
+        engine = open_engine(url)
+        migrate(engine)
+        engine.dispose()
+        yield name
+
+
+@pytest.fixture
+def postgres(tmp_path, postgres_template):
+    """A migrated PostgreSQL database of this test's own."""
+    name = "test_" + tmp_path.name.replace("-", "_").lower()[-40:] + f"_{os.getpid()}"
+    with postgres_database(name, like=postgres_template) as url:
+        engine = open_engine(url)
+        yield engine
+        engine.dispose()
 
 
 @pytest.fixture(

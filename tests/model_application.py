@@ -4,9 +4,7 @@ import json
 from io import BytesIO
 
 from rag.settings import Settings
-from rag.web import create_app
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import app_of, application_of
 from tests.openai_server import OpenAIServer, deltas
 from tests.web.conftest import events_of
 
@@ -37,8 +35,8 @@ class World:
             llm={"base_url": self.server.url, **self.llm},
             follow_up={"use_model": False},
         )
-        self.application = build(settings, embedder=HashEmbedder())
-        self.client = create_app(self.application).test_client()
+        self.application = application_of(settings)
+        self.client = app_of(self.application).test_client()
         self.client.post("/api/v1/documents", data={"file": [(BytesIO(MANUAL), "aero.md")]})
         self.application.jobs.run_waiting()
         self.session_id = self.client.post("/api/v1/sessions", json={}).get_json()["id"]

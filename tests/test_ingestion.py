@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from rag.database import migrate, open_engine
 from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
@@ -13,6 +12,7 @@ from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.ingestion import Ingestion, Stage
 from rag.tables.store import TableFiles, TableStore
 from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
+from tests.prepared import migrated
 
 MANUAL = (
     "# Aero 5 manual\n\n## Setup\n\nPlug it in.\n\n## Reset\n\nHold the button for ten seconds.\n"
@@ -30,8 +30,7 @@ class House:
     """An ingestion with everything around it."""
 
     def __init__(self, folder: Path, loader: GuardedLoader) -> None:
-        self.engine = open_engine(f"sqlite:///{folder / 'groundnote.sqlite3'}")
-        migrate(self.engine)
+        self.engine = migrated(folder / "groundnote.sqlite3")
         self.store = SqlDocumentStore(self.engine)
         self.embedder = HashingEmbedder()
         self.index = MemoryIndex()

@@ -7,16 +7,15 @@ from datetime import timedelta
 import pytest
 
 from rag import jobs
-from rag.database import migrate, open_engine
 from rag.errors import NotFound, SetupError, Unreadable
 from rag.jobs import JobQueue, JobTable
 from rag.records import JobState
+from tests.prepared import migrated
 
 
 @pytest.fixture
 def table(tmp_path):
-    engine = open_engine(f"sqlite:///{tmp_path}/groundnote.db")
-    migrate(engine)
+    engine = migrated(tmp_path / "groundnote.db")
     return JobTable(engine)
 
 

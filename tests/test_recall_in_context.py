@@ -5,8 +5,7 @@ import pytest
 from rag.records import Finished, ImportedMessage
 from rag.sessions.context import RECALL_TITLE
 from rag.settings import Settings
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 from tests.model_application import World, final, of
 from tests.openai_server import reply
 
@@ -26,7 +25,7 @@ PROBES = (
 @pytest.fixture
 def application(tmp_path):
     settings = Settings(data_dir=tmp_path, context={"default_window": 4000})
-    application = build(settings, embedder=HashEmbedder())
+    application = application_of(settings)
     yield application
     application.stop()
 

@@ -7,9 +7,7 @@ from io import BytesIO
 import pytest
 
 from rag.settings import Settings
-from rag.web import create_app
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import app_of, application_of
 
 MANUAL = b"""# Aero 5 manual
 
@@ -37,8 +35,8 @@ class Installation:
         self.open()
 
     def open(self):
-        self.application = build(self.settings, embedder=HashEmbedder())
-        self.app = create_app(self.application)
+        self.application = application_of(self.settings)
+        self.app = app_of(self.application)
         self.client = self.app.test_client()
 
     def close(self):

@@ -13,9 +13,7 @@ from rag.answers.extractive import ExtractiveWriter
 from rag.documents.files import IncomingFile
 from rag.seams import ModelDelta
 from rag.settings import Settings
-from rag.web import create_app
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import app_of, application_of
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = [
@@ -54,12 +52,12 @@ def chromium():
 def live(tmp_path_factory):
     """The application with a few documents of the sample library."""
     data_dir = tmp_path_factory.mktemp("groundnote")
-    application = build(Settings(data_dir=data_dir), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=data_dir))
     files = [IncomingFile.from_path(LIBRARY / name, name=name) for name in DOCUMENTS]
     ends = [each for each in application.ingestion.ingest(files) if each.is_final]
     assert {each.stage for each in ends} == {"finished"}
     application.start()
-    server = make_server("127.0.0.1", 0, create_app(application), threaded=True)
+    server = make_server("127.0.0.1", 0, app_of(application), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", application=application)

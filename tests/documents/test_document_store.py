@@ -6,21 +6,20 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import event
 
-from rag.database import migrate, open_engine
 from rag.documents.chunk import cut, document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import NotFound
 from rag.records import Document, Section
 from tests.documents.ingest_fakes import HashingEmbedder
+from tests.prepared import migrated
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
 @pytest.fixture
 def store(tmp_path):
-    engine = open_engine(f"sqlite:///{tmp_path / 'd.sqlite3'}")
-    migrate(engine)
+    engine = migrated(tmp_path / "d.sqlite3")
     yield SqlDocumentStore(engine)
     engine.dispose()
 
@@ -114,8 +113,7 @@ class TestSqlDocumentStore:
         assert [chunk.text for chunk in store.unembedded(9)] == ["New."]
 
     def test_sends_as_many_statements_for_a_batch_as_for_one_document(self, tmp_path):
-        engine = open_engine(f"sqlite:///{tmp_path / 'counted.sqlite3'}")
-        migrate(engine)
+        engine = migrated(tmp_path / "counted.sqlite3")
         store = SqlDocumentStore(engine)
         batch = [stored("One.", "Two.", name=f"{number}.md") for number in range(40)]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.records import Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
 from tests.fakes import HashEmbedder, MemoryIndex
+from tests.prepared import migrated
 
 
 class Library:
@@ -55,8 +55,7 @@ class Library:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = open_engine(f"sqlite:///{tmp_path / 'test.db'}")
-    migrate(engine)
+    engine = migrated(tmp_path / "test.db")
     yield engine
     engine.dispose()
 

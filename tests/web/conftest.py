@@ -7,7 +7,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from rag.settings import Settings
-from rag.web import create_app
+from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
 
@@ -29,7 +29,7 @@ def application(settings, engine):
 
 @pytest.fixture
 def app(application):
-    return create_app(application)
+    return app_of(application)
 
 
 @pytest.fixture

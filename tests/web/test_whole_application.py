@@ -6,8 +6,7 @@ from io import BytesIO
 import pytest
 
 from rag.settings import Settings
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 from tests.web.conftest import events_of
 
 MANUAL = b"""# Aero 5 manual
@@ -24,7 +23,7 @@ The battery of the Aero 5 lasts 30 hours at medium volume.
 
 @pytest.fixture
 def application(tmp_path):
-    built = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    built = application_of(Settings(data_dir=tmp_path))
     yield built
     built.stop()
 

@@ -1,0 +1,39 @@
+"""Applications for tests: over a copied database, with templates that are compiled once."""
+
+from jinja2 import BytecodeCache
+from sqlalchemy import make_url
+
+from rag.web import create_app
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+from tests.prepared import prepare
+
+
+class Compiled(BytecodeCache):
+    """Templates that another test compiled."""
+
+    def __init__(self):
+        self.known = {}
+
+    def load_bytecode(self, bucket):
+        if bucket.key + bucket.checksum in self.known:
+            bucket.bytecode_from_string(self.known[bucket.key + bucket.checksum])
+
+    def dump_bytecode(self, bucket):
+        self.known[bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
+
+
+def application_of(settings):
+    """The whole application; only its embedding model is a fake."""
+    prepare(make_url(settings.database_url).database)
+    return build(settings, embedder=HashEmbedder())
+
+
+def app_of(application):
+    """Its web app."""
+    app = create_app(application)
+    app.jinja_env.bytecode_cache = COMPILED
+    return app
