@@ -1,4 +1,4 @@
-"""For WSGI servers: `gunicorn "app:create()"` or `flask run`; nothing is loaded before that."""
+"""For WSGI servers that take `app:create()`, and `flask run`; nothing is loaded before that."""
 
 import os
 from typing import TYPE_CHECKING, Any

@@ -143,7 +143,7 @@ class WebSettings(_Section):
 
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
-    threads: int = Field(32, ge=2)
+    threads: int = Field(64, ge=4)
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"

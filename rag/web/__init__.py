@@ -21,6 +21,7 @@ from rag.web import (
 )
 from rag.web.current import EXTENSION
 from rag.web.json_requests import JsonRequest
+from rag.web.lanes import limit_answers
 from rag.web.limits import limit_rates
 from rag.web.login import login
 from rag.web.logs import log_as_json
@@ -40,6 +41,23 @@ VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
 LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
+
+
+# Requests that hold a thread for as long as a model takes.
+ANSWERING = frozenset(
+    {
+        "messages.ask",
+        "messages.regenerate",
+        "openai.complete_chat",
+        "pages.ask_first",
+        "pages.ask",
+        "pages.regenerate",
+        "context.compact",
+        "context.summarize",
+        "session_pages.compact",
+        "session_pages.summarize",
+    }
+)
 
 
 def create_app(application: "Application") -> Flask:
@@ -103,5 +121,6 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     protect(app, settings.web)
     limit_rates(app, settings.web)
+    limit_answers(app, ANSWERING, threads=settings.web.threads)
     for blueprint in (login, pages, session_pages, document_pages):
         app.register_blueprint(blueprint)

@@ -5,7 +5,7 @@ so its connection is looked at meanwhile.
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -14,22 +14,22 @@ from flask import request
 from rag.hangup import HangUp
 
 LOOK_SECONDS = 1.0  # an answer without a model has ended by then
+TOLD_BY = "waitress.client_disconnected"
 CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where servers leave it; others do not
 
 
 @contextmanager
 def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
     """Hang up once the client of this request has gone, where its server lets us see that."""
-    found = (request.environ.get(name) for name in CONNECTIONS)
-    connection = next((each for each in found if isinstance(each, socket.socket)), None)
-    if connection is None:
+    is_gone = _way_to_tell()
+    if is_gone is None:
         yield
         return
     ended = Event()
 
     def look() -> None:
         while not ended.wait(look_seconds):
-            if has_left(connection):
+            if is_gone():
                 hang_up.now()
                 return
 
@@ -38,6 +38,15 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
         yield
     finally:
         ended.set()
+
+
+def _way_to_tell() -> Callable[[], bool] | None:
+    told: Callable[[], bool] | None = request.environ.get(TOLD_BY)
+    if told is not None:
+        return told
+    found = (request.environ.get(name) for name in CONNECTIONS)
+    connection = next((each for each in found if isinstance(each, socket.socket)), None)
+    return None if connection is None else lambda: has_left(connection)
 
 
 def has_left(connection: socket.socket) -> bool:

@@ -1,95 +1,28 @@
-"""Serve the app with gunicorn: one process with many threads, everything loaded after the fork."""
+"""Serve the app: one process with many threads (see rag.web.slow_clients)."""
 
 import errno
 import json
+import logging
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-from gunicorn.app.base import BaseApplication
-from gunicorn.errors import AppImportError
+from types import FrameType
 
 from rag.errors import RagError, SetupError
 from rag.retrieval.vectors import holder_of
 from rag.settings import Settings
 from rag.web import create_app
 from rag.web.owner import is_loopback
+from rag.web.slow_clients import open_server
+from rag.web.uploads import BYTES_PER_MB
 from rag.wiring import Application, build, open_database
 
 ADDRESS_FILE = "server.json"
-
-
-class Server(BaseApplication):  # type: ignore[misc]
-    """gunicorn with our settings instead of a command line."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        super().__init__()
-
-    def load_config(self) -> None:
-        web = self._settings.web
-        host = f"[{web.host}]" if ":" in web.host else web.host
-        options = {
-            "bind": f"{host}:{web.port}",
-            "workers": 1,
-            "worker_class": "gthread",
-            "threads": web.threads,
-            "timeout": 0,  # a slow model is no reason to kill the process
-            "graceful_timeout": 5,
-            "keepalive": 5,
-            "preload_app": False,
-            "accesslog": None,
-            "loglevel": "warning",
-            "control_socket_disable": True,
-            "post_worker_init": lambda worker: self._announce(worker),
-            "worker_exit": lambda server, worker: self._leave(),
-            "on_exit": lambda server: _forget_address(self._settings.data_dir),
-        }
-        for name, value in options.items():
-            if name in self.cfg.settings:
-                self.cfg.set(name, value)
-
-    def load(self) -> Any:
-        """Called in the worker, after the fork."""
-        try:
-            self._application = build(self._settings)
-            if self._settings.retrieval.chroma_url is None:
-                self._application.index.check()  # takes it, before anything is promised
-            app = create_app(self._application)
-            self._application.start()
-        except RagError as error:  # gunicorn ends on this one; on any other it shows a traceback
-            raise AppImportError(str(error)) from error
-        return app
-
-    def _announce(self, worker: Any) -> None:
-        port = worker.sockets[0].getsockname()[1]
-        host = self._settings.web.host
-        shown = f"[{host}]" if ":" in host else host
-        write_address(self._settings.data_dir, f"http://{shown}:{port}")
-        print(f"Groundnote is ready at http://{shown}:{port}", flush=True)  # noqa: T201
-        if self._settings.auth.mode == "single" and not is_loopback(host):
-            worker.log.warning(
-                "Anybody who reaches %s may read, add and delete everything: auth.allow_public is "
-                "set, and nobody has to log in.",
-                shown,
-            )
-        threading.Thread(target=self._warm_up, args=(worker.log,), daemon=True).start()
-
-    def _warm_up(self, log: Any) -> None:
-        try:
-            self._application.warm_up()
-        except RagError as error:
-            log.error("Not ready: %s", error)
-
-    def _leave(self) -> None:
-        _forget_address(self._settings.data_dir)
-        application: Application | None = getattr(self, "_application", None)
-        if application is not None:
-            application.stop()
+log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> None:
@@ -101,7 +34,63 @@ def serve(settings: Settings) -> None:
     open_database(settings).dispose()
     _check_index(settings)
     _check_address(settings.web.host, settings.web.port)
-    Server(settings).run()
+    application = build(settings)
+    try:
+        if settings.retrieval.chroma_url is None:
+            application.index.check()  # takes it, before anything is promised
+        _serve(application)
+    finally:
+        _forget_address(settings.data_dir)
+        application.stop()
+
+
+def _serve(application: Application) -> None:
+    settings = application.settings
+    app = create_app(application)
+    web = settings.web
+    largest = int(app.config["MAX_CONTENT_LENGTH"]) + BYTES_PER_MB
+    server = open_server(app, web.host, web.port, threads=web.threads, max_body_bytes=largest)
+    application.start()
+    shown = f"[{web.host}]" if ":" in web.host else web.host
+    url = f"http://{shown}:{server.effective_port}"
+    write_address(settings.data_dir, url)
+    _warn_of_strangers(settings, url)
+    print(f"Groundnote is ready at {url}", flush=True)  # noqa: T201
+    threading.Thread(target=_warm_up, args=(application,), daemon=True).start()
+    with _ended_by_signals():
+        server.run()
+    server.close()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """The loop of the server ends on SystemExit; answers in the middle are stored as such."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _warn_of_strangers(settings: Settings, url: str) -> None:
+    if settings.auth.mode == "single" and not is_loopback(settings.web.host):
+        log.warning(
+            "Anybody who reaches %s may read, add and delete everything: auth.allow_public is set, "
+            "and nobody has to log in.",
+            url,
+        )
+
+
+def _warm_up(application: Application) -> None:
+    try:
+        application.warm_up()
+    except RagError as error:
+        log.error("Not ready: %s", error)
 
 
 def _check_index(settings: Settings) -> None:
