@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import click
@@ -80,7 +81,7 @@ class OneByOne:
 
 
 def retrieval(
-    data: Path, domains: Sequence[str], cache: Path | None, *, with_answers: bool
+    data: Path, domains: Sequence[str], cache: Path | None, sample: int, *, with_answers: bool
 ) -> None:
     """The table of recalls, one line for each set and the mean."""
     said = answers_by_question(data) if with_answers else {}
@@ -89,7 +90,7 @@ def retrieval(
         queries = list(queries_of(data, domain, said))
         judgments = judgments_of(data / "mtrag" / "dev" / domain / "qrels.tsv")
         with tempfile.TemporaryDirectory() as folder:
-            retriever = installed(data, domain, Path(folder), cache)
+            retriever = installed(Path(folder), cache, _sampled(data, domain, judgments, sample))
             means.append(recalls(retriever, queries, judgments))
         print(line(domain, means[-1]), flush=True)
     print(line("mean", [float(np.mean(column)) for column in zip(*means, strict=True)]))
@@ -127,12 +128,27 @@ def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str])
     return len(wanted & {hit.chunk.id for hit in hits}) / len(wanted)
 
 
-def installed(data: Path, domain: str, folder: Path, cache: Path | None) -> HybridRetriever:
-    """A set's passages in a fresh database, each one chunk, with their vectors beside it."""
+def _sampled(
+    data: Path, domain: str, judgments: Mapping[str, set[str]], sample: int
+) -> list[dict[str, Any]]:
+    """All passages of a set, or the judged ones and enough others, the same each time."""
+    rows = list(rows_of(data / "mtrag" / f"corpus_{domain}.jsonl.gz"))
+    if not sample:
+        return rows
+    wanted = set().union(*judgments.values())
+    others = [row for row in rows if row["id"] not in wanted]
+    drawn = Random(0).sample(others, min(len(others), max(0, sample - len(wanted))))
+    return [row for row in rows if row["id"] in wanted] + drawn
+
+
+def installed(
+    folder: Path, cache: Path | None, rows: Sequence[Mapping[str, Any]]
+) -> HybridRetriever:
+    """Passages in a fresh database, each one chunk, with their vectors beside it."""
     engine = open_engine(f"sqlite:///{folder / 'bench.db'}")
     migrate(engine)
     store = SqlDocumentStore(engine)
-    stored = [document_of(row) for row in rows_of(data / "mtrag" / f"corpus_{domain}.jsonl.gz")]
+    stored = [document_of(row) for row in rows]
     store.replace_all(stored)
     chunks = [chunk for document in stored for chunk in document.chunks]
     embedder = CachingEmbedder(LocalEmbedder(), cache)
@@ -222,11 +238,17 @@ def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
 @click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--answers/--no-answers", default=True, help="Whether history holds the answers.")
 @click.option("--domain", "domains", multiple=True, default=DOMAINS, help="Sets of mtrag.")
+@click.option("--sample", type=int, default=0, help="Search among so many passages of each.")
 @click.option(
     "--texts-only", is_flag=True, help="Leave out retrieval, which embeds 22,611 passages."
 )
 def main(
-    data: Path, cache: Path | None, answers: bool, domains: Sequence[str], texts_only: bool
+    data: Path,
+    cache: Path | None,
+    answers: bool,
+    domains: Sequence[str],
+    sample: int,
+    texts_only: bool,
 ) -> None:
     """Print both tables."""
     print("Token F1    copy    ours")
@@ -234,7 +256,7 @@ def main(
         texts(data, name)
     if not texts_only:
         print("\nRecall@10    raw    ours  rewrite   of gap")
-        retrieval(data, domains, cache, with_answers=answers)
+        retrieval(data, domains, cache, sample, with_answers=answers)
 
 
 if __name__ == "__main__":

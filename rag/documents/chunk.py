@@ -219,7 +219,7 @@ def _halves(draft: Chunk, texts: dict[int, str]) -> list[Chunk]:
 def _joint(text: str) -> int:
     """The best place to cut near the middle: an end of line, of a sentence, of a word."""
     middle, reach = len(text) // 2, max(1, len(text) // 4)
-    for pattern in (r"\n+", r"[.!?;。！？；]\s*", r"\s+"):
+    for pattern in (r"\n+", r"[.!?;]\s+|[。！？；]", r"\s+"):
         ends = [
             match.end()
             for match in re.compile(pattern).finditer(text, middle - reach, middle + reach)

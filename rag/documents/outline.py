@@ -93,21 +93,23 @@ class Outline:
             self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_entry)
             self._last_was_entry = True
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """The first row is the header."""
+    def table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
+        """The first row is the header, or all are values."""
         self.rows(list(enumerate(rows, start=1)))
-        self.part_of_table(rows)
+        self.part_of_table(rows, has_header=has_header)
 
     def rows(self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "") -> None:
         """Numbered rows of a grid, to be asked as a table; nothing of them becomes text."""
         under = next((title for _level, title in reversed(self._levels)), "")
-        found = raw_table(name or under or self._stem(), self._locator or "", rows)
+        found = raw_table(name or under or self.stem, self._locator or "", rows)
         if found is not None:
             self._tables.append(found)
 
-    def part_of_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """The text of a table, or of some of its rows; the first row is the header."""
+    def part_of_table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
+        """The text of a table, or of some of its rows."""
         cleaned = clean_rows(rows)
+        if cleaned and not has_header:
+            cleaned.insert(0, [""] * len(cleaned[0]))
         self._named.extend(names.in_table(cleaned))
         for part in table_parts(cleaned):
             self._add(part, tight=False)
@@ -122,6 +124,16 @@ class Outline:
         self._add(text.strip("\n").rstrip(), tight=False)
         self._last_was_entry = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found so far."""
+        return not self._characters
+
+    @property
+    def stem(self) -> str:
+        """The file's name in words."""
+        return one_line(PurePosixPath(self.name).stem.replace("_", " "))
+
     def finish(self) -> ParsedDocument:
         """Raises Unreadable if no text was found."""
         title = shorten(self._choose_title(), TITLE_CHARS)
@@ -132,7 +144,7 @@ class Outline:
                 "there is no text in it: it is blank or holds only pictures, which are not read.",
             )
         headings = [text for _level, text in self._headings]
-        own_title = "" if title == self._stem() else title
+        own_title = "" if title == self.stem else title
         found = (*self.products, *names.in_headings(own_title, headings), *self._named)
         return ParsedDocument(
             title, tuple(sections), self._media_type, names.unique(found), tuple(self._tables)
@@ -163,11 +175,8 @@ class Outline:
         top = min((level for level, _text in self._headings), default=0)
         highest = [text for level, text in self._headings if level == top]
         only = highest[0] if len(highest) == 1 and self._headings[0] == (top, highest[0]) else ""
-        candidates = (self.title, only, self.fallback_title, self._stem(), self.name)
+        candidates = (self.title, only, self.fallback_title, self.stem, self.name)
         return next(filter(None, map(one_line, candidates)), "Untitled")
-
-    def _stem(self) -> str:
-        return one_line(PurePosixPath(self.name).stem.replace("_", " "))
 
     def _sections(self, title: str) -> list[Section]:
         sections: list[Section] = []

@@ -3,9 +3,11 @@
 A statement costs more than the rows that it carries, so the documents of a batch go together.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -18,6 +20,7 @@ from rag.database import tables as table_table
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
 
+NAME_WORD = re.compile(r"[^\W_]+")
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
 MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
 
@@ -178,7 +181,7 @@ def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
                 "section_index": chunk.section_index,
                 "position": chunk.position,
                 "locator": chunk.locator,
-                "heading": chunk.heading,
+                "heading": _searched_heading(chunk),
                 "heading_path": list(chunk.heading_path),
                 "text": chunk.text,
                 "start": chunk.start,
@@ -188,3 +191,11 @@ def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
             for chunk in added
         ],
     )
+
+
+def _searched_heading(chunk: Chunk) -> str:
+    """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
+    known = set(NAME_WORD.findall(chunk.heading.lower()))
+    stem = PurePosixPath(chunk.document_name).stem
+    more = [word for word in NAME_WORD.findall(stem) if word.lower() not in known]
+    return " ".join([chunk.heading, *more])

@@ -7,13 +7,19 @@ A table whose header and one row would fill a chunk is written as `Column: value
 
 import csv
 import io
+import math
+import re
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import one_line
 from rag.records import RawTable
 
 PART_WORDS = 80  # of one small table: about a chunk
+PART_TOKENS = 205  # of the same, its header included: what is longer would be cut without it
+FEWEST_TOKENS = 60  # of its rows, however long the header is
+RULE_TOKENS = 4  # of the line below the header, for each column
 WIDE_ROW_WORDS = 60  # header and first rows together
+PIECE = re.compile(r"\d{1,2}|[^\W\d]{1,7}|[^\w\s]")
 Row = Sequence[str]
 
 
@@ -47,23 +53,38 @@ def table_parts(rows: Sequence[Row]) -> Iterator[str]:
         for part in _groups(rows, PART_WORDS):
             yield "\n".join(" ; ".join(filter(None, row)) for row in part)
         return
-    write = _write_records if _is_wide(header, body) else _write_pipes
-    for part in _groups(body, PART_WORDS):
+    is_wide = _is_wide(header, body)
+    write = _write_records if is_wide else _write_pipes
+    above = 0 if is_wide else _tokens(header) + RULE_TOKENS * len(header)
+    for part in _groups(body, PART_WORDS, max(PART_TOKENS - above, FEWEST_TOKENS)):
         yield write(header, part)
 
 
-def _groups(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:
+def _groups(rows: Sequence[Row], limit: int, tokens: float = math.inf) -> Iterator[list[Row]]:
     part: list[Row] = []
-    words = 0
     for row in rows:
-        size = _words(row)
-        if part and words + size > limit:
-            yield part
-            part, words = [], 0
+        words = sum(map(_words, part)) + _words(row)
+        size = sum(map(_tokens, part)) + _tokens(row)
+        if part and (words > limit or size > tokens):
+            opening = _opening(part)
+            yield part[: len(part) - len(opening)]
+            part = opening
         part.append(row)
-        words += size
     if part:
         yield part
+
+
+def _opening(part: Sequence[Row]) -> list[Row]:
+    """The last rows that hold nothing but a label: they stand above what comes next."""
+    at = len(part)
+    while at > 1 and part[at - 1][0] and not any(part[at - 1][1:]) and len(part[at - 1]) > 1:
+        at -= 1
+    return list(part[at:])
+
+
+def _tokens(row: Row) -> int:
+    """About as many as an embedding model makes of it: figures are cut small."""
+    return sum(1 + len(PIECE.findall(cell)) for cell in row)
 
 
 def _words(row: Row) -> int:

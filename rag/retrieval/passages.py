@@ -1,16 +1,20 @@
 """The neighbourhood in which a chunk is read: small chunks to match, whole thoughts to read."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
 from rag.records import Hit
+from rag.text.sentences import CODE_INDENT
 
 PASSAGE_WORDS = 220
 MAX_PASSAGE_WORDS = 380  # of two passages made one, and of a table with its header
 
-_SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+|[。！？]|\n+")
+# A new line, or a stop before what may begin a sentence; abbreviations go on in small letters.
+_SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]|\n+")
+_LINE = re.compile(r"[^\n]*\n+|[^\n]+")
+_CODE = re.compile(rf"\n*{CODE_INDENT}")
 _TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -24,7 +28,7 @@ def neighbourhood(
     get the table's header when it is near enough.
     """
     start, end = _with_table_header(text, start, end)
-    edges = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    edges = [0, *_edges(text), len(text)]
     before = [edge for edge in edges if edge < start]
     after = [edge for edge in reversed(edges) if edge > end]
     room = words - count_words(text[start:end])
@@ -36,6 +40,14 @@ def neighbourhood(
         if before and (cost := count_words(text[before[-1] : start])) <= room:
             start, room, is_growing = before.pop(), room - cost, True
     return _stripped(text, start, end)
+
+
+def _edges(text: str) -> Iterator[int]:
+    """Where sentences and lines end; a row of a table is never cut."""
+    for line in _LINE.finditer(text):
+        if not line.group().lstrip().startswith("|"):
+            yield from (match.end() for match in _SENTENCE_END.finditer(text, *line.span()))
+        yield line.end()
 
 
 def count_words(text: str) -> int:
@@ -75,7 +87,9 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     if not piece.strip():
         return start, end
-    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+    # The first line of code keeps its indent, by which it is known.
+    blank = "\n" if _CODE.match(piece) else None
+    return start + len(piece) - len(piece.lstrip(blank)), start + len(piece.rstrip())
 
 
 def merged(hits: Sequence[Hit], texts: dict[tuple[str, int], str]) -> list[Hit]:

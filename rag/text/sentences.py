@@ -50,6 +50,9 @@ _ABBREVIATED = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
+# `Prod. code`; and dots that belong to what stands behind them: `.NET`, `./configure`, `...SHOULD`.
+_WRITTEN_SHORT = re.compile(r"(?:^|[\s(/])[A-Z][a-z]{1,4}\.\s+$")
+_BEGINS = re.compile(r"(?:^|[\s(\"'`])\.+$")
 # Single letters look like initials to sentencex; after a figure they are units.
 _UNIT_ENDS = re.compile(r"(?<=\d)[ \u00a0]?[A-Za-zΩ]\.[ \t]+(?=[A-Z])")
 
@@ -152,11 +155,19 @@ def _segments(plain: str) -> Iterator[str]:
     held = ""
     for piece in _pieces(readable):
         for sentence in segment("en", piece):
-            if held and not (_ABBREVIATED.search(held[-20:]) and _GOES_ON.match(sentence)):
+            if held and not _is_one(held, sentence):
                 yield from _cut_after_units(held)
                 held = ""
             held += sentence
     yield from _cut_after_units(held)
+
+
+def _is_one(held: str, following: str) -> bool:
+    """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
+    end = held[-20:]
+    is_short = bool(_ABBREVIATED.search(end)) and bool(_GOES_ON.match(following))
+    is_written_short = bool(_WRITTEN_SHORT.search(end)) and following[:1].islower()
+    return is_short or is_written_short or bool(_BEGINS.search(end))
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -71,6 +71,10 @@ class TestMarkdown:
 
         assert (texts(document), document.names) == (["- model: ZB-1"], ("ZB-1",))
 
+    def test_of_a_title_only_is_no_failure(self):
+        assert texts(read("a.md", "---\ntitle: Soon more\nslug: x\n---\n")) == ["Soon more"]
+        assert texts(read("next_year.md", "---\nlayout: page\n---\n")) == ["next year"]
+
     def test_that_begins_with_a_rule_has_no_front_matter(self):
         assert "Text" in texts(read("a.md", "---\n\nText\n\n---\n\nmore"))[0]
 
@@ -207,6 +211,17 @@ class TestText:
 
 
 class TestCsv:
+    def test_years_are_a_header_and_no_values(self):
+        assert texts(read("a.csv", "Region,2022,2023\nNorth,5,6\n")) == [
+            "| Region | 2022 | 2023 |\n| --- | --- | --- |\n| North | 5 | 6 |"
+        ]
+
+    def test_a_header_of_two_rows_is_one(self):
+        data = "Sales,,,,\n,First half,,Second half,\nRegion,Net,Gross,Net,Gross\nNorth,1,2,3,4\n"
+        assert texts(read("a.csv", data))[-1].split("\n")[0] == (
+            "| Region | First half Net | First half Gross | Second half Net | Second half Gross |"
+        )
+
     def test_repeats_the_header_in_each_small_table(self):
         rows = "\n".join(f"Aero {n},{n} W and some more words about it" for n in range(1, 31))
         document = read("prices.csv", f"product,power\n{rows}\n")

@@ -137,3 +137,25 @@ def test_lists_take_turns_and_what_several_have_comes_before_the_rest() -> None:
     assert in_turn([[one, two, three], [four, five, again]]) == [one, four, again, two, five]
     assert in_turn([[one], []]) == [one]
     assert in_turn([]) == []
+
+
+def test_a_passage_begins_with_no_part_of_a_row():
+    header = "| Product | Price incl. VAT in EUR | Stock |\n| --- | --- | --- |\n"
+    text = f"All prices of the year. {header}" + "".join(
+        f"| Lamp {at} | {at} approx. 5 EUR | {at} |\n" for at in range(90)
+    )
+    start = text.index("| Lamp 80 ")
+
+    left, _right = neighbourhood(text, start, start + 20, words=40)
+
+    assert text[left:].startswith("| ")
+    assert text[left - 1] == "\n"
+
+
+def test_a_passage_of_code_keeps_its_first_indent():
+    text = "Run this now please. " * 30 + "\n\n    if x:\n        go()\n\n" + "Then rest. " * 60
+    start = text.index("if x:")
+
+    left, right = neighbourhood(text, start, start + 18, words=8)
+
+    assert text[left:right].startswith("    if x:")

@@ -143,3 +143,16 @@ def test_great_texts_are_read_in_one_pass(text: str) -> None:
 
     assert spans[0].start == 0
     assert spans[-1] == Span(spans[-1].start, len(text.rstrip()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It needs .NET 8 on Windows.",
+        "Run ./configure before make.",
+        "The Prod. code is on the back.",
+        "A client MUST wait ...SHOULD it fail.",
+    ],
+)
+def test_a_dot_that_belongs_to_a_word_ends_nothing(text):
+    assert [text[span.start : span.end] for span in split_sentences(text)] == [text]

@@ -8,6 +8,7 @@ from rag.documents.outline import Outline
 SECTION_ROWS = 40
 LONGEST_IN_TEXT = 400  # rows; longer tables are represented by a sample
 NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
+YEAR = re.compile(r"(?:19|20)\d\d")
 NumberedRow = tuple[int, Sequence[str]]
 
 
@@ -56,10 +57,23 @@ def _split_header(
         0,
     )
     header = rows[at][1]
+    if at and _filled(rows[at - 1][1][1:]) > 1:
+        at, header = at - 1, _joined(rows[at - 1][1], header)
+        return rows[:at], header, rows[at + 2 :]
     if _looks_like_values(header):
         columns = [f"Column {number}" for number in range(1, len(header) + 1)]
         return rows[:at], columns, rows[at:]
     return rows[:at], header, rows[at + 1 :]
+
+
+def _joined(above: Sequence[str], header: Sequence[str]) -> list[str]:
+    """`Net | | Gross |` above `2023 | 2024 | 2023 | 2024`: each reaches to the next."""
+    joined: list[str] = []
+    group = ""
+    for at, cell in enumerate(header):
+        group = (above[at].strip() if at < len(above) else "") or group
+        joined.append(f"{group} {cell}".strip())
+    return joined
 
 
 def _filled(row: Sequence[str]) -> int:
@@ -67,6 +81,8 @@ def _filled(row: Sequence[str]) -> int:
 
 
 def _looks_like_values(row: Sequence[str]) -> bool:
-    """Column names are words; a first row with as many figures is a row of values."""
+    """Column names are words or years; a first row with as many figures is a row of values."""
     cells = [cell.strip() for cell in row if cell.strip()]
-    return sum(1 for cell in cells if NUMERIC.fullmatch(cell)) > len(cells) / 2
+    figures = [cell for cell in cells if NUMERIC.fullmatch(cell)]
+    are_years = len(figures) > 1 and all(YEAR.fullmatch(cell) for cell in figures)
+    return len(figures) > len(cells) / 2 and not are_years

@@ -16,7 +16,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from a Markdown file, its front matter included."""
     from markdown_it import MarkdownIt
 
-    front, body = split_front_matter(clean(decode(data)))
+    text = clean(decode(data))
+    front, body = split_front_matter(text)
     outline.title = front.title
     outline.products.extend(front.products)
     for fact in front.facts:
@@ -25,6 +26,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         ["table", "strikethrough"]
     )
     _Walk(outline).all(parser.parse(body))
+    if outline.is_empty and body != text:
+        outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
 
 
 class _Walk:

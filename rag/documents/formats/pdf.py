@@ -1,9 +1,12 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rag.documents.cleaning import one_line
+from rag.documents.formats.pdf_filing import filing_title
 from rag.documents.formats.pdf_layout import Page, write_pages
 from rag.documents.formats.pdf_tables import Cell, Line, join_symbols
 from rag.documents.limits import LoadLimits
@@ -30,8 +33,12 @@ CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or d
 END_MARK = b"%%EOF"
 MAX_LINE_CHARS = 5_000
 CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
+FIGURE_GAP = 0.3  # … and than any within a figure
+FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 MIN_FONT_SIZE = 4.0
 BOLD_WEIGHT = 600
+BOLD_FONTS = (b"bold", b"black", b"heavy")
+FONT_NAME_BYTES = 200
 
 
 class Box(NamedTuple):
@@ -83,7 +90,7 @@ def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
     pages = list(_pages(document, count, limits.max_characters, outline.name))
     if not any(page.lines for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
-    outline.title = _stated_title(document)
+    outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
     write_pages(pages, _bookmarks(document), outline)
 
 
@@ -113,13 +120,28 @@ def _pages(document: Any, count: int, max_characters: int, name: str) -> Iterato
         except pypdfium2.PdfiumError:
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
-        lines = tuple(_lines(text_page))
+        lines = tuple(_whole(_lines(text_page)))
         text_page.close()
         page.close()
         characters += sum(len(line.text) for line in lines)
         if characters > max_characters:
             raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
         yield Page(at + 1, lines)
+
+
+def _whole(lines: Iterator[Line]) -> Iterator[Line]:
+    """Pieces that pdfium gives one after the other although they stand on one line are one."""
+    held: Line | None = None
+    for line in lines:
+        if held and abs(held.bottom - line.bottom) < 0.5 and line.left > held.right:
+            cells = join_symbols([*held.cells, *line.cells], line.size)
+            held = replace(held, text=f"{held.text} {line.text}", cells=cells)
+            continue
+        if held:
+            yield held
+        held = line
+    if held:
+        yield held
 
 
 def _lines(text_page: Any) -> Iterator[Line]:
@@ -146,28 +168,49 @@ def _line(text_page: Any, at: int, text: str) -> Line:
     size = raw.FPDFText_GetFontSize(text_page, at)
     if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
         size = (box.top - box.bottom) * 0.85
-    is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT
+    is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT or _has_bold_font(
+        text_page, at
+    )
     cells = _cells(text_page, at, text, size)
     return Line(text, round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
 
 
+def _has_bold_font(text_page: Any, at: int) -> bool:
+    """By its name: many producers state no weight, or a wrong one."""
+    import ctypes
+
+    from pypdfium2 import raw
+
+    name, flags = ctypes.create_string_buffer(FONT_NAME_BYTES), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(text_page, at, name, FONT_NAME_BYTES, ctypes.byref(flags))
+    return any(word in name.value.lower() for word in BOLD_FONTS)
+
+
 def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
-    """The line in pieces that stand further apart than words do."""
+    """The line in pieces that stand further apart than words do; figures may stand closer."""
     boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
     groups: list[Box] = []
     for box in boxes:
-        near = groups and -size < box.left - groups[-1].right < CELL_GAP * size
+        near = groups and -size < box.left - groups[-1].right < FIGURE_GAP * size
         if near:
             groups[-1] = groups[-1].union(box)
         else:
             groups.append(box)
     if len(groups) < 2:
         return (Cell(text, groups[0].left, groups[0].right),) if groups else ()
-    found = [
-        Cell(one_line(text_page.get_text_bounded(*box, errors="ignore")), box.left, box.right)
-        for box in sorted(groups)
-    ]
-    return join_symbols([cell for cell in found if cell.text])
+    found: list[Cell] = []
+    for box in sorted(groups):
+        words = one_line(text_page.get_text_bounded(*box, errors="ignore"))
+        last = found[-1] if found else None
+        if last and box.left - last.right < CELL_GAP * size and not _are_figures(last.text, words):
+            found[-1] = Cell(f"{last.text} {words}".strip(), last.left, box.right)
+        else:
+            found.append(Cell(words, box.left, box.right))
+    return join_symbols([cell for cell in found if cell.text], size)
+
+
+def _are_figures(first: str, second: str) -> bool:
+    return bool(FIGURES.fullmatch(first) and FIGURES.fullmatch(second))
 
 
 def _count(text_page: Any, at: int, text: str) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
+from rag.documents.formats.pdf_figures import figure_tables
 from rag.documents.formats.pdf_tables import Line, table_at
 from rag.documents.outline import Outline
 
@@ -106,8 +107,11 @@ class _Style:
 
     def levels_of(self, lines: Sequence[Line]) -> list[int]:
         """The level of each line; a heading of many lines is a paragraph in larger type."""
+        alone = [_is_alone(lines, at) for at in range(len(lines))]
         levels: list[int] = []
-        for level, group in groupby(self.level(line) for line in lines):
+        for level, group in groupby(
+            self.level(line) * is_alone for line, is_alone in zip(lines, alone, strict=True)
+        ):
             count = len(list(group))
             levels.extend([level if count <= HEADING_LINES else 0] * count)
         return levels
@@ -121,6 +125,15 @@ class _Style:
         return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
 
 
+def _is_alone(lines: Sequence[Line], at: int) -> bool:
+    """Whether nothing stands beside a line: the cells of a table do."""
+    line = lines[at]
+    others = [*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2]]
+    return len(line.cells) < 2 and not any(
+        abs(other.bottom - line.bottom) < line.size * 0.5 for other in others
+    )
+
+
 def _may_be_heading(text: str) -> bool:
     if not 2 < len(text) <= HEADING_CHARS or len(text.split()) > HEADING_WORDS:
         return False
@@ -130,18 +143,28 @@ def _may_be_heading(text: str) -> bool:
 
 
 def _write_page(page: Page, bookmarks: Bookmarks, style: _Style, outline: Outline) -> None:
+    lines = page.lines
     if bookmarks:
         marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
-        levels = [marked.pop(_plain(line.text), 0) for line in page.lines]
+        levels = [marked.pop(_plain(line.text), 0) for line in lines]
     else:
-        levels = style.levels_of(page.lines)
-    pairs = zip(page.lines, levels, strict=True)
+        levels = style.levels_of(lines)
+    at = 0
+    for table in figure_tables(lines):
+        _write_lines(lines[at : table.start], levels[at : table.start], outline)
+        _write_table(table.rows, outline)
+        at = table.end
+    _write_lines(lines[at:], levels[at:], outline)
+
+
+def _write_lines(lines: Sequence[Line], levels: Sequence[int], outline: Outline) -> None:
+    pairs = zip(lines, levels, strict=True)
     for level, group in groupby(pairs, key=lambda pair: pair[1]):
-        lines = [line for line, _level in group]
+        found = [line for line, _level in group]
         if level:
-            outline.heading(level, " ".join(line.text for line in lines))
+            outline.heading(level, " ".join(line.text for line in found))
         else:
-            _write_body(lines, outline)
+            _write_body(found, outline)
 
 
 def _plain(text: str) -> str:
@@ -161,8 +184,13 @@ def _write_body(lines: Sequence[Line], outline: Outline) -> None:
         _write_text(text, outline)
         text = []
         rows, at = table
-        outline.table([[cell.translate(LIGATURES) for cell in row] for row in rows])
+        _write_table(rows, outline)
     _write_text(text, outline)
+
+
+def _write_table(rows: Sequence[Sequence[str]], outline: Outline) -> None:
+    cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
+    outline.table(cells, has_header=any(cells[0]))
 
 
 def _is_split(lines: Sequence[Line], at: int) -> bool:

@@ -7,12 +7,13 @@ of a paragraph are one cell; cells that overlap in height are one row.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+VALUE = re.compile(r"(?!(?:19|20)\d\d$)[($€£¥+-]*\d[\d.,]*\s?[%)]*(?:\s?[A-Z]{3})?")
 LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
 MAX_LINES = 400
 CELL_WORDS = 14  # on average: more is text in columns
@@ -53,10 +54,10 @@ class _Block:
     bottom: float
 
 
-def join_symbols(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def join_symbols(cells: Sequence[Cell], size: float) -> tuple[Cell, ...]:
     """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
     joined: list[Cell] = []
-    for cell in cells:
+    for cell in _without_next_sign(cells, size):
         last = joined[-1] if joined else None
         if last and (last.text in CURRENCY or cell.text in TRAILING):
             joined[-1] = Cell(last.text + cell.text, last.left, cell.right)
@@ -65,6 +66,18 @@ def join_symbols(cells: Sequence[Cell]) -> tuple[Cell, ...]:
         else:
             joined.append(cell)
     return tuple(joined)
+
+
+def _without_next_sign(cells: Sequence[Cell], size: float) -> Iterator[Cell]:
+    """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
+    for at, cell in enumerate(cells):
+        words, _blank, sign = cell.text.rpartition(" ")
+        if words and sign in CURRENCY and at + 1 < len(cells):
+            right = max(cell.left, cell.right - size)
+            yield Cell(words, cell.left, right)
+            yield Cell(sign, right + 1, cell.right)
+        else:
+            yield cell
 
 
 def table_at(lines: Sequence[Line], start: int) -> tuple[list[list[str]], int] | None:
@@ -79,7 +92,15 @@ def table_at(lines: Sequence[Line], start: int) -> tuple[list[list[str]], int] |
         return None
     rows = _rows(region, columns)
     full = [row for row in rows if sum(map(bool, row)) > 1]
-    return (rows, end) if len(full) >= len(rows) / 2 else None
+    if len(full) < len(rows) / 2:
+        return None
+    return ([[""] * len(columns)] * _is_of_values(rows[0]) + rows), end
+
+
+def _is_of_values(row: Sequence[str]) -> bool:
+    """Whether a first row is no header: figures stand behind its first cell."""
+    cells = [cell for cell in row[1:] if cell]
+    return bool(cells) and all(VALUE.fullmatch(cell) for cell in cells)
 
 
 def _region_end(lines: Sequence[Line], start: int) -> int:
