@@ -1,28 +1,28 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
 from rag.citations.support import SupportChecker
-from rag.errors import ModelInterrupted
+from rag.drafting import Draft, Registered, through_gate
+from rag.errors import ModelError, ModelInterrupted
+from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
     Card,
     ChatMessage,
     Citation,
-    Cited,
     Event,
-    Message,
-    MessageStatus,
+    Notice,
+    NoticeKind,
     Resolution,
     Source,
-    Text,
     ToolUsed,
     Unsourced,
-    Usage,
     Verdict,
 )
 from rag.seams import DirectAnswer, DirectAnswers, ModelDelta, SessionHandle, Writer, WriteRequest
@@ -66,12 +66,14 @@ class Answering:
         checker: SupportChecker,
         tools: Tools | None = None,
         *,
+        fallback: Writer | None = None,
         direct: Sequence[DirectAnswers] = (),
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
         self._checker = checker
         self._tools = tools
+        self._fallback = fallback
         self._direct = direct
         self._learn = learn
 
@@ -109,25 +111,14 @@ class Answering:
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
     ) -> Iterator[Event]:
         """The writer's text through the gate: no number leaves that the session does not know."""
-        request = WriteRequest(
-            question=found.resolution.query,
-            sources=prepared.shown,
-            messages=prepared.messages,
-            max_tokens=prepared.max_tokens,
-            relevance=found.relevance,
-        )
-        gate = MarkerGate(Registered(session, found.sources))
+        request = _request(prepared, found)
+        registered = Registered(session, found.sources)
+        draft.writer = self._writer
         used_tools = False
-        for delta in self._deltas(session, request):
-            if isinstance(delta, ToolUsed):
-                used_tools = True
+        with closing(self._deltas(session, request)) as deltas:
+            for delta in through_gate(deltas, registered, draft):
+                used_tools = used_tools or isinstance(delta, ToolUsed)
                 yield delta
-                continue
-            draft.usage = delta.usage or draft.usage
-            draft.card = delta.card or draft.card
-            yield from draft.take(gate, gate.feed(delta.text))
-        yield from draft.take(gate, gate.finish())
-        draft.model = self._writer.name
         if draft.usage is not None and not used_tools:
             self._learn(prepared.stats.get("tokens", 0), draft.usage.prompt_tokens)
         if not draft.text.strip():
@@ -135,9 +126,31 @@ class Answering:
                 f"{self._writer.name} returned an empty answer. Ask for the answer again."
             )
 
+    def without_model(
+        self,
+        session: SessionHandle,
+        prepared: Prepared,
+        found: "Found",
+        draft: "Draft",
+        error: ModelError,
+    ) -> Iterator[Event]:
+        """The answer that needs no model, in place of the one that failed.
+
+        Raises the error again where this was such an answer, or somebody wanted it to end.
+        """
+        if self._fallback is None or has_hung_up() or draft.cited:
+            raise error
+        if draft.text:
+            yield draft.discard("The model broke off.")
+        request = _request(prepared, found)
+        draft.writer, draft.usage = self._fallback, None
+        draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        deltas = self._fallback.write(request)
+        yield from through_gate(deltas, Registered(session, found.sources), draft)
+
     def _deltas(
         self, session: SessionHandle, request: WriteRequest
-    ) -> Iterator[ModelDelta | ToolUsed]:
+    ) -> Generator[ModelDelta | ToolUsed, None, None]:
         if self._tools is None:
             yield from self._writer.write(request)
         else:
@@ -147,7 +160,7 @@ class Answering:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if draft.card is not None:
             return quoted(draft, draft.card)
-        declined = self._writer.declined(draft.text)
+        declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
         if others:
@@ -169,6 +182,7 @@ class Answering:
             unsourced=() if declined else _of_the_writer(checked.unsourced, draft),
             declined=declined,
             model=draft.model,
+            notices=tuple(draft.notices),
             usage=draft.usage,
         )
 
@@ -181,7 +195,8 @@ def quoted(draft: "Draft", card: Card) -> Answer:
         for marker in find_markers(text)
         for number in marker.numbers
     )
-    return Answer(text=text, citations=citations, model=draft.model, card=card)
+    notices = tuple(draft.notices)
+    return Answer(text, citations, model=draft.model, card=card, notices=notices)
 
 
 def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Unsourced, ...]:
@@ -189,65 +204,11 @@ def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Uns
     return tuple(each for each in statements if each.start >= len(draft.preface))
 
 
-class Registered:
-    """Whether a session has given a number; asks the register only about numbers it may not know.
-
-    Numbers have no gaps and only grow, so the highest one seen answers for all below it.
-    """
-
-    def __init__(self, session: SessionHandle, seen: Sequence[Source] = ()) -> None:
-        self._session = session
-        self._highest = max((source.number for source in seen), default=0)
-        self._refused = 0
-
-    def __call__(self, number: int) -> bool:
-        if number > self._highest and number != self._refused:
-            self._highest = self._session.source_count()
-            self._refused = number
-        return number <= self._highest
-
-
-@dataclass(slots=True)
-class Draft:
-    """An answer while it is written."""
-
-    answer: Message
-    preface: str = ""  # said by us, before the writer's text
-    text: str = ""
-    cited: list[int] = field(default_factory=list)
-    resolution: Resolution | None = None
-    usage: Usage | None = None
-    card: Card | None = None
-    model: str = ""
-    stats: Mapping[str, Any] = field(default_factory=dict)
-    has_ended: bool = False
-
-    def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
-        """Keep and announce what the gate let through."""
-        if text:
-            self.text += text
-            yield Text(text)
-        for number in gate.cited[len(self.cited) :]:
-            self.cited.append(number)
-            yield Cited(number)
-
-    def complete(self, answer: Answer) -> Message:
-        return replace(
-            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
-        )
-
-    def broken(self, reason: str) -> Message:
-        """What there is of it: interrupted if anything was written, else failed."""
-        status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
-        return replace(
-            self._resolved(), content=self.preface + self.text, status=status, error=reason
-        )
-
-    def _resolved(self) -> Message:
-        if self.resolution is None:
-            return self.answer
-        return replace(
-            self.answer,
-            resolved_query=self.resolution.query,
-            is_followup=self.resolution.is_followup,
-        )
+def _request(prepared: Prepared, found: "Found") -> WriteRequest:
+    return WriteRequest(
+        question=found.resolution.query,
+        sources=prepared.shown,
+        messages=prepared.messages,
+        max_tokens=prepared.max_tokens,
+        relevance=found.relevance,
+    )

@@ -1,13 +1,15 @@
 """One turn, top to bottom: a question becomes an answer with citations."""
 
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from rag.answering import Answering, Draft, Found, Prepared
-from rag.errors import ContextTooLong, NotFound, RagError, TooLarge, UserError
+from rag.answering import Answering, Found, Prepared
+from rag.drafting import Draft
+from rag.errors import ContextTooLong, ModelError, NotFound, RagError, TooLarge, UserError
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -18,6 +20,7 @@ from rag.records import (
     Finished,
     Message,
     MessageStatus,
+    NoticeKind,
     Resolution,
     Resolved,
     Role,
@@ -30,6 +33,11 @@ from rag.records import (
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
+GOES_ON = re.compile(
+    r"(please )?(go on|continue|keep going|weiter|mach(en sie)? weiter|fahr(en sie)? fort)"
+    r"( please| bitte)?\W*",
+    re.IGNORECASE,
+)
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
 
 
@@ -159,6 +167,7 @@ class Assistant:
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question = turn.question.content
         resolution = self._followups.resolve(question, self._past(session, turn))
+        resolution = self._going_on(session, turn) or resolution
         draft.resolution = resolution
         direct = self._answering.direct(session, question, resolution)
         if direct is not None:
@@ -196,6 +205,17 @@ class Assistant:
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
 
+    def _going_on(self, session: SessionHandle, turn: OpenTurn) -> Resolution | None:
+        """For "go on" after an answer that was cut: the question that it answered."""
+        index = turn.question.index
+        if not (GOES_ON.fullmatch(turn.question.content.strip()) and index):
+            return None
+        for before in session.messages(index - 1, index):
+            notices = before.answer.notices if before.answer else ()
+            if before.resolved_query and any(each.kind is NoticeKind.CUT for each in notices):
+                return Resolution(before.resolved_query, is_followup=True, method="rules")
+        return None
+
     def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
         """The newest turns that succeeded before this one."""
         end = session.read().message_count if turn is None else turn.question.index
@@ -227,12 +247,14 @@ class Assistant:
             draft.stats = prepared.stats
             try:
                 yield from self._answering.stream(session, prepared, found, draft)
-            except ContextTooLong:
-                if not prepared.stats.get("pairs") or draft.text:
-                    raise
-                fewer += 1
-            else:
-                return prepared.shown
+            except ContextTooLong as error:
+                if prepared.stats.get("pairs") and not draft.text:
+                    fewer += 1
+                    continue
+                yield from self._answering.without_model(session, prepared, found, draft, error)
+            except ModelError as error:
+                yield from self._answering.without_model(session, prepared, found, draft, error)
+            return prepared.shown
 
     def _of(
         self, session: SessionHandle, answer: Answer, found: Sequence[Source]

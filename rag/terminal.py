@@ -27,6 +27,9 @@ def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
         elif name == "delta":
             written += values["text"]
             console.print(values["text"], end="", markup=False, highlight=False, soft_wrap=True)
+        elif name == "discard":
+            written = ""
+            console.print(f"\n[dim]{escape(values['reason'])}[/dim]\n")
         elif name == "error":
             console.print()
             raise Failure(values["detail"])
@@ -51,6 +54,8 @@ def _end(turn: dict[str, Any], written: str, console: Console) -> None:
         console.print("\n[dim]with the citations that were missing:[/dim]")
         console.print(turn["content"], markup=False, highlight=False, soft_wrap=True)
     console.print()
+    for notice in turn["notices"]:
+        console.print(f"[yellow]{escape(notice['text'])}[/yellow]", soft_wrap=True)
     for source in turn["sources"]:
         state = "" if source["state"] == "current" else f" ({source['state']} since)"
         place = " ".join(part for part in (source["document"], source["locator"]) if part)

@@ -52,8 +52,12 @@ function onSubmit(event) {
 
 function onClick(event) {
   const edit = event.target.closest("[data-edit]");
+  const goOn = event.target.closest("[data-go-on]");
   const more = event.target.closest("[data-earlier], [data-later]");
-  if (edit) {
+  if (goOn) {
+    event.preventDefault();
+    ask("Go on.");
+  } else if (edit) {
     event.preventDefault();
     fillBox(edit.dataset.edit || edit.closest(".question").querySelector("p").textContent);
   } else if (more) {
@@ -224,6 +228,7 @@ class LiveAnswer {
     }
     if (name === "tool") this.waiting.textContent = values.outcome || "Looking further";
     if (name === "delta") this.add(values.text);
+    if (name === "discard") this.discard(values.reason);
     if (name === "final" || name === "error") this.end(name, values);
   }
 
@@ -242,6 +247,13 @@ class LiveAnswer {
       this.shown = null;
       showLive(this.prose, this.text, (number) => this.chip(number));
     });
+  }
+
+  discard(reason) {
+    this.text = "";
+    showLive(this.prose, "", () => null);
+    this.waiting.textContent = reason;
+    this.prose.before(this.waiting);
   }
 
   chip(number) {

@@ -19,7 +19,7 @@ ORDER = [
     {"sessions"},
     {"summaries"},
     {"migrations", "answers"},
-    {"answering", "toolroom", "ingestion", "settings", "jobs"},
+    {"answering", "drafting", "toolroom", "ingestion", "settings", "jobs"},
     {"assistant", "memory"},
     {"background"},
     {"wiring"},

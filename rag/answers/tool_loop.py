@@ -5,12 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
+from rag.errors import ModelInterrupted
+from rag.llm.written_calls import calls_in
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ModelDelta, TokenCounter, ToolSpec, Writer, WriteRequest
 from rag.sessions.context import MESSAGE_TOKENS, message_tokens
 
 SHOWN_ARGUMENTS = 500  # characters, in the event for people
 NO_MORE_CALLS = "\n\n(No further tool calls are possible. Answer now with what you have.)"
+FOUND = "\n\nFound since:\n"
+AGAIN = "Error: you made this very call before; its result stands above. Answer with it."
 NO_ROOM = "Error: there is no room for this result. Answer with what you have."
 TOO_MANY = "Error: too many calls at once; at most {} are made. Call again if you still need it."
 CUT = "\n… (cut: no more fits)"
@@ -41,7 +45,7 @@ class Tools(Protocol):
 class RoundLimits:
     """Bounds of one answer's tool calls."""
 
-    max_rounds: int = 4
+    max_rounds: int = 3
     max_calls: int = 8  # in one round
     input_tokens: int = 12_000  # of all messages of one call of the model
     count: TokenCounter = len
@@ -60,8 +64,9 @@ def tool_rounds(
 ) -> Iterator[ModelDelta | ToolUsed]:
     """The answer in pieces, and each tool call that was made for it.
 
-    Once the model has called tools `max_rounds` times, or its calls fit no more, it is asked a last
-    time, without tools.
+    What a model says before its calls is no part of the answer. Once it has called tools
+    `max_rounds` times, or its calls fit no more, it is asked a last time, without tools, and with
+    what was found beside the question, as if it had never called.
     """
     conversation = Conversation(writer, request, tools, limits)
     for _round in range(limits.max_rounds):
@@ -69,11 +74,13 @@ def tool_rounds(
         yield from conversation.ask(reply, with_tools=True)
         if not reply.calls:
             return
-        if not conversation.has_room_for(reply):
+        if reply.text:
+            yield ModelDelta(discard=True)
+        if conversation.knows_all(reply) or not conversation.has_room_for(reply):
             break
         yield from conversation.answer_calls(reply)
-    conversation.say_that_no_more_calls_are_possible()
-    yield from conversation.ask(Reply(), with_tools=False)
+    conversation.lay_results_beside_the_question()
+    yield from conversation.ask_for_the_answer()
 
 
 class Conversation:
@@ -88,7 +95,7 @@ class Conversation:
         self._limits = limits
         self._messages = list(request.messages)
         self._usage: Usage | None = None
-        self._has_text = False
+        self._made: set[tuple[str, str]] = set()
 
     def ask(self, reply: Reply, *, with_tools: bool) -> Iterator[ModelDelta]:
         """One call of the writer; `reply` is filled in meanwhile."""
@@ -103,15 +110,25 @@ class Conversation:
             if delta.usage is not None:
                 self._usage = _added(before, delta.usage)
                 yield ModelDelta(usage=self._usage)
-            if delta.text:
-                yield ModelDelta(text=self._spaced(reply, delta.text))
+            if delta.discard:
+                reply.text = ""
+            reply.text += delta.text
+            if delta.text or delta.discard or delta.cut:
+                yield replace(delta, tool_calls=(), usage=None)
 
-    def _spaced(self, reply: Reply, text: str) -> str:
-        """What is said after a tool call begins a new paragraph."""
-        gap = "\n\n" if self._has_text and not reply.text else ""
-        reply.text += text
-        self._has_text = True
-        return gap + text
+    def ask_for_the_answer(self) -> Iterator[ModelDelta]:
+        """The last call; a model that still writes calls has no answer to give."""
+        reply = Reply()
+        yield from self.ask(reply, with_tools=False)
+        names = [spec.name for spec in self._tools.specs]
+        if reply.calls or not reply.text.strip() or calls_in(reply.text, names):
+            raise ModelInterrupted(
+                f"{self._writer.name} kept calling tools and wrote no answer. Ask again."
+            )
+
+    def knows_all(self, reply: Reply) -> bool:
+        """Whether each of these very calls was made before."""
+        return all((call.name, call.arguments) in self._made for call in reply.calls)
 
     def has_room_for(self, reply: Reply) -> bool:
         """Whether these calls fit with the shortest of results; old turns are left out for it."""
@@ -128,6 +145,10 @@ class Conversation:
             if place >= self._limits.max_calls:
                 self._put(call, TOO_MANY.format(self._limits.max_calls), waiting)
                 continue
+            if (call.name, call.arguments) in self._made:
+                self._put(call, AGAIN, waiting)
+                continue
+            self._made.add((call.name, call.arguments))
             result = self._tools.run(call)
             self._put(call, result.content, waiting)
             yield ToolUsed(call.name, call.arguments[:SHOWN_ARGUMENTS], result.outcome)
@@ -141,11 +162,17 @@ class Conversation:
         room = (self._left() - reserved) // (len(waiting) + 1)
         self._messages.append(replace(empty, content=_cut(content, room, self._limits.count)))
 
-    def say_that_no_more_calls_are_possible(self) -> None:
-        """In words too, where there is room: some models call on without tools."""
+    def lay_results_beside_the_question(self) -> None:
+        """Models call on as long as they see calls; some servers refuse calls without tools."""
+        asked = max(at for at, each in enumerate(self._messages) if each.role is Role.USER)
+        results = [each.content for each in self._messages[asked:] if each.role is Role.TOOL]
+        found = FOUND + "\n\n".join(results) if results else ""
+        question = self._messages[asked]
+        self._messages[asked:] = [replace(question, content=question.content + found)]
         if self._left() >= 0:
-            last = self._messages[-1]
-            self._messages[-1] = replace(last, content=last.content + NO_MORE_CALLS)
+            question = self._messages[asked]
+            content = question.content + NO_MORE_CALLS
+            self._messages[asked] = replace(question, content=content)
 
     # ── Room ─────────────────────────────────────────────────────────────────────────────────
 

@@ -60,7 +60,7 @@ class FollowUps:
         """The question standing alone; `history` is (question, answer) of turns that succeeded."""
         turns = list(history)[-self._max_turns :] if self._max_turns else []
         by_rules = _by_rules(question, turns, self._known_names(), self._cue_words)
-        if self._trial is None or not turns or not question.strip():
+        if self._trial is None or not by_rules.is_followup:
             return by_rules
         rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
         if not rewritten:
@@ -109,6 +109,7 @@ def ask_model(trial: ModelTrial, question: str, turns: Sequence[tuple[str, str]]
         max_tokens=MAX_REPLY_TOKENS,
         temperature=0.0,
         timeout_seconds=trial.timeout_seconds,
+        thinks=False,
     )
     return read_reply(_reply_in_time(trial, request), question)
 
@@ -129,6 +130,8 @@ def _reply_in_time(trial: ModelTrial, request: ModelRequest) -> str:
         pieces: list[str] = []
         try:
             for delta in trial.model.stream(request):
+                if delta.discard:
+                    pieces.clear()
                 pieces.append(delta.text)
                 if time.monotonic() > deadline:
                     break

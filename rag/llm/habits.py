@@ -47,7 +47,6 @@ class Habits:
             "temperature": request.temperature,
             self._tokens_key(): self._max_tokens(request),
             "tools": tools or None,
-            "tool_choice": "none" if tools and not request.may_call else None,
             **self._reasoning(request),
         }
         messages = self._messages(request)
@@ -116,7 +115,6 @@ _REFUSALS = (
     ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
     ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
     ("reasoning", re.compile(r"\breasoning\b")),
-    ("tool_choice", re.compile(r"tool_choice")),
     ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
 )
 

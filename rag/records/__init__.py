@@ -3,6 +3,8 @@
 from rag.records.answers import (
     Answer,
     Citation,
+    Notice,
+    NoticeKind,
     Source,
     SourceState,
     Unsourced,
@@ -14,6 +16,7 @@ from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
 from rag.records.events import (
     Cited,
     Compacted,
+    Discarded,
     Event,
     Failed,
     Finished,
@@ -49,6 +52,7 @@ __all__ = [
     "ColumnType",
     "Compacted",
     "ContextConfig",
+    "Discarded",
     "Document",
     "DocumentLink",
     "Event",
@@ -61,6 +65,8 @@ __all__ = [
     "Mention",
     "Message",
     "MessageStatus",
+    "Notice",
+    "NoticeKind",
     "ParsedDocument",
     "RawTable",
     "Resolution",

@@ -82,6 +82,23 @@ class Usage:
     completion_tokens: int
 
 
+class NoticeKind(StrEnum):
+    """Why an answer is less than it could be; what helps depends on it."""
+
+    CUT = "cut"  # the model might not write more: it can go on
+    LOOP = "loop"  # the model repeated itself and was stopped
+    WITHOUT_MODEL = "without_model"  # the model failed: it can be asked again
+    WORDS_ALONE = "words_alone"  # the vectors were away: found by words
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What people are told beside an answer."""
+
+    kind: NoticeKind
+    text: str  # one or two sentences
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What was said, and how far its sources carry it."""
@@ -94,3 +111,4 @@ class Answer:
     usage: Usage | None = None
     result: int | None = None  # the number of the source that is the table this answer shows
     card: Card | None = None  # of an answer without a model: its text is this in Markdown
+    notices: tuple[Notice, ...] = ()

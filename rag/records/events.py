@@ -41,6 +41,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Discarded:
+    """What was written up to here is no part of the answer; it begins anew."""
+
+    reason: str  # one line, for people
+
+
+@dataclass(frozen=True, slots=True)
 class Cited:
     """A source was just cited for the first time in this answer."""
 
@@ -74,4 +81,4 @@ class Failed:
     index: int | None = None  # of the answer that failed, if one was begun
 
 
-Event = Resolved | Compacted | Sources | Text | Cited | ToolUsed | Finished | Failed
+Event = Resolved | Compacted | Sources | Text | Discarded | Cited | ToolUsed | Finished | Failed

@@ -38,7 +38,6 @@ class ModelRequest:
     temperature: float | None = None
     tools: tuple[ToolSpec, ...] = ()
     timeout_seconds: float | None = None  # None: the client's own
-    may_call: bool = True  # False: `tools` are named only because earlier messages used them
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
 
 

@@ -14,6 +14,8 @@ from rag.records import (
     ContextConfig,
     Message,
     MessageStatus,
+    Notice,
+    NoticeKind,
     Role,
     Session,
     Source,
@@ -98,6 +100,9 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         model=stored["model"],
         usage=None if stored["usage"] is None else Usage(**stored["usage"]),
         result=stored.get("result"),
+        notices=tuple(
+            Notice(NoticeKind(each["kind"]), each["text"]) for each in stored.get("notices", ())
+        ),
         card=_card_from(stored.get("card")),
     )
 

@@ -14,7 +14,7 @@ from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import NotFound, UserError
-from rag.records import Event, Failed, Finished, ImportedMessage, Role, Text
+from rag.records import Cited, Discarded, Event, Failed, Finished, ImportedMessage, Role, Text
 from rag.seams import SessionHandle
 from rag.web.api_messages import last_of
 from rag.web.current import application, default_config, open_session
@@ -34,6 +34,7 @@ api = APIBlueprint(
 EXTENSION = "groundnote-transcripts"
 MODEL = "groundnote"
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
+HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 DONE = "data: [DONE]\n\n"
 REFUSED: ResponseDict = {
     status: {
@@ -281,7 +282,7 @@ def chunks_of(
     streamed = ""
     yield data_line(completion.chunk({"role": "assistant", "content": ""}))
     with closing(to_the_end(events)) as ended:
-        for event in ended:
+        for event in settled(ended):
             if isinstance(event, Text):
                 streamed += event.text
                 yield data_line(completion.chunk({"content": event.text}))
@@ -291,6 +292,27 @@ def chunks_of(
                 if table is not None:
                     remember(table, completion, event, streamed=streamed)
                 yield from _end_of(completion, event, include_usage=include_usage)
+
+
+def settled(events: Iterator[Event]) -> Iterator[Event]:
+    """The events, text only once it is likely to stay: these clients can take nothing back.
+
+    What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
+    """
+    held, is_settled = "", False
+    for event in events:
+        if isinstance(event, Discarded):
+            held, is_settled = "\n\n" if is_settled else "", False
+            continue
+        if isinstance(event, Text):
+            held += event.text
+        if isinstance(event, Cited | Finished | Failed) or len(held) > HELD_CHARACTERS:
+            is_settled = True
+        if held and is_settled:
+            yield Text(held)
+            held = ""
+        if not isinstance(event, Text):
+            yield event
 
 
 def _end_of(completion: Completion, end: Finished, *, include_usage: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
-from rag.records import Citation, Message, MessageStatus, Role, Session, Source, Summary
+from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
 from rag.text.names import Lexicon
 from rag.web.answers_html import Register, answer_html, plain_html, verdict_in_words
@@ -38,6 +38,12 @@ class ShownMessage:
     @property
     def is_declined(self) -> bool:
         return self.message.answer is not None and self.message.answer.declined
+
+    @property
+    def is_without_model(self) -> bool:
+        """Whether a model should have written it."""
+        notices = self.message.answer.notices if self.message.answer else ()
+        return any(notice.kind is NoticeKind.WITHOUT_MODEL for notice in notices)
 
     @property
     def can_be_written_again(self) -> bool:

@@ -168,6 +168,13 @@ class CardModel(BaseModel):
         return cls.model_validate(made)
 
 
+class NoticeModel(BaseModel):
+    """Why an answer is less than it could be: `cut`, `loop`, `without_model`, `words_alone`."""
+
+    kind: str
+    text: str
+
+
 class MessageModel(BaseModel):
     """One message of a transcript."""
 
@@ -187,6 +194,7 @@ class MessageModel(BaseModel):
     model: str | None
     usage: UsageModel | None
     error: str | None
+    notices: list[NoticeModel]
 
     @classmethod
     def of(cls, message: Message) -> "MessageModel":
@@ -198,7 +206,7 @@ def message_fields(message: Message) -> dict[str, Any]:
     answer = message.answer
     fields: dict[str, Any] = to_jsonable_python(message)
     fields |= {"citations": [], "unsourced": [], "declined": False, "card": None}
-    fields |= {"model": None, "usage": None}
+    fields |= {"model": None, "usage": None, "notices": []}
     if answer is None:
         return fields | {"citations": _unchecked(message)}
     return fields | {
@@ -208,6 +216,7 @@ def message_fields(message: Message) -> dict[str, Any]:
         "card": None if answer.card is None else CardModel.of(answer.card),
         "model": answer.model,
         "usage": to_jsonable_python(answer.usage),
+        "notices": to_jsonable_python(answer.notices),
     }
 
 

@@ -15,6 +15,7 @@ from rag.hangup import HangUp
 from rag.records import (
     Cited,
     Compacted,
+    Discarded,
     Event,
     Failed,
     Finished,
@@ -126,6 +127,8 @@ def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
     match event:
         case Text(text):
             return "delta", {"text": text}
+        case Discarded(reason):
+            return "discard", {"reason": reason}
         case Cited(number):
             return "cited", {"n": number}
         case Sources(sources):

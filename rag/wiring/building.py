@@ -105,7 +105,8 @@ def _assistant(
     settings: Settings, library: "Library", background: Background, metrics: Metrics
 ) -> Assistant:
     model = open_model(settings)
-    writer: Writer = ExtractiveWriter(library.embedder, lexicon=library.documents.lexicon)
+    without_model = ExtractiveWriter(library.embedder, lexicon=library.documents.lexicon)
+    writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
     count = CalibratedCounter(token_counter(settings.llm.model or ""))
@@ -122,6 +123,7 @@ def _assistant(
         writer,
         SupportChecker(),
         tools,
+        fallback=without_model if model is not None else None,
         learn=lambda ours, theirs: count.learn(
             estimated_tokens=ours + tool_tokens(), reported_tokens=theirs
         ),

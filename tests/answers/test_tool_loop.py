@@ -53,7 +53,11 @@ def run(model, tools, **limits):
 
 
 def text_of(pieces):
-    return "".join(piece.text for piece in pieces if not isinstance(piece, ToolUsed))
+    text = ""
+    for piece in pieces:
+        if not isinstance(piece, ToolUsed):
+            text = "" if piece.discard else text + piece.text
+    return text
 
 
 def test_an_answer_without_calls_passes_through():
@@ -112,7 +116,11 @@ def test_broken_arguments_are_not_sent_back_as_they_came():
 
 
 def test_a_loop_that_never_ends_is_ended():
-    model = ScriptedModel(lambda request: [look()] if request.tools else "Enough [1].")
+    model = ScriptedModel(
+        lambda request: (
+            [look(f'{{"n": {len(model.requests)}}}')] if request.tools else "Enough [1]."
+        )
+    )
     tools = Tools()
 
     pieces = run(model, tools, max_rounds=3)
@@ -120,21 +128,31 @@ def test_a_loop_that_never_ends_is_ended():
     assert len(tools.calls) == 3
     assert len(model.requests) == 4
     assert model.requests[-1].tools == ()
+    assert [message.role for message in model.requests[-1].messages] == [Role.SYSTEM, Role.USER]
+    assert model.requests[-1].messages[-1].content.count(tools.content) == 3
     assert "No further tool calls" in model.requests[-1].messages[-1].content
     assert text_of(pieces) == "Enough [1]."
 
 
-def test_calls_in_the_last_round_are_not_made():
-    model, tools = ScriptedModel(lambda request: [look()]), Tools()
+@pytest.mark.parametrize("last", [[look()], '{"name": "look", "parameters": {}}', ""])
+def test_a_model_that_calls_to_the_end_has_no_answer(last):
+    model = ScriptedModel(lambda request: [look()] if request.tools else last)
 
-    pieces = run(model, tools, max_rounds=2)
+    with pytest.raises(ModelInterrupted, match="kept calling"):
+        run(model, Tools(), max_rounds=2)
 
-    assert len(tools.calls) == 2
-    assert text_of(pieces) == ""
+
+def test_a_call_that_was_made_before_is_not_made_again():
+    model, tools = ScriptedModel([look()], [look()], "It weighs 200 g [1]."), Tools()
+
+    pieces = run(model, tools)
+
+    assert len(tools.calls) == 1
+    assert text_of(pieces) == "It weighs 200 g [1]."
 
 
 def test_many_calls_at_once_are_cut_but_every_one_is_answered():
-    calls = [look(call_id=f"c{n}") for n in range(5)]
+    calls = [look(f'{{"n": {n}}}', call_id=f"c{n}") for n in range(5)]
     model, tools = ScriptedModel(calls, "Done."), Tools()
 
     run(model, tools, max_calls=2)
@@ -145,12 +163,12 @@ def test_many_calls_at_once_are_cut_but_every_one_is_answered():
     assert all("at most 2" in message.content for message in results[2:])
 
 
-def test_text_after_a_call_begins_a_new_paragraph():
+def test_text_before_a_call_is_no_part_of_the_answer():
     model = ScriptedModel(["Let me look.", look()], "It weighs 200 g [1].")
 
     pieces = run(model, Tools())
 
-    assert text_of(pieces) == "Let me look.\n\nIt weighs 200 g [1]."
+    assert text_of(pieces) == "It weighs 200 g [1]."
     assert model.requests[1].messages[2].content == "Let me look."
 
 
@@ -205,7 +223,7 @@ def test_calls_that_do_not_fit_are_not_made():
 
 
 def test_results_of_one_round_share_the_room():
-    model = ScriptedModel([look(call_id="a"), look(call_id="b")], "Done.")
+    model = ScriptedModel([look("1", call_id="a"), look("2", call_id="b")], "Done.")
 
     run(model, Tools("word " * 600), input_tokens=400, count=words)
 

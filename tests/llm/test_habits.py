@@ -111,10 +111,3 @@ def test_calls_written_as_text_have_an_id_as_the_protocol_wants():
 
     assert [(call.id, call.name) for call in completion.tool_calls] == [("call_1", "search")]
     assert completion.text == ""
-
-
-def test_tools_may_be_named_without_being_offered():
-    with OpenAIServer(reply("Five days [1].")) as server:
-        complete(model_at(server), asked(tools=(SEARCH,), may_call=False))
-
-    assert server.requests[0].body["tool_choice"] == "none"
