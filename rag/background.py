@@ -1,6 +1,7 @@
 """What is done behind the users' backs: uploads are ingested, old turns summarised."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -117,10 +118,13 @@ class Background:
         """Say how sessions are compacted; memory needs this queue, so it comes second."""
         self._compact = compact
 
-    def submit_ingest(self, name: str, data: bytes) -> Job:
+    def submit_ingest(self, name: str, data: bytes, *, owner: str = "") -> Job:
         """Take an upload; it is kept when this returns, or the job has failed and says why."""
         return self._queue.submit(
-            INGEST, name, prepare=lambda running: self._uploads.keep(running.job.id, data)
+            INGEST,
+            name,
+            owner=owner,
+            prepare=lambda running: self._uploads.keep(running.job.id, data),
         )
 
     def submit_compaction(self, session: SessionHandle) -> Job:
@@ -147,7 +151,8 @@ class Background:
     def _ingest(self, running: RunningJob) -> None:
         upload_id, name = running.job.id, running.job.subject
         try:
-            self._ingest_file(running, self._uploads.file(upload_id, name=name))
+            file = self._uploads.file(upload_id, name=name)
+            self._ingest_file(running, replace(file, owner=running.job.owner))
         except Stopped:
             raise  # it is done again, and needs its upload
         except BaseException:

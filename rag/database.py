@@ -46,6 +46,7 @@ documents = Table(
     Column("chunk_count", Integer, nullable=False),
     Column("names", JSON, nullable=False),
     Column("ingested_at", DateTime(timezone=True), nullable=False),
+    Column("owner", String(200), nullable=False, server_default=""),  # empty: whoever runs this
 )
 
 sections = Table(
@@ -200,6 +201,7 @@ jobs = Table(
     Column("id", String(40), primary_key=True),
     Column("kind", String(20), nullable=False),
     Column("subject", Text, nullable=False),  # the document's name, or the session's id
+    Column("owner", String(200), nullable=False, server_default=""),  # of an upload
     Column("state", String(20), nullable=False),  # queued running done failed
     Column("done", Integer, nullable=False, default=0),  # chunks embedded
     Column("total", Integer, nullable=False, default=0),

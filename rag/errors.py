@@ -3,6 +3,7 @@
 RagError
 ├── UserError              the request is wrong: tell the user                      400
 │   ├── NotFound           no such session, source, document or job                 404
+│   ├── Forbidden          this is somebody else's to change                        403
 │   ├── Conflict           the request is right, but not now                        409
 │   ├── TooLarge           more than a limit of the settings allows                 413
 │   └── Unreadable         a document we cannot read, with its name and the reason  422
@@ -33,6 +34,12 @@ class NotFound(UserError):
     """There is no such session, source, document or job (or it belongs to somebody else)."""
 
     http_status = 404
+
+
+class Forbidden(UserError):
+    """The caller is known, but may not do this."""
+
+    http_status = 403
 
 
 class Conflict(UserError):

@@ -8,7 +8,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from queue import Empty, SimpleQueue
@@ -16,9 +16,9 @@ from queue import Empty, SimpleQueue
 from rag.documents.chunk import cut, document_id_for, fit_title
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.errors import ModelError, UserError
+from rag.errors import Conflict, ModelError, UserError
 from rag.records import Chunk, Document
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
@@ -169,16 +169,18 @@ class Ingestion:
             data = file.read(self._loader.limits.max_bytes)
             document_id = document_id_for(file.name)
             content_hash = hashlib.sha256(data).hexdigest()
-            if self._is_unchanged(document_id, content_hash):
-                return Progress(file.name, Stage.UNCHANGED, document_id=document_id)
-            return self._parse(file.name, data, content_hash)
+            known = self._store.known(document_id)
+            if known is not None:
+                _check_owner(file, known)
+                if known.content_hash == content_hash:
+                    return Progress(file.name, Stage.UNCHANGED, document_id=document_id)
+                file = replace(file, owner=known.owner)
+            return self._parse(file, data, content_hash)
         except UserError as error:
             return _failed(file.name, error)
 
-    def _is_unchanged(self, document_id: str, content_hash: str) -> bool:
-        return self._store.content_hash(document_id) == content_hash
-
-    def _parse(self, name: str, data: bytes, content_hash: str) -> StoredDocument:
+    def _parse(self, file: IncomingFile, data: bytes, content_hash: str) -> StoredDocument:
+        name = file.name
         parsed = self._loader.load(name, data)
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
@@ -203,6 +205,7 @@ class Ingestion:
             len(chunks),
             self._now(),
             parsed.names,
+            file.owner,
         )
         return StoredDocument(document, sections, chunks, tables)
 
@@ -312,6 +315,15 @@ def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progres
             continue
         seen.add(file.name)
         yield file
+
+
+def _check_owner(file: IncomingFile, known: KnownDocument) -> None:
+    """Raises Conflict: whose document it is, is not said."""
+    if file.owner and file.owner != known.owner:
+        raise Conflict(
+            f"{file.name}: there is a document of this name already, and it is somebody else's. "
+            "Rename the file and send it again."
+        )
 
 
 def _failed(name: str, error: UserError) -> Progress:

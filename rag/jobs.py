@@ -71,15 +71,16 @@ class JobTable:
         where = f"{url.host}:{url.port}/{url.database}"
         return hashlib.sha256(where.encode()).hexdigest()[:12]
 
-    def add(self, kind: str, subject: str) -> Job:
+    def add(self, kind: str, subject: str, *, owner: str = "") -> Job:
         now = datetime.now(UTC)
-        job = Job(uuid4().hex, kind, storable(subject), JobState.QUEUED, now, now)
+        job = Job(uuid4().hex, kind, storable(subject), JobState.QUEUED, now, now, owner=owner)
         with writing(self._engine) as connection:
             connection.execute(
                 insert(jobs).values(
                     id=job.id,
                     kind=kind,
                     subject=job.subject,
+                    owner=owner,
                     state=job.state.value,
                     created_at=now,
                     updated_at=now,
@@ -170,6 +171,7 @@ def _job_from(row: Any) -> Job:
         total=row.total,
         error=row.error,
         seconds=row.seconds,
+        owner=row.owner,
     )
 
 
@@ -197,12 +199,14 @@ class JobQueue:
         """Say who does jobs of a kind; called while wiring, before `start`."""
         self._handlers[kind] = handler
 
-    def submit(self, kind: str, subject: str, *, prepare: Handler | None = None) -> Job:
+    def submit(
+        self, kind: str, subject: str, *, owner: str = "", prepare: Handler | None = None
+    ) -> Job:
         """Queue a job; `prepare` runs before any worker can see it (to lay down its file).
 
         Where there is no room to prepare it, the job comes back failed, and says so.
         """
-        job = self.table.add(kind, subject)
+        job = self.table.add(kind, subject, owner=owner)
         try:
             if prepare is not None:
                 prepare(RunningJob(job, lambda done, total: None))

@@ -158,6 +158,7 @@ class AuthSettings(_Section):
     proxy_header: str = "X-Forwarded-User"
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1")
     allow_public: bool = False
+    admins: tuple[str, ...] = ()
 
 
 class JobSettings(_Section):

@@ -22,6 +22,7 @@ class IncomingFile:
 
     name: str  # relative to the ingested folder, with forward slashes
     read: ReadBytes  # raises UserError
+    owner: str = ""  # who brings it; empty: whoever runs the server, who may replace any
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":

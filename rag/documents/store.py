@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
@@ -23,6 +24,14 @@ from rag.documents.store_rows import (
 from rag.errors import NotFound
 from rag.records import Chunk, Document, Section
 from rag.seams import ChunkChanges
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDocument:
+    """A stored document as an ingest of the same name meets it."""
+
+    content_hash: str
+    owner: str
 
 
 class SqlDocumentStore:
@@ -82,12 +91,14 @@ class SqlDocumentStore:
             raise _no_document(document_id)
         return _document(row)
 
-    def content_hash(self, document_id: str) -> str | None:
-        """Of the stored file; None for a document that is not there."""
-        query = select(document_table.c.content_hash).where(document_table.c.id == document_id)
+    def known(self, document_id: str) -> KnownDocument | None:
+        """What an ingest has to know of a document before it reads it anew."""
+        columns = document_table.c.content_hash, document_table.c.owner
         with reading(self._engine) as connection:
-            found = connection.execute(query).scalar_one_or_none()
-        return None if found is None else str(found)
+            row = connection.execute(
+                select(*columns).where(document_table.c.id == document_id)
+            ).first()
+        return None if row is None else KnownDocument(*row)
 
     def documents(self) -> list[Document]:
         """All, by name."""
@@ -285,4 +296,5 @@ def _document(row: Row[Any]) -> Document:
         row.chunk_count,
         moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
         tuple(row.names),
+        row.owner,
     )

@@ -71,6 +71,7 @@ class Document:
     chunk_count: int
     ingested_at: datetime
     names: tuple[str, ...] = ()
+    owner: str = ""  # who brought it; empty: whoever runs the server
 
 
 @dataclass(frozen=True, slots=True)

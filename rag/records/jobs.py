@@ -28,3 +28,4 @@ class Job:
     total: int = 0  # chunks to embed; 0 while that is not known
     error: str | None = None
     seconds: float | None = None
+    owner: str = ""  # who uploaded it; empty: nobody in particular

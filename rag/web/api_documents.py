@@ -8,6 +8,7 @@ from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
 from rag.seams import Retriever
+from rag.web import rights
 from rag.web.current import application, checked_id, open_session
 from rag.web.library_models import (
     DocumentModel,
@@ -45,7 +46,9 @@ def upload_documents(form: UploadForm) -> tuple[dict[str, Any], int] | Response:
         return _nothing_taken(upload)
     queued = []
     for taken in upload.taken:
-        job = application().jobs.submit_ingest(taken.name, taken.upload.read())
+        job = application().jobs.submit_ingest(
+            taken.name, taken.upload.read(), owner=rights.uploader()
+        )
         note("document.uploaded", taken.name)
         queued.append(QueuedModel(id=job.id, document=taken.name))
     refused = [RefusedModel(document=file.name, reason=str(file.error)) for file in upload.refused]
@@ -84,16 +87,14 @@ def read_document(path: DocumentPath) -> dict[str, Any]:
 @api.delete("/documents/<document_id>", responses={"204": None})
 def delete_document(path: DocumentPath) -> tuple[str, int]:
     """Take a document out of the library; answers that cite it keep their evidence."""
-    document = application().documents.document(checked_id(path.document_id, "document"))
-    application().ingestion.delete(document.id)
-    note("document.deleted", document.name)
+    rights.delete_document(checked_id(path.document_id, "document"))
     return "", 204
 
 
 @api.get("/jobs", responses={"200": JobsModel})
 def list_jobs() -> dict[str, Any]:
     """The newest ingest jobs, newest first."""
-    jobs = [job for job in application().jobs.jobs() if job.kind == INGEST]
+    jobs = [job for job in application().jobs.jobs() if job.kind == INGEST and rights.may_see(job)]
     return as_json(JobsModel(jobs=[JobModel.of(job) for job in jobs]))
 
 
@@ -101,7 +102,7 @@ def list_jobs() -> dict[str, Any]:
 def read_job(path: JobPath) -> dict[str, Any]:
     """How far an ingest job is."""
     job = application().jobs.job(checked_id(path.job_id, "job"))
-    if job.kind != INGEST:  # others are about somebody's session
+    if job.kind != INGEST or not rights.may_see(job):
         raise NotFound(f"There is no job {path.job_id!r}.")
     return as_json(JobModel.of(job))
 

@@ -10,6 +10,7 @@ from werkzeug.wrappers import Response
 from rag.database import storable
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
+from rag.web import rights
 from rag.web.current import application, checked_id
 from rag.web.found_passages import passage_of, passages_for, section_html
 from rag.web.owner import note
@@ -53,7 +54,7 @@ def upload() -> Shown:
         return _library_page(error="No file came. Choose one or more files first."), 422
     sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
     for taken in sorted_files.taken:
-        application().jobs.submit_ingest(taken.name, taken.upload.read())
+        application().jobs.submit_ingest(taken.name, taken.upload.read(), owner=rights.uploader())
         note("document.uploaded", taken.name)
     if sorted_files.refused:
         return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
@@ -82,7 +83,7 @@ def paste() -> Shown:
         page = _library_page(paste_error=str(error), title=title, content=text)
         return page, error.http_status
     headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
-    application().jobs.submit_ingest(name, headed.encode())
+    application().jobs.submit_ingest(name, headed.encode(), owner=rights.uploader())
     note("document.uploaded", name)
     return redirect(url_for("document_pages.documents"), 303)
 
@@ -92,7 +93,8 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     matching = [each for each in library if _matches(each, wanted)]
     offset = wanted_index("offset", request.args) or 0
-    running, failed = jobs_to_show(application().jobs.jobs(), library)
+    own = [job for job in application().jobs.jobs() if rights.may_see(job)]
+    running, failed = jobs_to_show(own, library)
     return show_page(
         "documents.html",
         documents=matching[offset : offset + DOCUMENTS_ON_A_PAGE],
@@ -165,13 +167,17 @@ def confirm_delete(document_id: str) -> str:
 @document_pages.post("/documents/<document_id>/delete")
 def delete(document_id: str) -> Response:
     """Take a document out of the library; answers that cite it keep their evidence."""
-    found = application().documents.document(checked_id(document_id, "document"))
-    application().ingestion.delete(found.id)
-    note("document.deleted", found.name)
+    rights.delete_document(checked_id(document_id, "document"))
     return redirect(url_for("document_pages.documents"), 303)
 
 
 # ── Words for people ─────────────────────────────────────────────────────────────────────────
+
+
+@document_pages.app_template_global("may_change")
+def may_change(document: Document) -> bool:
+    """Whether the caller may delete it."""
+    return rights.may_change(document)
 
 
 @document_pages.app_template_filter("kind")

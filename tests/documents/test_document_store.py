@@ -63,7 +63,7 @@ class TestSqlDocumentStore:
 
         assert store.documents() == [document()]
         assert store.document(document().id) == document()
-        assert store.content_hash(document().id) == "h"
+        assert store.known(document().id).content_hash == "h"
         assert store.chunks([chunks[1].id, "unknown"]) == {chunks[1].id: chunks[1]}
         assert store.section_texts([(document().id, 1), ("x", 0)]) == {(document().id, 1): "Two."}
         assert store.section(document().id, 1) == Section(1, ("Part",), "page 2", "Two.", 2)

@@ -166,7 +166,7 @@ class FakeJobs:
         self.known[job.id] = job
         return job
 
-    def submit_ingest(self, name, data):
+    def submit_ingest(self, name, data, *, owner=""):
         self.submitted[name] = data
         return self.add("ingest", name)
 

@@ -1,0 +1,39 @@
+"""What a caller may do with documents: read and add all, change and delete their own."""
+
+from rag.errors import Forbidden
+from rag.records import Document, Job
+from rag.web.current import application
+from rag.web.owner import current_owner, note
+
+
+def is_admin() -> bool:
+    """Whether the caller may change everything; where everybody is one owner, everybody may."""
+    settings = application().settings
+    return settings.auth.mode == "single" or current_owner() in settings.auth.admins
+
+
+def uploader() -> str:
+    """Whose documents uploads of this caller become; empty where they are everybody's."""
+    return "" if is_admin() else current_owner()
+
+
+def may_change(document: Document) -> bool:
+    """Whether the caller may replace or delete it."""
+    return is_admin() or document.owner == current_owner()
+
+
+def delete_document(document_id: str) -> None:
+    """Take a document out of the library. Raises NotFound and Forbidden."""
+    document = application().documents.document(document_id)
+    if not may_change(document):
+        raise Forbidden(
+            f"{document.name} was not added by you. Ask whoever added it, or an administrator "
+            "(auth.admins), to delete it."
+        )
+    application().ingestion.delete(document_id)
+    note("document.deleted", document.name)
+
+
+def may_see(job: Job) -> bool:
+    """Whether the caller is told how this upload goes."""
+    return is_admin() or job.owner == current_owner()
