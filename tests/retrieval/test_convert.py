@@ -1,0 +1,89 @@
+"""A converted model is made once, whole or not at all, and only used where it is exact."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rag.retrieval.embed import convert, engines
+from rag.retrieval.embed.convert import converted
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Conversions that were run; each writes a model."""
+    seen = []
+
+    def run(model, part):
+        seen.append(part)
+        (part / "model.xml").write_text("graph")
+
+    monkeypatch.setattr(convert, "_run", run)
+    return seen
+
+
+def test_is_made_once_for_the_same_content(tmp_path, model, runs):
+    first = converted(model, tmp_path / "cache")
+    again = converted(model, tmp_path / "cache")
+
+    assert first == again
+    assert (first / "model.xml").read_text() == "graph"
+    assert len(runs) == 1
+
+
+def test_is_made_anew_for_other_weights(tmp_path, model, runs):
+    first = converted(model, tmp_path / "cache")
+    (model / "model.safetensors").write_bytes(b"others")
+
+    assert converted(model, tmp_path / "cache") != first
+
+
+def test_is_made_once_by_many_at_once(tmp_path, model, runs):
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: converted(model, tmp_path / "cache"), range(8)))
+
+    assert len(set(found)) == 1
+    assert len(runs) == 1
+
+
+def test_is_not_there_if_its_making_was_killed(tmp_path, model, monkeypatch):
+    def killed(model, part):
+        (part / "model.xml").write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(convert, "_run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        converted(model, tmp_path / "cache")
+
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["converting.lock"]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_converted_says_why_and_is_not_tried_again(
+    tmp_path, model, monkeypatch, caplog
+):
+    assert converted(model, tmp_path / "cache") is None
+    assert "converting it failed" in caplog.text
+    assert "tokenizer.json" in caplog.text or "cannot be loaded" in caplog.text
+
+    monkeypatch.setattr(convert, "_run", lambda *_: pytest.fail("it was tried again"))
+    assert converted(model, tmp_path / "cache") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [("50000 100000", 1), ("150000 100000", 2), ("max 100000", None), ("nonsense", None)],
+)
+def test_a_containers_limit_counts_as_processors(tmp_path, monkeypatch, limit, most):
+    unlimited = engines.processors()
+    (tmp_path / "cpu.max").write_text(limit)
+    monkeypatch.setattr(engines, "CPU_LIMIT", tmp_path / "cpu.max")
+
+    assert engines.processors() == (unlimited if most is None else min(unlimited, most))
