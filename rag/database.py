@@ -171,18 +171,15 @@ summaries = Table(
     Column("epoch", Integer, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
-    Column("is_fold", Boolean, nullable=False),
-    # In the context now. Inactive ones are those a fold stands in for, and those made on request.
+    # In the context now. Inactive ones were replaced, or were made on request.
     Column("is_active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
-    Column("required", JSON, nullable=False),  # {"numbers": [], "names": []}
-    Column("claims", JSON, nullable=False),  # of the raw turns: large, and read for folds only
+    Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "quotations": []}
+    Column("choices", JSON, nullable=False),  # what models chose of the raw turns
     Column("report", JSON, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
-    UniqueConstraint(
-        "session_id", "epoch", "start", "end", "is_fold", name="one_summary_per_range"
-    ),
+    UniqueConstraint("session_id", "epoch", "start", "end", name="one_summary_per_range"),
     Index("summaries_by_session", "session_id", "is_active", "start"),
 )
 

@@ -109,24 +109,39 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class SummaryReport:
-    """What one compaction was required to keep, and how it was kept. All numbers are counts."""
+    """What a summary was required to keep, and what became of it.
+
+    A number is *stated* (a whole statement with it stands in the text), *listed* (in the index
+    only) or *archived* (found by a search of the conversation); so is a name.
+    """
 
     citations_required: int
-    citations_kept: int  # in the stored text: the rest is in the archive
+    citations_kept: int  # stated or listed
     names_required: int
     names_kept: int
-    kept_by_model: int  # of the required numbers, before repair
-    repaired: int  # numbers put back by repair
-    removed: int  # invented or misplaced markers taken out
+    stated_citations: tuple[int, ...] = ()
+    listed_citations: tuple[int, ...] = ()
     archived_citations: tuple[int, ...] = ()
+    stated_names: tuple[str, ...] = ()
+    listed_names: tuple[str, ...] = ()
     archived_names: tuple[str, ...] = ()
-    rung: int = 0  # of the size ladder: 0 full claims … 4 numbers grouped by document
+    statements: int = 0  # quoted word for word
+    chosen: int = 0  # of them, by the model
     tokens_before: int = 0
     tokens_after: int = 0
     attempts: int = 0  # calls to the model
     seconds: float = 0.0
     model: str = "extractive"
-    problems: tuple[str, ...] = ()  # why the model's text was not taken as it came
+    problems: tuple[str, ...] = ()  # what of the model's reply was not taken, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A line of a summary, by its offsets there, and the message that it is a span of."""
+
+    start: int
+    end: int
+    message: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,5 +155,5 @@ class Summary:
     required_names: tuple[str, ...]
     report: SummaryReport
     tokens: int
-    is_fold: bool = False  # stands in for several summaries
+    quotations: tuple[Quotation, ...] = ()
     id: int | None = None  # in the store

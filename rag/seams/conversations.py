@@ -155,16 +155,16 @@ class SessionHandle(Protocol):
         """Store a summary made on request beside the messages."""
 
     def add_summary(
-        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
+        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), choices: Any = None
     ) -> bool:
-        """Store beside the messages. `replaces` are ids of active summaries that it folds.
+        """Store beside the messages. `replaces` are ids of active summaries that it stands in for.
 
         False, and nothing stored, if the range overlaps another active summary or the epoch is
         over: another compaction was quicker, or summaries were forgotten meanwhile.
         """
 
-    def summary_claims(self, summary_id: int) -> Any:
-        """The JSON given as `claims` to `add_summary`."""
+    def summary_choices(self, summary_id: int) -> Any:
+        """The JSON given as `choices` to `add_summary`."""
 
     def forget_summaries(self) -> int:
         """Forget derived summaries (the messages stay) and end the epoch; returns how many."""

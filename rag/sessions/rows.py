@@ -154,11 +154,10 @@ def source_from(row: Any) -> Source:
 
 
 def summary_columns(summary: Summary) -> dict[str, Any]:
-    """The columns of a summary, its session and claims apart."""
+    """The columns of a summary, its session and choices apart."""
     return {
         "start": summary.start,
         "end": summary.end,
-        "is_fold": summary.is_fold,
         "text": summary.text,
         "report": asdict(summary.report),
         "tokens": summary.tokens,
@@ -168,7 +167,9 @@ def summary_columns(summary: Summary) -> dict[str, Any]:
 def summary_from(row: Any) -> Summary:
     """A summary from its row."""
     report: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in row.report.items()
+        key: tuple(v) if isinstance(v, list) else v
+        for key, v in row.report.items()
+        if key in _REPORTED  # earlier versions counted other things, too
     }
     return Summary(
         start=row.start,
@@ -178,6 +179,6 @@ def summary_from(row: Any) -> Summary:
         required_names=tuple(row.required["names"]),
         report=SummaryReport(**report),
         tokens=row.tokens,
-        is_fold=row.is_fold,
+        quotations=tuple(Quotation(*each) for each in row.required.get("quotations", ())),
         id=row.summary_id,
     )

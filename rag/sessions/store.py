@@ -245,7 +245,7 @@ class SqlSession:
             )
 
     def add_summary(
-        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), claims: Any = None
+        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), choices: Any = None
     ) -> bool:
         with self._writing() as (connection, _):
             if epoch != summary_rows.epoch(connection, self._key):
@@ -257,12 +257,12 @@ class SqlSession:
                 return False
             summary_rows.deactivate(connection, replaces)
             now = self._clock()
-            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now, claims=claims)
+            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now, choices=choices)
             return True
 
-    def summary_claims(self, summary_id: int) -> Any:
+    def summary_choices(self, summary_id: int) -> Any:
         with self._reading() as (connection, _):
-            return summary_rows.claims(connection, self.id, summary_id)
+            return summary_rows.choices(connection, self.id, summary_id)
 
     def forget_summaries(self) -> int:
         with self._writing() as (connection, _):

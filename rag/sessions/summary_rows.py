@@ -20,7 +20,6 @@ SHOWN = (
     summaries.c.id.label("summary_id"),
     summaries.c.start,
     summaries.c.end,
-    summaries.c.is_fold,
     summaries.c.text,
     summaries.c.required,
     summaries.c.report,
@@ -76,7 +75,7 @@ def add(
     *,
     in_epoch: int,
     now: datetime,
-    claims: Any = None,
+    choices: Any = None,
 ) -> None:
     """Insert a summary; one made on request is never active.
 
@@ -95,6 +94,7 @@ def add(
     required = {
         "numbers": list(summary.required_numbers),
         "names": [storable(name) for name in summary.required_names],
+        "quotations": [[each.start, each.end, each.message] for each in summary.quotations],
     }
     columns = summary_columns(summary) | {"text": storable(summary.text)}
     connection.execute(
@@ -103,7 +103,7 @@ def add(
             epoch=in_epoch,
             is_active=in_epoch != ON_REQUEST,
             required=required,
-            claims=claims,
+            choices=choices,
             created_at=now,
             **columns,
         )
@@ -119,18 +119,18 @@ def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[i
 
 
 def deactivate(connection: Connection, ids: Sequence[int]) -> None:
-    """Folded: another summary stands in for these."""
+    """Another summary stands in for these."""
     connection.execute(update(summaries).where(summaries.c.id.in_(ids)).values(is_active=False))
 
 
-def claims(connection: Connection, session_id: str, summary_id: int) -> Any:
-    """The stored claims, None if there is no such summary."""
+def choices(connection: Connection, session_id: str, summary_id: int) -> Any:
+    """The stored choices, None if there is no such summary."""
     row = connection.execute(
-        select(summaries.c.claims).where(
+        select(summaries.c.choices).where(
             summaries.c.session_id == session_id, summaries.c.id == summary_id
         )
     ).one_or_none()
-    return None if row is None else row.claims
+    return None if row is None else row.choices
 
 
 def forget(connection: Connection, session_id: str) -> int:

@@ -2,52 +2,61 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from rag.citations.binding import Embed, Evidence
-from rag.citations.markers import keep_markers
+from rag.citations.markers import canonical
 from rag.errors import UserError
-from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport
+from rag.records import ChatMessage, Message, MessageStatus, Role, Summary
 from rag.seams import ChatModel, ModelRequest, SessionHandle, TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS, Pair, pairs_of
-from rag.summaries.facts import Facts, Said, facts_of
-from rag.summaries.ladder import Ladder
-from rag.summaries.lines import Composed, Limits, Line
-from rag.summaries.plan import Room, hard_tokens, plan_compaction
-from rag.summaries.pool import Pool, from_stored, to_stored
-from rag.summaries.report import report_of
-from rag.summaries.summarize import LONGEST_REPLY, NOT_ASKED, Attempted, Summariser
+from rag.summaries.check import checked
+from rag.summaries.choose import LONGEST_REPLY, NOTHING_CHOSEN, Said, ask_to_choose
+from rag.summaries.compose import Composed, Heading, Limits
+from rag.summaries.plan import LEAST_SHARE, Room, most_tokens, plan_compaction
+from rag.summaries.report import quotations_of, report_of
+from rag.summaries.required import Choice, Reading, Required, read_message
 from rag.text.names import Lexicon
 
-FOLD_OPENING = 8  # tokens around the summaries of a context
-READ_TOKENS = 24_000  # of turns shown to a model at once; the middle of longer ones is left out
-RETRY_SHARE = 0.2  # of the tokens of the turns, for the correcting prompt
-LEAST_RETRY = 300
+READ_TOKENS = 12_000  # of statements shown to a model at once, at most
+SESSIONS = 32  # whose covered turns stay read
+ASKED_TURNS = 8  # never shown to a model, so that asking is worth a call
+NOTHING_ASKED: dict[str, Any] = {"asked": 0, "chosen": [], "thread": []}
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """How summaries are asked for."""
+    """How a model is asked to choose, and how long a summary on request is."""
 
-    max_tokens: int = 800  # soft: required facts may take more
+    max_tokens: int = 800
     temperature: float = 0.3
     timeout_seconds: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """What is to be summarised now, and which active summaries the result replaces."""
+@dataclass(slots=True)
+class _Covered:
+    """The turns of a session that were read, from the first message on, and what they require."""
 
-    start: int
-    end: int
-    replaces: tuple[Summary, ...] = ()
+    readings: list[Reading] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # in canonical spelling
+    required: Required = field(default_factory=Required)
+    tokens: int = 0
+    asked: int = 0  # the choices for messages before this index are in it
+
+    def take(self, choices: Mapping[str, Any]) -> None:
+        """Take over what models chose of the turns before, and stored by place."""
+        if choices["asked"] > self.asked:
+            self.asked = choices["asked"]
+            places = {tuple(place) for place in choices["chosen"]}
+            lines = (line for reading in self.readings for line in reading.lines)
+            chosen = tuple(line for line in lines if line.place in places)
+            self.required.choose(Choice(chosen, tuple(choices["thread"])))
 
 
 class Compactor:
-    """Makes verified summaries. Without a model they are made of sentences of the turns.
+    """Makes summaries of quoted statements; a model, where there is one, chooses among them.
 
-    `names` gives the product names that documents use; `embed`, where it is given, lets a
-    sentence of the model's keep its marker if it means the same as the claim in other words.
+    `names` gives the product names that documents use.
     """
 
     def __init__(
@@ -56,38 +65,48 @@ class Compactor:
         count: TokenCounter,
         *,
         names: Callable[[], Sequence[str]] = tuple,
-        embed: Embed | None = None,
         options: SummaryOptions | None = None,
     ) -> None:
         self._model = model
         self._count = count
         self._names = names
-        self._embed = embed
         self._options = options or SummaryOptions()
+        # By session and epoch. Whoever works on one has taken it out: another begins anew.
+        self._covered: dict[tuple[str, int], _Covered] = {}
 
     def compact(
         self, session: SessionHandle, room: Room, *, at_once: bool, force: bool
     ) -> Summary | None:
         """Summarise the oldest pairs if it is time; None if not, or if another was quicker.
 
-        `at_once` makes do without the model, and lets the next compaction in the background ask
-        the model for the same turns; `force` summarises whatever the high-water mark says.
+        One summary stands for all turns up to its end; it is composed anew of their statements.
+        `at_once` makes do without the model, which is shown the same turns the next time; `force`
+        summarises whatever the high-water mark says.
         """
-        epoch = session.epoch()
-        active = session.summaries()
-        stretch = self._stretch(session, active, room, force=force, at_once=at_once)
-        if stretch is None:
+        began = time.monotonic()
+        epoch, active = session.epoch(), session.summaries()
+        ends = self._ends(session, active, room, force=force)
+        if not ends:
             return None
-        model = None if at_once else self._model
-        draft = self._draft(session, stretch, model)
-        kept = [summary for summary in active if summary not in stretch.replaces]
-        made = self._made(session, stretch, draft, kept, room)
-        if made.start == made.end or _is_no_gain(made, active):
-            return None
-        replaced = [s.id for s in (*kept, *stretch.replaces) if s.id and s.start >= made.start]
-        stored = session.add_summary(
-            made, epoch=epoch, replaces=replaced, claims=to_stored(draft.pool)
-        )
+        choices = self._choices(session, active)
+        is_time = not at_once and _is_time_to_ask(choices, ends[0])
+        asked = self._model if is_time else None
+        covered, choice = _Covered(), NOTHING_CHOSEN
+        for end in ends:
+            covered = self._read(session, epoch, end)
+            covered.take(choices)
+            if asked is not None:
+                choice = self._ask(asked, covered, choices["asked"], end)
+                choices, asked = _with(choices, choice, end), None
+                covered.take(choices)
+            turns = self._tokens_from(session, end)
+            composed = self._composed(session, covered, _limits(room, turns))
+            made = self._summary(0, end, covered, composed, choice, began)
+            self._keep(session, epoch, covered)
+            if composed.tokens + turns <= room.budget_tokens:
+                break
+        replaced = [summary.id for summary in active if summary.id is not None]
+        stored = session.add_summary(made, epoch=epoch, replaces=replaced, choices=choices)
         return made if stored else None
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
@@ -96,192 +115,183 @@ class Compactor:
         Raises:
             UserError: there are no such messages.
         """
+        began = time.monotonic()
         count = session.read().message_count
         if not 0 <= start < end <= count:
             raise UserError(
                 f"There are no messages {start} to {end}: the conversation has {count}. "
                 f"Ask for a range from 0 to {count}, the end not included."
             )
-        stretch = _Stretch(start, end)
-        draft = self._draft(session, stretch, self._model)
-        limits = Limits(self._options.max_tokens, 4 * self._options.max_tokens)
-        made = self._summary(stretch, draft, self._composed(session, draft, limits))
+        covered = _Covered([Reading()] * start, [""] * start)
+        self._extend(covered, session.messages(start, end))
+        choice = self._ask(self._model, covered, start, end)
+        covered.required.choose(choice)
+        tokens = self._options.max_tokens
+        composed = self._composed(session, covered, Limits(tokens, 4 * tokens))
+        made = self._summary(start, end, covered, composed, choice, began)
         session.add_requested_summary(made)
         return made
 
     # ── What ─────────────────────────────────────────────────────────────────────────────────
 
-    def _stretch(
-        self,
-        session: SessionHandle,
-        active: Sequence[Summary],
-        room: Room,
-        *,
-        force: bool,
-        at_once: bool,
-    ) -> _Stretch | None:
+    def _ends(
+        self, session: SessionHandle, active: Sequence[Summary], room: Room, *, force: bool
+    ) -> list[int]:
+        """Where the summary may end: as planned first, then pair by pair; none if it is not due."""
         covered = max((summary.end for summary in active), default=0)
-        total = session.read().message_count
-        pairs = pairs_of(session.messages(covered, total))
+        pairs = pairs_of(session.said(covered))
         sizes = [self._pair_tokens(pair) for pair in pairs]
         taken = sum(summary.tokens for summary in active)
-        dropped = plan_compaction(
-            sizes, taken, room, added_tokens=self._options.max_tokens, force=force
-        )
-        stand_ins = () if at_once or self._model is None else _stand_ins(active)
-        if dropped == 0 and not stand_ins and taken <= hard_tokens(room):
-            return None
-        end = _end(pairs, dropped, covered)
-        start = min((summary.start for summary in stand_ins), default=covered)
-        return _Stretch(start, end, stand_ins)
+        dropped = plan_compaction(sizes, taken, room, force=force)
+        if dropped == 0:
+            return [covered] if active and taken > most_tokens(room) else []
+        starts = [pair.question.index for pair in pairs[dropped:]]
+        return [*starts, pairs[-1].answer.index + 1]
 
     def _pair_tokens(self, pair: Pair) -> int:
         return sum(self._count(m.content) + MESSAGE_TOKENS for m in pair.messages)
 
-    def _draft(
-        self, session: SessionHandle, stretch: _Stretch, model: ChatModel | None
-    ) -> "_Draft":
-        """Read the raw turns, once, and show them to the model, once."""
-        began = time.monotonic()
-        registered = session.source_count()
-        said = [
-            _said(message, registered)
-            for message in _readable(session.messages(stretch.start, stretch.end))
-        ]
-        facts = facts_of(said, Lexicon(self._names()))
-        asked = NOT_ASKED if model is None or not said else self._ask(model, said, facts)
-        pool = Pool()
-        pool.add(facts, [Line(fact, self._count) for fact in facts.facts])
-        pool.take_all(asked.sifted, self._count)
-        tokens = sum(self._count(each.text) + MESSAGE_TOKENS for each in said)
-        name = model.name if model is not None and asked.sifted.facts else "extractive"
-        return _Draft(pool, asked, tokens, name, began)
+    def _tokens_from(self, session: SessionHandle, end: int) -> int:
+        """What stays word for word beside a summary that ends there."""
+        return sum(self._pair_tokens(pair) for pair in pairs_of(session.said(end)))
 
-    def _ask(self, model: ChatModel, said: Sequence[Said], facts: Facts) -> Attempted:
+    def _pair_tokens(self, pair: Pair) -> int:
+        return sum(self._count(m.content) + MESSAGE_TOKENS for m in pair.messages)
+
+    def _read(self, session: SessionHandle, epoch: int, end: int) -> _Covered:
+        """The turns before `end`: each is read once, as long as its session is remembered."""
+        covered = self._covered.pop((session.id, epoch), None) or _Covered()
+        known = len(covered.readings)
+        if known > end or not _is_as_read(session, covered):
+            covered, known = _Covered(), 0
+        self._extend(covered, session.messages(known, end) if known < end else ())
+        return covered
+
+    def _extend(self, covered: _Covered, messages: Sequence[Message]) -> None:
+        lexicon = Lexicon(self._names())
+        for message in messages:
+            index, text = len(covered.readings), _read_text(message)
+            before = covered.readings[-1] if covered.readings else Reading()
+            question = covered.texts[-1] if before.is_users else ""
+            reading = read_message(
+                index, message.role, text, lexicon=lexicon, count=self._count, question=question
+            )
+            covered.readings.append(reading)
+            covered.required.add(reading)
+            covered.texts.append(text)
+            covered.tokens += self._count(text) + MESSAGE_TOKENS
+
+    def _keep(self, session: SessionHandle, epoch: int, covered: _Covered) -> None:
+        self._covered[session.id, epoch] = covered
+        for oldest in list(self._covered)[:-SESSIONS]:
+            self._covered.pop(oldest, None)
+
+    # ── How ──────────────────────────────────────────────────────────────────────────────────
+
+    def _choices(self, session: SessionHandle, active: Sequence[Summary]) -> dict[str, Any]:
+        """What models chose of the turns so far."""
+        for summary in active:
+            stored = session.summary_choices(summary.id) if summary.id is not None else None
+            if isinstance(stored, dict) and stored.keys() == NOTHING_ASKED.keys():
+                return stored
+        return NOTHING_ASKED
+
+    def _ask(
+        self, model: ChatModel | None, covered: _Covered, start: int, end: int
+    ) -> Choice:
+        """Show a model, once, the statements of the turns that none has seen."""
+        if model is None or start >= end:
+            return NOTHING_CHOSEN
+        readings = covered.readings[start:end]
+        roles = (Role.USER if reading.is_users else Role.ASSISTANT for reading in readings)
+        said = [Said(*each) for each in zip(roles, covered.texts[start:end], strict=True)]
+        lines = [line for reading in readings for line in reading.lines]
         options = self._options
-        tokens = sum(self._count(each.text) for each in said)
-        evidence = Evidence(facts.claims, facts.plain, self._embed)
-        summariser = Summariser(
+        return ask_to_choose(
             lambda instructions, text: _reply(model, options, instructions, text),
-            self._count,
-            options.max_tokens,
-            max(LEAST_RETRY, int(RETRY_SHARE * tokens)),
+            said,
+            lines,
+            count=self._count,
+            room=READ_TOKENS,
         )
-        return summariser.summarise(said, facts, evidence, room=READ_TOKENS)
 
-    # ── How large ────────────────────────────────────────────────────────────────────────────
-
-    def _made(
-        self,
-        session: SessionHandle,
-        stretch: _Stretch,
-        draft: "_Draft",
-        kept: Sequence[Summary],
-        room: Room,
-    ) -> Summary:
-        """The summary of the stretch alone, or of everything where both do not fit together."""
-        hard = max(1, hard_tokens(room))
-        beside = sum(summary.tokens for summary in kept)
-        limits = Limits(min(self._options.max_tokens, hard), hard)
-        made = self._summary(stretch, draft, self._composed(session, draft, limits))
-        if not kept or beside + made.tokens <= hard:
-            return made
-        earlier = [session.summary_claims(s.id) for s in kept if s.id is not None]
-        draft.pool = from_stored([*earlier, to_stored(draft.pool)], self._count)
-        whole = _Stretch(min(s.start for s in kept), stretch.end)
-        composed = self._composed(session, draft, limits)
-        return self._summary(whole, draft, composed, is_fold=True)
-
-    def _composed(self, session: SessionHandle, draft: "_Draft", limits: Limits) -> Composed:
-        titles = _titles(session, tuple(draft.pool.numbers))
-        return Ladder(draft.pool, limits, self._count, titles).compose()
+    def _composed(
+        self, session: SessionHandle, covered: _Covered, limits: Limits
+    ) -> Composed:
+        required = covered.required
+        headings = _headings(session, tuple(required.numbers))
+        return checked(required, limits, self._count, covered.texts.__getitem__, headings)
 
     def _summary(
-        self, stretch: _Stretch, draft: "_Draft", composed: Composed, *, is_fold: bool = False
+        self,
+        start: int,
+        end: int,
+        covered: _Covered,
+        composed: Composed,
+        choice: Choice,
+        began: float,
     ) -> Summary:
-        numbers, names = tuple(draft.pool.numbers), tuple(draft.pool.names)
-        return Summary(
-            start=stretch.start,
-            end=stretch.end,
-            text=composed.text,
-            required_numbers=numbers,
-            required_names=names,
-            report=draft.report(composed),
-            tokens=composed.tokens,
-            is_fold=is_fold,
-        )
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A summary before it is composed."""
-
-    pool: Pool
-    asked: Attempted
-    tokens_before: int
-    model: str
-    began: float
-
-    def report(self, composed: Composed) -> SummaryReport:
-        return report_of(
-            self.pool,
+        required = covered.required
+        report = report_of(
+            required,
             composed,
-            removed=self.asked.sifted.removed,
-            tokens_before=self.tokens_before,
-            attempts=self.asked.attempts,
-            seconds=time.monotonic() - self.began,
-            model=self.model,
-            problems=self.asked.problems,
+            choice,
+            tokens_before=covered.tokens,
+            seconds=time.monotonic() - began,
+            model=self._model.name if self._model is not None else "",
+        )
+        return Summary(
+            start=start,
+            end=end,
+            text=composed.text,
+            required_numbers=tuple(required.numbers),
+            required_names=tuple(required.names),
+            report=report,
+            tokens=composed.tokens,
+            quotations=quotations_of(composed),
         )
 
 
-def _is_no_gain(made: Summary, active: Sequence[Summary]) -> bool:
-    """Whether a fold takes as much as what it would replace."""
-    same = made.end <= max((summary.end for summary in active), default=0)
-    return same and made.is_fold and made.tokens >= sum(summary.tokens for summary in active)
+def _limits(room: Room, turns: int) -> Limits:
+    """What the turns beside it leave below low water, and a share at least."""
+    share = int(LEAST_SHARE * room.budget_tokens)
+    most = max(1, most_tokens(room))
+    return Limits(min(max(share, room.low_tokens - turns), most), most)
 
 
-def _stand_ins(active: Sequence[Summary]) -> tuple[Summary, ...]:
-    """The newest summaries that no model was asked for, because a question came first."""
-    found: list[Summary] = []
-    for summary in sorted(active, key=lambda summary: -summary.end):
-        if summary.is_fold or summary.report.attempts:
-            break
-        found.insert(0, summary)
-    return tuple(found)
+def _read_text(message: Message) -> str:
+    """What is read of a message: nothing of an unfinished answer, or of a client's rules."""
+    if message.status == MessageStatus.PENDING or message.role == Role.SYSTEM:
+        return ""
+    return message.content if message.role == Role.USER else canonical(message.content)
 
 
-def _end(pairs: Sequence[Pair], dropped: int, covered: int) -> int:
-    if dropped == 0:
-        return covered
-    if dropped < len(pairs):
-        return pairs[dropped].question.index
-    return pairs[-1].answer.index + 1
+def _is_as_read(session: SessionHandle, covered: _Covered) -> bool:
+    """The last message may have another revision since; those before it stay."""
+    last = len(covered.readings) - 1
+    found = session.said_at([last]) if last >= 0 else []
+    return all(_read_text(message) == covered.texts[last] for message in found)
 
 
-def _readable(messages: Sequence[Message]) -> list[Message]:
-    """Messages that say something; an answer that is being written is none."""
-    return [
-        message
-        for message in messages
-        if message.content.strip() and message.status != MessageStatus.PENDING
-    ]
+def _is_time_to_ask(choices: Mapping[str, Any], end: int) -> bool:
+    """Whether enough turns were never shown to a model to be worth a call."""
+    return choices["asked"] == 0 or end - choices["asked"] >= 2 * ASKED_TURNS
 
 
-def _said(message: Message, registered: int) -> Said:
-    """Brackets that somebody typed are no citations: a summary repeats only numbers in use then.
-
-    Of imported messages it is not known when that was.
-    """
-    if message.role == Role.ASSISTANT:
-        return Said(message.role, message.content)
-    in_use = registered if message.known_sources is None else message.known_sources
-    typed = keep_markers(message.content, lambda number: number <= in_use)
-    return Said(message.role, typed.text)
+def _with(choices: Mapping[str, Any], choice: Choice, asked: int) -> dict[str, Any]:
+    """What was chosen before and now; lines are stored by their places."""
+    return {
+        "asked": asked,
+        "chosen": [*choices["chosen"], *(list(line.place) for line in choice.lines)],
+        "thread": [*choices["thread"], *choice.thread],
+    }
 
 
-def _titles(session: SessionHandle, numbers: Sequence[int]) -> Mapping[int, str]:
-    return {source.number: source.document_title for source in session.sources(numbers)}
+def _headings(session: SessionHandle, numbers: Sequence[int]) -> Mapping[int, Heading]:
+    return {
+        source.number: Heading(source.document_title, (source.heading_path or ("",))[-1])
+        for source in session.sources(numbers)
+    }
 
 
 def _reply(model: ChatModel, options: SummaryOptions, instructions: str, text: str) -> str:

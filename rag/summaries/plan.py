@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-SUMMARY_SHARE = 0.5  # of the history's budget at most for what summaries must keep
+LEAST_SHARE = 0.3  # of the history's budget: what a summary may take whatever the turns take
+MOST_SHARE = 0.8  # for numbers and names alone, if they need it
 
 
 class Room(Protocol):
@@ -22,12 +23,12 @@ class Room(Protocol):
 
 
 def plan_compaction(
-    pair_tokens: Sequence[int], summary_tokens: int, room: Room, *, added_tokens: int, force: bool
+    pair_tokens: Sequence[int], summary_tokens: int, room: Room, *, force: bool
 ) -> int:
     """How many of the oldest pairs to summarise now; 0 for none.
 
-    `pair_tokens` are those of the pairs not yet summarised, oldest first; `added_tokens` is what
-    their summary will take at most. High and low water lie apart, so that this is rarely due.
+    `pair_tokens` are those of the pairs not yet summarised, oldest first. High and low water lie
+    apart, so that this is rarely due.
     """
     left = sum(pair_tokens)
     too_many = len(pair_tokens) > room.max_pairs
@@ -36,16 +37,19 @@ def plan_compaction(
     most = room.keep_pairs if force else len(pair_tokens)
     if too_many and not force:
         most = max(room.keep_pairs, room.max_pairs // 2)
+    share = int(LEAST_SHARE * room.budget_tokens)
+    gone = 0
     for dropped, tokens in enumerate(pair_tokens):
         kept = len(pair_tokens) - dropped
-        expected = min(summary_tokens + (added_tokens if dropped else 0), hard_tokens(room))
+        expected = max(summary_tokens, min(summary_tokens + gone, share))
         is_low = left + expected <= room.low_tokens or kept <= room.keep_pairs
         if is_low and kept <= most and left + expected <= room.budget_tokens:
             return dropped
         left -= tokens
+        gone += tokens
     return len(pair_tokens)
 
 
-def hard_tokens(room: Room) -> int:
-    """What all summaries together may take, if what they must keep needs it."""
-    return int(SUMMARY_SHARE * room.budget_tokens)
+def most_tokens(room: Room) -> int:
+    """What a summary may take, if its numbers and names need it."""
+    return int(MOST_SHARE * room.budget_tokens)

@@ -1,39 +1,48 @@
-"""What a summary was required to keep, and how its exact text keeps it."""
+"""What a summary was required to keep, and what became of it."""
 
-from rag.records import SummaryReport
-from rag.summaries.lines import Composed
-from rag.summaries.pool import Pool
+from rag.records import Quotation, SummaryReport
+from rag.summaries.compose import Composed
+from rag.summaries.required import Choice, Required
 
 
-def report_of(  # noqa: PLR0913 - what only the caller knows, all keyword-only
-    pool: Pool,
+def report_of(
+    required: Required,
     composed: Composed,
+    choice: Choice,
     *,
-    removed: int,
     tokens_before: int,
-    attempts: int,
     seconds: float,
     model: str,
-    problems: tuple[str, ...],
 ) -> SummaryReport:
-    """The report of the summary that was composed of what is in the pool."""
-    kept = [number for number in pool.numbers if number in composed.cited]
-    by_model = sum(map(pool.is_models, kept))
+    """The report of a summary that was composed of what is required."""
     return SummaryReport(
-        citations_required=len(pool.numbers),
-        citations_kept=len(kept),
-        names_required=len(pool.names),
-        names_kept=len(composed.named),
-        kept_by_model=by_model,
-        repaired=len(kept) - by_model,
-        removed=removed,
-        archived_citations=composed.archived_numbers,
+        citations_required=len(required.numbers),
+        citations_kept=len(composed.stated) + len(composed.listed),
+        names_required=len(required.names),
+        names_kept=len(composed.stated_names) + len(composed.listed_names),
+        stated_citations=composed.stated,
+        listed_citations=composed.listed,
+        archived_citations=composed.archived,
+        stated_names=composed.stated_names,
+        listed_names=composed.listed_names,
         archived_names=composed.archived_names,
-        rung=composed.rung,
+        statements=len(composed.quoted),
+        chosen=sum(line.place in required.chosen for line in composed.quoted),
         tokens_before=tokens_before,
         tokens_after=composed.tokens,
-        attempts=attempts,
+        attempts=choice.calls,
         seconds=seconds,
-        model=model,
-        problems=problems,
+        model=model if required.chosen else "extractive",
+        problems=choice.problems,
     )
+
+
+def quotations_of(composed: Composed) -> tuple[Quotation, ...]:
+    """Where each quoted line stands in the text, and the message that it is a span of."""
+    found: list[Quotation] = []
+    at = 0
+    for line in composed.quoted:
+        at = composed.text.index(line.text, at)
+        found.append(Quotation(at, at + len(line.text), line.message))
+        at += len(line.text)
+    return tuple(found)

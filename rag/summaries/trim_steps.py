@@ -1,41 +1,39 @@
-"""The steps of trimming one transcript: is it time, how far, and what stands in for the rest."""
+"""The steps of trimming one transcript: is it time, how far, and what is sent instead."""
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from typing import Any
 
-from rag.citations.binding import Evidence
 from rag.errors import TooLarge
-from rag.records import SummaryReport
-from rag.summaries.facts import union
-from rag.summaries.ladder import Ladder
-from rag.summaries.lines import Limits
-from rag.summaries.remembered import (
-    MESSAGE_TOKENS,
-    REPLY_TOKENS,
-    SUMMARY_OPENING,
-    Remembered,
-)
+from rag.records import Role
+from rag.summaries.check import checked
+from rag.summaries.choose import NOTHING_CHOSEN, Choice, Said, ask_to_choose
+from rag.summaries.client import ClientModel
+from rag.summaries.compose import Limits
+from rag.summaries.recall import recalled_text
 from rag.summaries.report import report_of
-from rag.summaries.snapshot import MessageDict
-from rag.summaries.summarize import INSTRUCTIONS, Summariser
-from rag.summaries.trim_client import ClientModel
+from rag.summaries.required import SUMMARY_OPENING
+from rag.summaries.transcript import (
+    MESSAGE_TOKENS,
+    MessageDict,
+    Transcript,
+    role_of,
+    split_summary,
+    text_of,
+)
 
-SUMMARY_SHARE = 0.5  # of the room at most for what a summary must keep
-ASKED_SHARE = 0.7  # of the room at most where `max_summary_tokens` asks for more
+REPLY_TOKENS = 3  # every context ends with the beginning of the reply
+OPENING_TOKENS = 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
+RECALL_SHARE = 0.1  # of `max_tokens` is kept free for statements put back
+SUMMARY_SHARE = 0.5  # of the room: what a summary may take at least, if it needs it
+HEADROOM = 0.25  # of the room: left to the turns to come, so that a summary stays for a while
 LOW_WATER = 0.4  # of the room beside the summary stays word for word
-LEAST_SUMMARY = 60  # tokens: an archive line
-OPENING_TOKENS = 6
-TURNS_PER_CALL = 8
-ASKED_TURNS = 16  # not yet read, so that further calls are worth what they cost
-UNREAD_TURNS = 40  # are waited for, so that the model is asked in one turn of many, and then enough
-CALLS_PER_TRIM = 4  # of a long transcript seen at once; the rest is summarised without the model
-PROMPT_SHARE = 1.12  # tokens of all prompts, to tokens of the turns summarised
-FIRST_RETRY_TOKENS = 500
-READ_SHARE = 0.75  # of `max_tokens` for one prompt
+LEAST_SUMMARY = 60  # tokens
+ASKED_TURNS = 8  # not yet shown to the model, so that asking is worth a call
+READ_SHARE = 0.75  # of `max_tokens` for the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +43,31 @@ class TrimLimits:
     max_tokens: int
     recent_messages: int
     max_turns: int | None
-    max_summary_tokens: int
+
+    @property
+    def recall_tokens(self) -> int:
+        return int(RECALL_SHARE * self.max_tokens)
 
 
-def is_due(seen: Remembered, limits: TrimLimits) -> bool:
+def is_due(seen: Transcript, limits: TrimLimits) -> bool:
     """Whether more has to be summarised before this can be sent."""
-    if context_tokens(seen, limits) > limits.max_tokens:
+    kept_free = 0 if seen.composed is None else limits.recall_tokens
+    if context_tokens(seen, limits) > limits.max_tokens - kept_free:
         return True
     if limits.max_turns is None or len(seen.messages) <= 2 * limits.max_turns + 1:
         return False
     return _turns_from(seen, seen.covered) > limits.max_turns
 
 
-def context_tokens(seen: Remembered, limits: TrimLimits) -> int:
-    """Tokens of the messages as they would be sent now."""
+def context_tokens(seen: Transcript, limits: TrimLimits) -> int:
+    """Tokens of the messages as they would be sent now, without what is recalled."""
     summary = 0
     if seen.composed is not None:
         summary = MESSAGE_TOKENS + OPENING_TOKENS + seen.composed.tokens
     return _fixed(seen, seen.covered, limits) + summary + seen.tokens(seen.covered)
 
 
-def kept_messages(seen: Remembered, given: list[MessageDict]) -> list[MessageDict]:
-    """Of the given messages the system's, then the summary, and the newest turns word for word."""
-    text = seen.composed.text if seen.composed else ""
-    summary = {"role": "system", "content": f"{SUMMARY_OPENING}\n{text}"}
-    systems = [given[index] for index in seen.kept_systems]
-    return [*given[: seen.pinned], *systems, summary, *given[seen.covered :]]
-
-
-def compact(seen: Remembered, limits: TrimLimits, model: ClientModel | None) -> None:
+def compact(seen: Transcript, limits: TrimLimits, model: ClientModel | None) -> None:
     """Summarise as much of the oldest turns as it takes.
 
     Raises:
@@ -81,24 +75,28 @@ def compact(seen: Remembered, limits: TrimLimits, model: ClientModel | None) -> 
     """
     began = time.monotonic()
     _refuse_too_large(seen, limits)
-    room = _room(seen, limits)
-    end = _end(seen, limits, room)
-    problems = _ask(seen, limits, model, end) if model is not None else ()
-    _cover(seen, end)
-    _compose(seen, limits, room)
-    for further in list(_ends(seen)):
-        if context_tokens(seen, limits) <= limits.max_tokens:
+    end = _end(seen, limits)
+    choice = NOTHING_CHOSEN if model is None else _ask(seen, limits, model, end)
+    for further in [end, *_ends(seen, end)]:
+        seen.cover(further)
+        seen.required.choose(choice)
+        seen.composed = checked(seen.required, _limits(seen, limits), seen.count, seen.texts.__getitem__)
+        if context_tokens(seen, limits) <= limits.max_tokens - _recall_room(seen, limits):
             break
-        _cover(seen, further)
-        _compose(seen, limits, _room(seen, limits))
-    seen.release(seen.covered if model is None else min(seen.covered, seen.unread))
-    seen.report = _report(seen, problems, time.monotonic() - began, model)
+    seen.report = report_of(
+        seen.required,
+        seen.composed,
+        choice,
+        tokens_before=seen.tokens(seen.pinned, seen.covered),
+        seconds=time.monotonic() - began,
+        model="extractive" if model is None else model.name,
+    )
 
 
 # ── How far ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _refuse_too_large(seen: Remembered, limits: TrimLimits) -> None:
+def _refuse_too_large(seen: Transcript, limits: TrimLimits) -> None:
     start = seen.open_start
     needed = _fixed(seen, seen.pinned, limits) + seen.tokens(start)
     needed += LEAST_SUMMARY if start > seen.pinned else 0
@@ -109,53 +107,62 @@ def _refuse_too_large(seen: Remembered, limits: TrimLimits) -> None:
         )
 
 
-def _fixed(seen: Remembered, end: int, limits: TrimLimits) -> int:
-    """Tokens of the system messages before `end`, and of the beginning of the reply."""
-    seen.kept_systems = []
+def _kept_systems(seen: Transcript, end: int, limits: TrimLimits) -> list[int]:
+    """The newest system messages in the middle of the transcript before `end`, as far as fit."""
+    kept: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)
     for index in reversed([index for index in seen.systems if index < end]):
         left -= seen.tokens(index, index + 1)
         if left < 0:
             break
-        seen.kept_systems.insert(0, index)
-    later = sum(seen.tokens(index, index + 1) for index in seen.kept_systems)
+        kept.insert(0, index)
+    return kept
+
+
+def _fixed(seen: Transcript, end: int, limits: TrimLimits) -> int:
+    """Tokens of the system messages before `end`, and of the beginning of the reply."""
+    later = sum(seen.tokens(i, i + 1) for i in _kept_systems(seen, end, limits))
     return REPLY_TOKENS + seen.tokens(0, seen.pinned) + later
 
 
-def _room(seen: Remembered, limits: TrimLimits) -> "Room":
+def _room(seen: Transcript, limits: TrimLimits) -> int:
+    """Tokens for summary and turns together."""
     taken = _fixed(seen, seen.open_start, limits) + MESSAGE_TOKENS + OPENING_TOKENS
-    total = limits.max_tokens - taken
-    soft = min(limits.max_summary_tokens, int(ASKED_SHARE * total))
-    hard = min(max(int(SUMMARY_SHARE * total), soft), total - seen.tokens(seen.open_start))
-    return Room(total, Limits(min(soft, hard), max(hard, 0)))
+    return limits.max_tokens - taken - _recall_room(seen, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Tokens for summary and turns together, and how many of them are the summary's."""
-
-    total: int
-    summary: Limits
+def _recall_room(seen: Transcript, limits: TrimLimits) -> int:
+    """What is kept free for statements put back, where the question itself leaves it."""
+    free = limits.max_tokens - _fixed(seen, seen.open_start, limits) - seen.tokens(seen.open_start)
+    return limits.recall_tokens if free > 4 * limits.recall_tokens else 0
 
 
-def _ends(seen: Remembered) -> Iterator[int]:
-    """Where the summary may end: at the beginning of a turn, or after the last answer."""
+def _limits(seen: Transcript, limits: TrimLimits) -> Limits:
+    """The room that the turns leave, a part of it kept for those to come."""
+    room = _room(seen, limits)
+    turns = seen.tokens(max(seen.covered, seen.pinned))
+    share = int(SUMMARY_SHARE * room)
+    left = room - turns - int(HEADROOM * room)
+    most = max(0, room - seen.tokens(seen.open_start))
+    return Limits(min(max(share, left), most), most)
+
+
+def _ends(seen: Transcript, start: int) -> Iterator[int]:
+    """Where a summary may end after `start`: where a turn begins, or after the last answer."""
     last = seen.open_start
-    first, end = bisect_right(seen.turns, seen.covered), bisect_left(seen.turns, last)
+    first, end = bisect_right(seen.turns, start), bisect_left(seen.turns, last)
     yield from seen.turns[first:end]
-    if last > seen.covered:
+    if last > start:
         yield last
 
 
-def _end(seen: Remembered, limits: TrimLimits, room: Room) -> int:
+def _end(seen: Transcript, limits: TrimLimits) -> int:
     """Where the summary shall end, so that it is not due again for a while."""
-    expected = room.summary.soft
-    if seen.composed is not None:
-        expected = max(expected, int(seen.composed.tokens * 1.15))
-    beside = room.total - min(expected, room.summary.hard)
+    room = _room(seen, limits)
     end = seen.covered
-    for end in _ends(seen):
+    for end in _ends(seen, seen.covered):
         tokens = seen.tokens(end)
+        beside = room - min(int(SUMMARY_SHARE * room), seen.tokens(seen.pinned, end))
         few = tokens <= LOW_WATER * beside or len(seen.messages) - end <= limits.recent_messages
         if limits.max_turns is not None:
             few = _turns_from(seen, end) <= limits.max_turns
@@ -164,109 +171,74 @@ def _end(seen: Remembered, limits: TrimLimits, room: Room) -> int:
     return end
 
 
-def _turns_from(seen: Remembered, start: int) -> int:
+def _turns_from(seen: Transcript, start: int) -> int:
     return len(seen.turns) - bisect_left(seen.turns, start)
 
 
-# ── What stands in for the rest ──────────────────────────────────────────────────────────────
-
-
-def _cover(seen: Remembered, end: int) -> None:
-    _pool(seen, end)
-    seen.covered = max(seen.covered, end)
-
-
-def _pool(seen: Remembered, end: int) -> None:
-    for index in range(seen.covered, end):
-        seen.pool.add(seen.facts[index], seen.lines[index])
-
-
-def _compose(seen: Remembered, limits: TrimLimits, room: Room) -> None:
-    seen.composed = Ladder(seen.pool, room.summary, seen.count).compose()
-
-
-def _ask(seen: Remembered, limits: TrimLimits, model: ClientModel, end: int) -> tuple[str, ...]:
-    """Show the model the turns that it has not read, as far as it may be asked."""
-    problems: list[str] = []
-    if not _is_time_to_ask(seen, end):
-        return ()
-    for start, stop in islice(_stretches(seen, limits, end), CALLS_PER_TRIM):
-        if not _may_ask(seen, start, stop):
-            break
-        problems += _summarise(seen, limits, model, start, stop)
-        if seen.failed:
-            break
-    return tuple(problems)
-
-
-def _stretches(seen: Remembered, limits: TrimLimits, end: int) -> Iterator[tuple[int, int]]:
-    """Whole turns that together fit into one prompt."""
+def _ask(seen: Transcript, limits: TrimLimits, model: ClientModel, end: int) -> Choice:
+    """Show the model the statements of a stretch that it has not seen, once in a while."""
+    start = max(seen.asked, seen.pinned)
+    unseen = _turns_from(seen, start) - _turns_from(seen, end)
+    if not unseen or (seen.calls and unseen < ASKED_TURNS):
+        return NOTHING_CHOSEN
+    said = [Said(role_of(m), text_of(m)) for m in seen.messages[start:end]]
+    lines = [line for reading in seen.readings[start:end] for line in reading.lines]
     room = int(READ_SHARE * limits.max_tokens)
-    start = seen.unread
-    first, last = bisect_right(seen.turns, start), bisect_left(seen.turns, end)
-    stops = [*seen.turns[first:last], end]
-    for before, stop in zip([start, *stops], stops, strict=False):
-        if before > start and seen.tokens(start, stop) > room:
-            yield start, before
-            start = before
-    if end > start:
-        yield start, end
+    choice = ask_to_choose(model.ask, said, lines, count=seen.count, room=room)
+    seen.asked = end
+    seen.calls += choice.calls
+    return choice
 
 
-def _is_time_to_ask(seen: Remembered, end: int) -> bool:
-    unread = _turns_from(seen, seen.unread) - _turns_from(seen, end)
-    return seen.calls == 0 or unread >= UNREAD_TURNS
+# ── What is sent ─────────────────────────────────────────────────────────────────────────────
 
 
-def _may_ask(seen: Remembered, start: int, stop: int) -> bool:
-    if seen.calls + 1 > max(2, len(seen.turns) // TURNS_PER_CALL):
-        return False
-    turns = _turns_from(seen, start) - _turns_from(seen, stop)
-    return seen.calls == 0 or turns >= ASKED_TURNS
-
-
-def _summarise(
-    seen: Remembered, limits: TrimLimits, model: ClientModel, start: int, stop: int
-) -> tuple[str, ...]:
-    facts = union(seen.facts[start:stop])
-    evidence = Evidence(facts.claims, facts.plain)
-    summariser = Summariser(
-        model.ask, seen.count, limits.max_summary_tokens, _retry_tokens(seen, start, stop)
-    )
-    room = int(READ_SHARE * limits.max_tokens)
-    asked = summariser.summarise(seen.said(start, stop), facts, evidence, room=room)
-    _pool(seen, stop)
-    seen.pool.take_all(asked.sifted, seen.count)
-    seen.unread = stop
-    seen.calls += asked.attempts
-    seen.prompt_tokens += asked.prompt_tokens
-    seen.removed += asked.sifted.removed
-    seen.failed = any("failed" in problem for problem in asked.problems)
-    return asked.problems
-
-
-def _retry_tokens(seen: Remembered, start: int, stop: int) -> int:
-    """What a correcting prompt may take, so that all prompts stay near the size of the turns."""
-    if seen.calls == 0:
-        return FIRST_RETRY_TOKENS
-    if seen.calls + 2 > len(seen.turns) // TURNS_PER_CALL:
-        return 0
-    first = int(1.1 * seen.tokens(start, stop)) + seen.count(INSTRUCTIONS)
-    return max(0, int(PROMPT_SHARE * seen.tokens(0, stop)) - seen.prompt_tokens - first)
-
-
-def _report(
-    seen: Remembered, problems: tuple[str, ...], seconds: float, model: ClientModel | None
-) -> SummaryReport:
-    """What the summary in place was required to keep, and how it does."""
+def shown_messages(
+    seen: Transcript, given: list[MessageDict], limits: TrimLimits
+) -> list[dict[str, Any]]:
+    """One system message with the summary, then the newest turns, user and assistant in turn."""
     assert seen.composed is not None, "only called after composing"
-    return report_of(
-        seen.pool,
-        seen.composed,
-        removed=seen.removed,
-        tokens_before=seen.tokens(seen.pinned, seen.covered),
-        attempts=seen.calls,
-        seconds=seconds,
-        model=model.name if model is not None and seen.pool.has_models_lines else "extractive",
-        problems=problems,
+    later = [index for index in seen.systems if index >= seen.covered]
+    systems = [*range(seen.pinned), *_kept_systems(seen, seen.covered, limits), *later]
+    rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
+    summary = f"{SUMMARY_OPENING}\n{seen.composed.text}"
+    system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
+    turns = [m for i, m in enumerate(given[seen.covered :], seen.covered) if i not in seen.systems]
+    return [system, *_with_recalled(seen, _in_turn(turns), limits)]
+
+
+def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:
+    """The messages, those of one side that follow each other joined into one."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        if joined and _is_same_side(joined[-1], message):
+            joined[-1]["content"] = f"{joined[-1]['content']}\n\n{message['content']}"
+        else:
+            joined.append(dict(message))
+    return joined
+
+
+def _is_same_side(before: Mapping[str, Any], after: MessageDict) -> bool:
+    plain = all(
+        message.keys() == {"role", "content"} and isinstance(message["content"], str)
+        for message in (before, after)
     )
+    return plain and before["role"] == after["role"]
+
+
+def _with_recalled(
+    seen: Transcript, turns: list[dict[str, Any]], limits: TrimLimits
+) -> list[dict[str, Any]]:
+    """The turns, with the earlier statements that bear on the newest question in the last one."""
+    if not turns or turns[-1].get("role") != Role.USER:
+        return turns
+    assert seen.composed is not None, "only called after composing"
+    room = limits.max_tokens - context_tokens(seen, limits)
+    shown = {line.words for line in seen.composed.quoted}
+    text = recalled_text(seen.recall, text_of(turns[-1]), shown, room=room, count=seen.count)
+    if not text:
+        return turns
+    content = turns[-1]["content"]
+    if isinstance(content, str):
+        return [*turns[:-1], turns[-1] | {"content": f"{text}\n\n{content}"}]
+    return [*turns[:-1], turns[-1] | {"content": [{"type": "text", "text": text}, *content]}]

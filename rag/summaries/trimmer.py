@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.records import SummaryReport
-from rag.summaries.line_counts import by_lines
-from rag.summaries.remembered import Remembered
-from rag.summaries.snapshot import MessageDict
-from rag.summaries.trim_client import ClientModel
-from rag.summaries.trim_steps import TrimLimits, compact, is_due, kept_messages
+from rag.summaries.client import ClientModel
+from rag.summaries.recall import Embed, RecallIndex
+from rag.summaries.transcript import MessageDict, Transcript
+from rag.summaries.trim_steps import TrimLimits, compact, is_due, shown_messages
 from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
@@ -27,15 +26,19 @@ class Trimmed:
 
 
 class HistoryTrimmer:
-    """Fits a growing chat history into `max_tokens`; what falls out is summarised, and checked.
+    """Fits a growing chat history into `max_tokens`; what falls out is summarised in its own words.
 
-    `trim` is given the whole transcript each time and recognises what it has summarised before, so
-    that nothing is summarised twice; one trimmer may serve many conversations and threads. A call
-    reads only what is new, and looks at all else (some 50 ns a message) in case it was changed.
-    `max_tokens` is the most that the returned messages take, four tokens a message included: leave
-    room for the reply beside it. `recent_message_count` messages stay word for word where they
-    fit. Every `[n]` and every product name of the messages that are left out is in the summary.
-    Without a client, or when the model fails, the summary is made of sentences of the messages.
+    `trim` is given the whole transcript each time and recognises what it has summarised before;
+    one trimmer may serve many conversations and threads. A call reads only what is new, and looks
+    at all else (some 50 ns a message) in case it was changed. `max_tokens` is the most that the
+    returned messages take, four tokens a message included: leave room for the reply beside it.
+    `recent_message_count` messages stay word for word where they fit.
+
+    A trimmed history is one system message (rules, then the summary), then user and assistant in
+    turns. The summary quotes statements word for word with their `[n]`, lists every other `[n]`
+    and every product name, and the last message is given the earlier statements that bear on it:
+    by their words, and with `embed` (texts in, unit vectors out) by their meaning. A client's
+    model chooses what is quoted; without one, or when it fails, use and age decide.
     """
 
     def __init__(  # noqa: PLR0913 - options of a library, all keyword-only
@@ -49,6 +52,7 @@ class HistoryTrimmer:
         max_summary_tokens: int = 800,
         temperature: float = 0.3,
         products: Iterable[str] = (),
+        embed: Embed | None = None,
     ) -> None:
         if client is not None and not model:
             raise ValueError('A client needs the name of its model: model="…".')
@@ -60,17 +64,15 @@ class HistoryTrimmer:
         ):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
-        self._limits = TrimLimits(
-            max_tokens, recent_message_count, max_history_turns, max_summary_tokens
-        )
+        self._limits = TrimLimits(max_tokens, recent_message_count, max_history_turns)
         self._model = None
         if client is not None:
             self._model = ClientModel(
                 client, str(model), max_tokens=max_summary_tokens, temperature=temperature
             )
         self._lexicon = Lexicon(products)
-        self._count = by_lines(count_tokens)
-        self._transcripts: list[Remembered] = []  # the one used last stands last
+        self._embed = embed
+        self._transcripts: list[Transcript] = []  # the one used last stands last
         self._lock = threading.Lock()
 
     def trim(self, messages: Sequence[MessageDict]) -> Trimmed:
@@ -86,31 +88,33 @@ class HistoryTrimmer:
             seen.extend(given)
             if is_due(seen, self._limits):
                 compact(seen, self._limits, self._model)
-            return _trimmed(seen, given)
+            if seen.composed is None:
+                return Trimmed([dict(message) for message in given], False, None)
+            return Trimmed(shown_messages(seen, given, self._limits), True, seen.report)
         finally:
             seen.coming = []
             seen.lock.release()
 
-    def _taken(self, messages: list[MessageDict]) -> Remembered:
+    def _taken(self, messages: list[MessageDict]) -> Transcript:
         """What we know of this transcript, locked: other conversations go on meanwhile."""
         while True:
             with self._lock:
                 ahead = self._worked_on(messages)
                 if ahead is None:
-                    seen = self._recall(messages)
+                    seen = self._known(messages)
                     seen.lock.acquire()  # nobody else has it: it is idle, or new
                     seen.coming = messages
                     return seen
             with ahead.lock:
                 pass  # another thread has come with this conversation: wait for what it finds
 
-    def _worked_on(self, messages: list[MessageDict]) -> Remembered | None:
+    def _worked_on(self, messages: list[MessageDict]) -> Transcript | None:
         for seen in self._transcripts:
             if seen.lock.locked() and messages[: len(seen.coming)] == seen.coming:
                 return seen
         return None
 
-    def _recall(self, messages: list[MessageDict]) -> Remembered:
+    def _known(self, messages: list[MessageDict]) -> Transcript:
         """What we know of this transcript; one that was changed is known up to the change."""
         best, common = None, 0
         for seen in reversed([seen for seen in self._transcripts if not seen.lock.locked()]):
@@ -120,14 +124,8 @@ class HistoryTrimmer:
             if alike == len(seen.messages) > 0:
                 break
         if best is None or not best.reaches(common):
-            best = Remembered(self._count, self._lexicon, reads_ahead=self._model is not None)
+            best = Transcript(count_tokens, self._lexicon, RecallIndex(self._embed))
         elif common < len(best.messages):
             best = best.forked(common)
         self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]
         return best
-
-
-def _trimmed(seen: Remembered, given: list[MessageDict]) -> Trimmed:
-    if seen.composed is None:
-        return Trimmed([dict(message) for message in given], False, None)
-    return Trimmed([dict(message) for message in kept_messages(seen, given)], True, seen.report)

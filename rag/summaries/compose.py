@@ -1,0 +1,279 @@
+"""Compose a summary: as many statements as there is room for, and lists of all else.
+
+Numbers come first, as ranges; then names; then statements, best first; none is ever shortened.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rag.citations.markers import neutralise
+from rag.seams import TokenCounter
+from rag.summaries.choose import ranked
+from rag.summaries.required import Line, Required, on_one_line
+from rag.summaries.thread import newest_sentences
+from rag.text.names import Lexicon
+
+HOW = (
+    "(Statements of earlier turns, word for word. What is only listed comes back with its "
+    "statement when a question names it; all else is found by a search of the conversation.)"
+)
+BRIEFLY = "(From earlier turns; search the conversation for more.)"
+OTHERS = "Other sources"
+NAMED = "Named as well: "
+THREAD = "The user, in short: "
+LONGEST_RANGE = 20  # a range over more numbers is no marker
+SHORTEST_RANGE = 3
+LONGEST_HEADING = 80  # characters
+GROUPED_SHARE = 0.3  # of the room at most for numbers grouped by document
+BRIEF_ROOM = 150  # tokens; in less, little is explained
+LINE_TOKENS = 8  # in less, no further statement is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Tokens of a summary: what statements may fill, and what numbers and names may need."""
+
+    room: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Where the index lists a number, and a few words on what its source is about."""
+
+    title: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A summary's text, and what became of everything that was required."""
+
+    text: str
+    tokens: int
+    quoted: tuple[Line, ...]  # in the order of the text
+    made: frozenset[str]  # the lines that are no quotations
+    stated: tuple[int, ...] = ()
+    listed: tuple[int, ...] = ()
+    archived: tuple[int, ...] = ()
+    stated_names: tuple[str, ...] = ()
+    listed_names: tuple[str, ...] = ()
+    archived_names: tuple[str, ...] = ()
+
+
+def compose(
+    required: Required,
+    limits: Limits,
+    count: TokenCounter,
+    headings: Mapping[int, Heading] | None = None,
+    without: Iterable[Line] = (),
+) -> Composed:
+    """The best summary within the limits; `without` some lines that must not be quoted."""
+    draft = _Draft(required, limits, count, _headings(required, headings))
+    draft.shrink()
+    refused = {line.place for line in without}
+    draft.quote([line for line in ranked(required) if line.place not in refused])
+    return draft.composed()
+
+
+def _headings(required: Required, given: Mapping[int, Heading] | None) -> Mapping[int, Heading]:
+    """Those of documents, or else the names that the statements speak of."""
+    if given is not None:
+        return given
+    named = {number: sorted(line.names) for number, line in required.best.items() if line.names}
+    return {number: Heading(names[0]) for number, names in named.items()}
+
+
+@dataclass(slots=True)
+class _Draft:
+    required: Required
+    limits: Limits
+    count: TokenCounter
+    headings: Mapping[int, Heading]
+    lexicon: Lexicon = field(init=False)
+    quoted: list[Line] = field(default_factory=list)  # in the order in which they were taken
+    numbers: list[int] = field(init=False)  # that are kept
+    names: list[str] = field(init=False)
+    thread: list[str] = field(init=False)
+    grouped: bool = True
+    tokens: int = 0
+    bare: int = 0  # tokens of all that is no quotation, as last counted
+    looked_at: int = 0  # statements, to know the names that they hold
+    named: set[str] = field(default_factory=set)
+    how: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbers = sorted(self.required.numbers)
+        self.names = list(self.required.names)
+        self.lexicon = Lexicon(self.names)
+        self.thread = newest_sentences(self.required.thread)
+        self.how = HOW if self.limits.room >= BRIEF_ROOM else BRIEFLY
+
+    # ── What must be in it ───────────────────────────────────────────────────────────────────
+
+    def shrink(self) -> None:
+        """Have the lists alone fit; what a tiny limit cannot hold is left to the archive."""
+        grouped = self.count("\n".join(f"{t}: {e}" for t, e in self._groups(self.numbers).items()))
+        if grouped > int(GROUPED_SHARE * self.limits.room):
+            self.grouped = grouped <= self.count(ranges(self.numbers))
+        if self._fits():
+            return
+        self.thread, self.how = [], BRIEFLY
+        if not self._fits():
+            names = self.names
+            self.names = names[self._too_many(len(names), "names") :]
+        if not self._fits():
+            numbers = self.numbers
+            self.numbers = numbers[self._too_many(len(numbers), "numbers") :]
+        if not self._fits():
+            self.how = ""
+
+    def _too_many(self, number: int, what: str) -> int:
+        """How many of the oldest names, or numbers, have to go so that the rest fits."""
+        every = list(getattr(self, what))
+        least, most = 0, number
+        while least < most:
+            gone = (least + most) // 2
+            setattr(self, what, every[gone:])
+            least, most = (least, gone) if self._fits() else (gone + 1, most)
+        return least
+
+    def _fits(self) -> bool:
+        self.bare = self.count("\n".join([*self._above(), *self._below()]))
+        return self.bare <= self.limits.most
+
+    # ── What is quoted ───────────────────────────────────────────────────────────────────────
+
+    def quote(self, candidates: Sequence[Line]) -> None:
+        """Take statements as long as there is room, going on after those too long for it.
+
+        Twice, because what is quoted need not be listed, and gives back that room.
+        """
+        rest = self._take(candidates, self.limits.room - self.bare)
+        self._take(rest, self.limits.room - self._estimate())
+        while (tokens := self.count(self._text())) > self.limits.room and self.quoted:
+            self.quoted.pop()
+        self.tokens = tokens
+
+    def _take(self, candidates: Sequence[Line], left: int) -> list[Line]:
+        """Those that were not taken."""
+        lead_ins = {(line.message, line.lead_in) for line in self.quoted}
+        listed = set(self.names).difference(*(line.names for line in self.quoted))
+        rest: list[Line] = []
+        for at, line in enumerate(candidates):
+            if left < LINE_TOKENS:
+                return [*rest, *candidates[at:]]
+            cost = line.tokens - sum(len(name) // 4 for name in listed & line.names)
+            if (line.message, line.lead_in) not in lead_ins:
+                cost += line.lead_in_tokens
+            if cost > left:
+                rest.append(line)
+                continue
+            left -= cost
+            listed -= line.names
+            lead_ins.add((line.message, line.lead_in))
+            self.quoted.append(line)
+        return rest
+
+    def _estimate(self) -> int:
+        """Tokens of what was taken so far: near enough to go on with."""
+        lead_ins = {(line.message, line.lead_in): line.lead_in_tokens for line in self.quoted}
+        tokens = sum(line.tokens for line in self.quoted) + sum(lead_ins.values())
+        return tokens + self.count("\n".join([*self._above(), *self._below()]))
+
+    def _stated(self) -> set[int]:
+        return {number for line in self.quoted for number in line.numbers}
+
+    def _stated_names(self) -> set[str]:
+        if self.looked_at != len(self.quoted):
+            self.looked_at = len(self.quoted)
+            self.named = self.lexicon.kept("\n".join(self._quotations()))
+        return self.named
+
+    # ── The text ─────────────────────────────────────────────────────────────────────────────
+
+    def _text(self) -> str:
+        return "\n".join(filter(None, [*self._above(), *self._quotations(), *self._below()]))
+
+    def _above(self) -> list[str]:
+        return [self.how, THREAD + " ".join(self.thread)] if self.thread else [self.how]
+
+    def _quotations(self) -> list[str]:
+        said: list[str] = []
+        in_order = sorted(self.quoted, key=lambda line: line.place)
+        for (_, lead_in), lines in groupby(in_order, key=lambda line: (line.message, line.lead_in)):
+            said += [lead_in] if lead_in else []
+            said += [line.text for line in lines]
+        return said
+
+    def _below(self) -> list[str]:
+        """The index, the names and what is in the archive only."""
+        stated = self._stated()
+        groups = self._groups([number for number in self.numbers if number not in stated])
+        lines = [f"{title}: {entry}" for title, entry in groups.items()]
+        said = self._stated_names() | groups.keys()
+        names = sorted(_harmless(name) for name in self.names if name not in said)
+        lines += [NAMED + "; ".join(names)] if names else []
+        return [*lines, *self._archive_line()]
+
+    def _groups(self, numbers: Sequence[int]) -> dict[str, str]:
+        """The entries of the index by title."""
+        if not numbers:
+            return {}
+        if not self.grouped:
+            return {OTHERS: ranges(numbers)}
+        groups: dict[str, list[int]] = {}
+        for number in numbers:
+            heading = self.headings.get(number)
+            groups.setdefault(_harmless(heading.title) if heading else OTHERS, []).append(number)
+        return {title: self._entry(listed) for title, listed in groups.items()}
+
+    def _entry(self, numbers: Sequence[int]) -> str:
+        about = (self.headings[number].about for number in numbers if number in self.headings)
+        words = ", ".join(_harmless(each) for each in dict.fromkeys(about) if each)
+        return f"{ranges(numbers)} {words[:LONGEST_HEADING]}".rstrip()
+
+    def _archive_line(self) -> list[str]:
+        numbers = len(self.required.numbers) - len(self.numbers)
+        names = len(self.required.names) - len(self.names)
+        gone = [f"{numbers} citations" if numbers else "", f"{names} names" if names else ""]
+        said = " and ".join(filter(None, gone))
+        return [f"In the archive, found by a search of the conversation: {said}."] if said else []
+
+    def composed(self) -> Composed:
+        """The text, with what became of everything."""
+        text, stated, stated_names = self._text(), self._stated(), self._stated_names()
+        kept, numbers = self.lexicon.kept(text), set(self.numbers)
+        every, names = self.required.numbers, self.required.names
+        return Composed(
+            text,
+            self.tokens,
+            tuple(sorted(self.quoted, key=lambda line: line.place)),
+            frozenset([*self._above(), *self._below()]),
+            tuple(number for number in every if number in stated),
+            tuple(number for number in every if number in numbers - stated),
+            tuple(number for number in every if number not in numbers | stated),
+            tuple(name for name in names if name in stated_names),
+            tuple(name for name in names if name in kept and name not in stated_names),
+            tuple(name for name in names if name not in kept),
+        )
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`[1][4][7–12]`: every number, several in a row as a range that is a marker still."""
+    said: list[str] = []
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        row = [number for _, number in run]
+        for at in range(0, len(row), LONGEST_RANGE):
+            part = row[at : at + LONGEST_RANGE]
+            if len(part) >= SHORTEST_RANGE:
+                said.append(f"[{part[0]}–{part[-1]}]")
+            else:
+                said += [f"[{number}]" for number in part]
+    return "".join(said)
+
+
+def _harmless(title: str) -> str:
+    """A title or name on one line; a document's own markers are none here."""
+    return neutralise(on_one_line(title))[:LONGEST_HEADING].strip() or OTHERS

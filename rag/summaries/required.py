@@ -1,0 +1,201 @@
+"""What raw turns oblige a summary to keep: their numbers, their names, and the lines to quote."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rag.citations.markers import cited_numbers, keep_markers, neutralise
+from rag.citations.statements import Statement, read_statements
+from rag.records import Role
+from rag.seams import TokenCounter
+from rag.text.names import Lexicon, distinct_names
+
+LONGEST_LINE = 2_000  # characters; what is longer is listed, never cut
+LONGEST_QUESTION = 200  # that is quoted with the answer that leans on it
+SUMMARY_OPENING = "Previous conversation summary:"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement as a summary quotes it: a span of one message, on one line, markers included."""
+
+    message: int
+    start: int
+    text: str
+    numbers: tuple[int, ...]
+    tokens: int
+    # Stands before it: the sentence that leads in its list, the head of its table, the question.
+    lead_in: str = ""
+    lead_in_tokens: int = 0
+    names: frozenset[str] = frozenset()
+
+    @cached_property
+    def words(self) -> str:
+        """The text without white space and markers: what makes two statements the same."""
+        bare = keep_markers(f"{self.lead_in} {self.text}", lambda number: False).text
+        return "".join(bare.split())
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.message, self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one message requires."""
+
+    lines: tuple[Line, ...] = ()
+    numbers: tuple[int, ...] = ()  # in the order of appearance
+    names: tuple[str, ...] = ()
+    is_users: bool = False
+
+
+def on_one_line(text: str) -> str:
+    """The words of a span; white space is all that a quotation changes."""
+    return " ".join(text.split())
+
+
+def read_message(  # noqa: PLR0913 - a message with its place and its readers
+    index: int,
+    role: str,
+    text: str,
+    *,
+    lexicon: Lexicon,
+    count: TokenCounter,
+    question: str = "",
+) -> Reading:
+    """Read a message once; its markers are in canonical spelling.
+
+    Users assert nothing of sources: of their words only names and numbers are kept. `question`
+    is what the message before it, a user's, asks: a statement that leans on it is quoted with it.
+    """
+    names = tuple(name for name in distinct_names([text], lexicon) if not _is_shouted(name, lexicon))
+    numbers = tuple(cited_numbers(text))
+    if role == Role.USER or not numbers:
+        return Reading((), numbers, names, role == Role.USER)
+    asked = _quotable(question)
+    own = Lexicon((*names, *distinct_names([asked], lexicon)))
+    lines = [
+        _line(index, text, statement, asked, own, count)
+        for statement in read_statements(text)
+        if statement.numbers and statement.states
+    ]
+    return Reading(tuple(line for line in lines if line is not None), numbers, names)
+
+
+def _quotable(question: str) -> str:
+    """A short question, unless it holds what could be read as a marker."""
+    short = on_one_line(question) if len(question) <= LONGEST_QUESTION else ""
+    return short if neutralise(short) == short else ""
+
+
+def _line(  # noqa: PLR0913 - one statement with its surroundings
+    index: int, text: str, statement: Statement, asked: str, names: Lexicon, count: TokenCounter
+) -> Line | None:
+    if statement.end - statement.quote_start > LONGEST_LINE:
+        return None
+    quoted = on_one_line(text[statement.quote_start : statement.end])
+    lead_in = asked if statement.leans else ""
+    if statement.lead_in is not None and statement.lead_in[1] <= statement.quote_start:
+        lead_in = on_one_line(text[slice(*statement.lead_in)])
+        if len(lead_in) > LONGEST_LINE:
+            return None
+    return Line(
+        index,
+        statement.quote_start,
+        quoted,
+        tuple(cited_numbers(f"{lead_in}\n{quoted}")),
+        count(f"{quoted}\n"),
+        lead_in,
+        count(f"{lead_in}\n") if lead_in else 0,
+        frozenset(names.kept(f"{lead_in}\n{quoted}")),
+    )
+
+
+def _is_shouted(name: str, lexicon: Lexicon) -> bool:
+    """`RESET`, `HDMI`: one word in capitals is no name unless the documents call a product so."""
+    return name.isalpha() and name.isupper() and name not in lexicon.names
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a model chose of a stretch of turns."""
+
+    lines: tuple[Line, ...] = ()
+    thread: tuple[str, ...] = ()
+    calls: int = 0
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Required:
+    """What the turns covered so far require, grown message by message; nothing is ever taken out.
+
+    It is read in the order of the messages, each once, and composing looks at no more lines than
+    there are numbers, and the newest.
+    """
+
+    numbers: dict[int, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    lines: dict[tuple[str, tuple[int, ...]], Line] = field(default_factory=dict)
+    best: dict[int, Line] = field(default_factory=dict)  # by number: chosen, or the newest
+    uses: dict[int, int] = field(default_factory=dict)  # how often a number came up again
+    chosen: dict[tuple[int, int], None] = field(default_factory=dict)  # places, as the model said
+    thread: list[str] = field(default_factory=list)  # sentences about the user, oldest first
+
+    def add(self, reading: Reading) -> None:
+        """The next message. A user's numbers count only if an answer gave them before."""
+        for number in reading.numbers:
+            if number in self.numbers:
+                self.uses[number] = self.uses.get(number, 0) + (2 if reading.is_users else 1)
+            elif not reading.is_users:
+                self.numbers[number] = None
+        self.names.update(dict.fromkeys(reading.names))
+        for line in reading.lines:
+            key = (line.words, line.numbers)
+            self.lines.pop(key, None)  # said again: it counts as new
+            self.lines[key] = line
+            for number in line.numbers:
+                best = self.best.get(number)
+                if best is None or best.place not in self.chosen:
+                    self.best[number] = line
+
+    def choose(self, choice: Choice) -> None:
+        """Have lines that a model found worth keeping come first."""
+        for line in choice.lines:
+            self.chosen[line.place] = None
+            self.best.update(dict.fromkeys(line.numbers, line))
+        self.thread += [sentence for sentence in choice.thread if sentence not in self.thread]
+
+    def copy(self) -> "Required":
+        return Required(
+            dict(self.numbers),
+            dict(self.names),
+            dict(self.lines),
+            dict(self.best),
+            dict(self.uses),
+            dict(self.chosen),
+            list(self.thread),
+        )
+
+
+def required_of(readings: Sequence[Reading]) -> Required:
+    """What several messages require together."""
+    required = Required()
+    for reading in readings:
+        required.add(reading)
+    return required
+
+
+# ── A summary that is handed back ────────────────────────────────────────────────────────────
+
+_LISTING = re.compile(r".*?: (?:\[\d+(?:–\d+)?\])+(?:[^\[\]]*)")
+
+
+def read_summary(index: int, text: str, lexicon: Lexicon, count: TokenCounter) -> Reading:
+    """What one of our own summaries keeps: its quotations are statements, its lists are none."""
+    whole = read_message(index, Role.ASSISTANT, text, lexicon=lexicon, count=count)
+    listed = {line.strip() for line in text.split("\n") if _LISTING.fullmatch(line)}
+    stated = tuple(line for line in whole.lines if line.text not in listed)
+    return Reading(stated, whole.numbers, whole.names)
