@@ -171,16 +171,14 @@ summaries = Table(
     Column("epoch", Integer, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
-    # In the context now. Inactive ones were replaced, or were made on request.
-    Column("is_active", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "quotations": []}
-    Column("choices", JSON, nullable=False),  # what models chose of the raw turns
+    Column("choices", JSON),  # what models chose of the raw turns
     Column("report", JSON, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    # Those of the session's own epoch are in the context; those made on request are of none.
     UniqueConstraint("session_id", "epoch", "start", "end", name="one_summary_per_range"),
-    Index("summaries_by_session", "session_id", "is_active", "start"),
 )
 
 # Embedded questions and answers, for recall.

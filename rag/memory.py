@@ -340,7 +340,13 @@ def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> 
         "kept": {
             "citations": sum(report.citations_kept for report in reports),
             "citations_required": sum(report.citations_required for report in reports),
+            "stated_citations": sum(len(report.stated_citations) for report in reports),
+            "listed_citations": sum(len(report.listed_citations) for report in reports),
+            "archived_citations": sum(len(report.archived_citations) for report in reports),
             "names": sum(report.names_kept for report in reports),
             "names_required": sum(report.names_required for report in reports),
+            "stated_names": sum(len(report.stated_names) for report in reports),
+            "listed_names": sum(len(report.listed_names) for report in reports),
+            "archived_names": sum(len(report.archived_names) for report in reports),
         },
     }

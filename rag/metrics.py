@@ -73,8 +73,8 @@ class Metrics:
         self.compactions.labels(report.model).inc()
         self.compaction_seconds.observe(report.seconds)
         for fate, number in (
-            ("kept_by_model", report.kept_by_model),
-            ("repaired", report.repaired),
+            ("stated", len(report.stated_citations)),
+            ("listed", len(report.listed_citations)),
             ("archived", len(report.archived_citations)),
         ):
             self.summary_numbers.labels(fate).inc(number)

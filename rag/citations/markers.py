@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag.citations.glued import find_glued, set_off
 from rag.citations.grammar import BLANK, CANDIDATE, IDENTIFIER, INSIDE, OPENING, Marker, Scanner
 
 
@@ -154,8 +155,6 @@ class Rewriter:
 
 
 def canonical(text: str) -> str:
-    """STUB."""
-    from rag.citations.glued import find_glued, set_off
-
+    """The text with every marker as `[n]`; those directly after a word of prose are citations."""
     text = set_off(text, find_glued(text, range(1, 10_000)))
     return keep_markers(text, lambda number: True).text

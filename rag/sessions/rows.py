@@ -1,6 +1,6 @@
 """Database rows to records and back."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +16,7 @@ from rag.records import (
     MessageStatus,
     Notice,
     NoticeKind,
+    Quotation,
     Role,
     Session,
     Source,
@@ -26,6 +27,7 @@ from rag.records import (
     Verdict,
 )
 
+_REPORTED = frozenset(field.name for field in fields(SummaryReport))
 # What was said, and when: all of a message but `details`.
 SAID = (
     messages.c.index,

@@ -255,7 +255,7 @@ class SqlSession:
                 return False
             if summary_rows.overlaps(existing, summary, replaces):
                 return False
-            summary_rows.deactivate(connection, replaces)
+            summary_rows.remove(connection, replaces)
             now = self._clock()
             summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now, choices=choices)
             return True

@@ -15,7 +15,7 @@ from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
 from rag.sessions.rows import session_from, summary_columns, summary_from
 
-ON_REQUEST = -1  # the epoch of summaries made on request: it is never over
+ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
 SHOWN = (
     summaries.c.id.label("summary_id"),
     summaries.c.start,
@@ -27,7 +27,6 @@ SHOWN = (
 )
 _ACTIVE = and_(
     summaries.c.session_id == sessions.c.id,
-    summaries.c.is_active,
     summaries.c.epoch == sessions.c.epoch,
 )
 # Put together once: every turn reads by it. A session without summaries gives one row, too.
@@ -77,18 +76,13 @@ def add(
     now: datetime,
     choices: Any = None,
 ) -> None:
-    """Insert a summary; one made on request is never active.
-
-    It takes the place of an inactive one of the same range: a stand-in that the model's summary
-    follows, or the last one that somebody asked for.
-    """
+    """Insert a summary, in the place of another one of the same range."""
     connection.execute(
         delete(summaries).where(
             summaries.c.session_id == session_id,
             summaries.c.epoch == in_epoch,
             summaries.c.start == summary.start,
             summaries.c.end == summary.end,
-            ~summaries.c.is_active,
         )
     )
     required = {
@@ -101,7 +95,6 @@ def add(
         insert(summaries).values(
             session_id=session_id,
             epoch=in_epoch,
-            is_active=in_epoch != ON_REQUEST,
             required=required,
             choices=choices,
             created_at=now,
@@ -118,9 +111,9 @@ def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[i
     )
 
 
-def deactivate(connection: Connection, ids: Sequence[int]) -> None:
+def remove(connection: Connection, ids: Sequence[int]) -> None:
     """Another summary stands in for these."""
-    connection.execute(update(summaries).where(summaries.c.id.in_(ids)).values(is_active=False))
+    connection.execute(delete(summaries).where(summaries.c.id.in_(ids)))
 
 
 def choices(connection: Connection, session_id: str, summary_id: int) -> Any:

@@ -155,9 +155,6 @@ class Compactor:
         """What stays word for word beside a summary that ends there."""
         return sum(self._pair_tokens(pair) for pair in pairs_of(session.said(end)))
 
-    def _pair_tokens(self, pair: Pair) -> int:
-        return sum(self._count(m.content) + MESSAGE_TOKENS for m in pair.messages)
-
     def _read(self, session: SessionHandle, epoch: int, end: int) -> _Covered:
         """The turns before `end`: each is read once, as long as its session is remembered."""
         covered = self._covered.pop((session.id, epoch), None) or _Covered()
@@ -196,9 +193,7 @@ class Compactor:
                 return stored
         return NOTHING_ASKED
 
-    def _ask(
-        self, model: ChatModel | None, covered: _Covered, start: int, end: int
-    ) -> Choice:
+    def _ask(self, model: ChatModel | None, covered: _Covered, start: int, end: int) -> Choice:
         """Show a model, once, the statements of the turns that none has seen."""
         if model is None or start >= end:
             return NOTHING_CHOSEN
@@ -215,9 +210,7 @@ class Compactor:
             room=READ_TOKENS,
         )
 
-    def _composed(
-        self, session: SessionHandle, covered: _Covered, limits: Limits
-    ) -> Composed:
+    def _composed(self, session: SessionHandle, covered: _Covered, limits: Limits) -> Composed:
         required = covered.required
         headings = _headings(session, tuple(required.numbers))
         return checked(required, limits, self._count, covered.texts.__getitem__, headings)
@@ -275,7 +268,8 @@ def _is_as_read(session: SessionHandle, covered: _Covered) -> bool:
 
 def _is_time_to_ask(choices: Mapping[str, Any], end: int) -> bool:
     """Whether enough turns were never shown to a model to be worth a call."""
-    return choices["asked"] == 0 or end - choices["asked"] >= 2 * ASKED_TURNS
+    asked = int(choices["asked"])
+    return asked == 0 or end - asked >= 2 * ASKED_TURNS
 
 
 def _with(choices: Mapping[str, Any], choice: Choice, asked: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ LONGEST_RANGE = 20  # a range over more numbers is no marker
 SHORTEST_RANGE = 3
 LONGEST_HEADING = 80  # characters
 GROUPED_SHARE = 0.3  # of the room at most for numbers grouped by document
-BRIEF_ROOM = 150  # tokens; in less, little is explained
+BRIEF_ROOM = 300  # tokens; in less, little is explained
 LINE_TOKENS = 8  # in less, no further statement is looked for
 
 

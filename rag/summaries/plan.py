@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-LEAST_SHARE = 0.3  # of the history's budget: what a summary may take whatever the turns take
+LEAST_SHARE = 0.4  # of the history's budget: what a summary may take whatever the turns take
 MOST_SHARE = 0.8  # for numbers and names alone, if they need it
 
 

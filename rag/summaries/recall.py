@@ -92,7 +92,9 @@ class RecallIndex:
 
     def _by_words(self, question: str) -> dict[int, float]:
         words = dict.fromkeys(stems(question))
-        known = sorted((w for w in words if w in self.postings), key=lambda w: len(self.postings[w]))
+        known = sorted(
+            (w for w in words if w in self.postings), key=lambda w: len(self.postings[w])
+        )
         most = max(20, int(COMMON_SHARE * len(self.lines)))
         telling = [word for word in known if len(self.postings[word]) <= most] or known
         scores: dict[int, float] = {}

@@ -32,7 +32,7 @@ def report_of(
         tokens_after=composed.tokens,
         attempts=choice.calls,
         seconds=seconds,
-        model=model if required.chosen else "extractive",
+        model=model if choice.lines else "extractive",
         problems=choice.problems,
     )
 

@@ -56,7 +56,7 @@ def on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def read_message(  # noqa: PLR0913 - a message with its place and its readers
+def read_message(
     index: int,
     role: str,
     text: str,
@@ -70,7 +70,9 @@ def read_message(  # noqa: PLR0913 - a message with its place and its readers
     Users assert nothing of sources: of their words only names and numbers are kept. `question`
     is what the message before it, a user's, asks: a statement that leans on it is quoted with it.
     """
-    names = tuple(name for name in distinct_names([text], lexicon) if not _is_shouted(name, lexicon))
+    names = tuple(
+        name for name in distinct_names([text], lexicon) if not _is_shouted(name, lexicon)
+    )
     numbers = tuple(cited_numbers(text))
     if role == Role.USER or not numbers:
         return Reading((), numbers, names, role == Role.USER)
@@ -90,7 +92,7 @@ def _quotable(question: str) -> str:
     return short if neutralise(short) == short else ""
 
 
-def _line(  # noqa: PLR0913 - one statement with its surroundings
+def _line(
     index: int, text: str, statement: Statement, asked: str, names: Lexicon, count: TokenCounter
 ) -> Line | None:
     if statement.end - statement.quote_start > LONGEST_LINE:

@@ -21,14 +21,14 @@ _REPORTING = frozenset(
     """
     a about after also an and are as asked asking asks at be been before between both by can choice
     choose chooses chose compare compared compares comparing decide decided decides decision else
-    first for from had has have he her him his how i if in into is it its later left list looking
+    first for from had has have he her him his how i in into is it its later left list looking
     looks may me more my need needs of on one open or other our out plan planned planning plans
     prefer preferred prefers question rule ruled rules said says she should so still than that the
     their them then these they this those to two undecided us use user user's users want wanted
     wants was we were what whether which who whose will wish wishes with would yet you your
     der die das und oder fragt will möchte sucht hat ist den dem ein eine einen nutzer benutzer mit
     für von zu im in ob
-    """.split()
+    """.split()  # noqa: SIM905 - a list of words reads better so
 )
 
 

@@ -66,9 +66,9 @@ class Transcript:
         """
         covered = self.covered
         self.told += map(content_of, self.messages[len(self.told) : covered])
-        if not _begins_with(messages, self.told):
-            return _alike(messages, self.messages)
-        return covered + _alike(messages[covered:], self.messages[covered:])
+        if not begins_with(messages, self.told):
+            return alike(messages, self.messages)
+        return covered + alike(messages[covered:], self.messages[covered:])
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
@@ -95,7 +95,7 @@ class Transcript:
             if not isinstance(message, Mapping):
                 raise TypeError(_NO_MESSAGE.format(index, type(message).__name__))
             self._read(index, message)
-            self.messages.append({key: _copied(value) for key, value in message.items()})
+            self.messages.append(snapshot(message))
 
     def _read(self, index: int, message: MessageDict) -> None:
         role, text = role_of(message), text_of(message)
@@ -159,6 +159,7 @@ class Transcript:
 
 
 def role_of(message: MessageDict) -> str:
+    """Who says a message; "" where it does not tell."""
     return str(message.get("role", ""))
 
 
@@ -212,13 +213,15 @@ def _part_tokens(part: Any) -> int:
 # ── Many messages ────────────────────────────────────────────────────────────────────────────
 
 
-def _alike(messages: Sequence[MessageDict], known: Sequence[MessageDict]) -> int:
+def alike(messages: Sequence[MessageDict], known: Sequence[MessageDict]) -> int:
+    """How many messages at the beginning are equal to the known ones."""
     pairs = enumerate(zip(messages, known, strict=False))
     end = min(len(messages), len(known))
     return next((index for index, (one, other) in pairs if one != other), end)
 
 
-def _begins_with(messages: Sequence[MessageDict], contents: list[Any]) -> bool:
+def begins_with(messages: Sequence[MessageDict], contents: list[Any]) -> bool:
+    """Whether the first messages have these contents."""
     first = islice(messages, len(contents))
     try:
         return list(map(_CONTENT, first)) == contents
@@ -226,8 +229,12 @@ def _begins_with(messages: Sequence[MessageDict], contents: list[Any]) -> bool:
         return [content_of(message) for message in messages[: len(contents)]] == contents
 
 
-def _copied(value: Any) -> Any:
+def snapshot(message: MessageDict) -> dict[str, Any]:
     """A copy that later changes do not reach, of whatever can be copied and compared."""
+    return {key: _copied(value) for key, value in message.items()}
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, str):
         return value
     try:

@@ -9,12 +9,12 @@ from typing import Any
 from rag.errors import TooLarge
 from rag.records import Role
 from rag.summaries.check import checked
-from rag.summaries.choose import NOTHING_CHOSEN, Choice, Said, ask_to_choose
+from rag.summaries.choose import NOTHING_CHOSEN, Said, ask_to_choose
 from rag.summaries.client import ClientModel
-from rag.summaries.compose import Limits
+from rag.summaries.compose import Composed, Limits
 from rag.summaries.recall import recalled_text
 from rag.summaries.report import report_of
-from rag.summaries.required import SUMMARY_OPENING
+from rag.summaries.required import SUMMARY_OPENING, Choice
 from rag.summaries.transcript import (
     MESSAGE_TOKENS,
     MessageDict,
@@ -33,7 +33,7 @@ HEADROOM = 0.25  # of the room: left to the turns to come, so that a summary sta
 LOW_WATER = 0.4  # of the room beside the summary stays word for word
 LEAST_SUMMARY = 60  # tokens
 ASKED_TURNS = 8  # not yet shown to the model, so that asking is worth a call
-READ_SHARE = 0.75  # of `max_tokens` for the prompt
+READ_SHARE = 0.9  # of `max_tokens` for the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,28 @@ def compact(seen: Transcript, limits: TrimLimits, model: ClientModel | None) -> 
     _refuse_too_large(seen, limits)
     end = _end(seen, limits)
     choice = NOTHING_CHOSEN if model is None else _ask(seen, limits, model, end)
-    for further in [end, *_ends(seen, end)]:
-        seen.cover(further)
-        seen.required.choose(choice)
-        seen.composed = checked(seen.required, _limits(seen, limits), seen.count, seen.texts.__getitem__)
+    seen.cover(end)
+    seen.required.choose(choice)
+    composed = _compose(seen, limits)
+    for further in _ends(seen, end):
         if context_tokens(seen, limits) <= limits.max_tokens - _recall_room(seen, limits):
             break
+        seen.cover(further)
+        composed = _compose(seen, limits)
     seen.report = report_of(
         seen.required,
-        seen.composed,
+        composed,
         choice,
         tokens_before=seen.tokens(seen.pinned, seen.covered),
         seconds=time.monotonic() - began,
         model="extractive" if model is None else model.name,
     )
+
+
+def _compose(seen: Transcript, limits: TrimLimits) -> Composed:
+    text_of_message = seen.texts.__getitem__
+    seen.composed = checked(seen.required, _limits(seen, limits), seen.count, text_of_message)
+    return seen.composed
 
 
 # ── How far ──────────────────────────────────────────────────────────────────────────────────

@@ -9,14 +9,16 @@ from rag.web.current import application, open_session
 from rag.web.problems import REFUSALS
 from rag.web.request_models import RangeBody, SessionPath
 from rag.web.response_models import (
-    CompactedModel,
     ContextModel,
+    as_json,
+    plain,
+)
+from rag.web.summary_models import (
+    CompactedModel,
     ForgottenModel,
     SummariesModel,
     SummaryModel,
     SummaryReportModel,
-    as_json,
-    plain,
 )
 
 api = APIBlueprint(

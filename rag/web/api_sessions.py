@@ -30,9 +30,9 @@ from rag.web.response_models import (
     SessionsModel,
     SourceModel,
     SourcesModel,
-    SummaryModel,
     as_json,
 )
+from rag.web.summary_models import SummaryModel
 
 api = APIBlueprint(
     "sessions",

@@ -8,7 +8,7 @@ from rag.database import storable
 from rag.errors import UserError
 from rag.records import Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
-from rag.web.answers_html import answer_html
+from rag.web.answers_html import Register, answer_html
 from rag.web.current import application, open_session
 from rag.web.owner import current_owner
 from rag.web.page_forms import wanted_config, wanted_index, wanted_range, wanted_title
@@ -190,4 +190,20 @@ def _summaries_page(session: SessionHandle, *, error: str = "") -> str:
 def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, object]]:
     url = url_for("pages.conversation", session_id=session.id)
     register = register_for(session, url, [summary.text for summary in found])
-    return [{"summary": summary, "html": answer_html(summary.text, register)} for summary in found]
+    return [{"summary": summary, "lines": _lines(summary, session, register)} for summary in found]
+
+
+def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
+    """Each line of a summary, and for a quotation the turn that it opens."""
+    messages = {quotation.start: quotation.message for quotation in summary.quotations}
+    lines: list[dict[str, object]] = []
+    start = 0
+    for line in summary.text.split("\n"):
+        shown: dict[str, object] = {"html": answer_html(line, register)}
+        at = messages.get(start)
+        if at is not None:
+            place = url_for("pages.conversation", session_id=session.id, at=at, _anchor=f"m{at}")
+            shown |= {"turn": at // 2 + 1, "url": place}
+        lines.append(shown)
+        start += len(line) + 1
+    return lines

@@ -8,7 +8,6 @@ from markupsafe import Markup
 from rag.citations.markers import cited_numbers
 from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
-from rag.text.names import Lexicon
 from rag.web.answers_html import Register, answer_html, plain_html, verdict_in_words
 
 TURNS_SHOWN = 20
@@ -58,6 +57,7 @@ class Kept:
     end: int  # the first message that is not summarised
     citations: int
     citations_required: int
+    stated: int  # of the citations, those with a statement; the others are listed
     names: int
     names_required: int
 
@@ -202,16 +202,15 @@ def with_footnotes(text: str, sources: Sequence[Source]) -> str:
 
 
 def kept_in(summaries: Sequence[Summary]) -> Kept | None:
-    """What was required of the summarised turns, and what the summaries' texts still hold."""
+    """What was required of the summarised turns, and what became of it."""
     if not summaries:
         return None
-    required = {number for summary in summaries for number in summary.required_numbers}
-    said = {number for summary in summaries for number in cited_numbers(summary.text)}
-    names = {name for summary in summaries for name in summary.required_names}
+    reports = [summary.report for summary in summaries]
     return Kept(
         end=max(summary.end for summary in summaries),
-        citations=len(required & said),
-        citations_required=len(required),
-        names=len({name for s in summaries for name in Lexicon(s.required_names).kept(s.text)}),
-        names_required=len(names),
+        citations=sum(report.citations_kept for report in reports),
+        citations_required=sum(report.citations_required for report in reports),
+        stated=sum(len(report.stated_citations) for report in reports),
+        names=sum(report.names_kept for report in reports),
+        names_required=sum(report.names_required for report in reports),
     )

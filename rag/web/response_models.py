@@ -16,10 +16,9 @@ from rag.records import (
     Role,
     Session,
     Source,
-    Summary,
-    SummaryReport,
 )
 from rag.seams import FoundMessages
+from rag.web.summary_models import SummaryModel
 
 STREAMED = {"text/event-stream": {"schema": {"type": "string"}}}
 
@@ -293,69 +292,6 @@ class ImportedModel(BaseModel):
 
     start: int
     end: int
-
-
-class SummaryReportModel(BaseModel):
-    """What a summary had to keep, and how it was kept."""
-
-    citations_required: int
-    citations_kept: int
-    names_required: int
-    names_kept: int
-    kept_by_model: int
-    repaired: int
-    removed: int
-    archived_citations: list[int]
-    archived_names: list[str]
-    rung: int
-    tokens_before: int
-    tokens_after: int
-    attempts: int
-    seconds: float
-    model: str
-    problems: list[str]
-
-    @classmethod
-    def of(cls, report: SummaryReport) -> "SummaryReportModel":
-        return cls.model_validate(to_jsonable_python(report))
-
-
-class SummaryModel(BaseModel):
-    """A verified text standing in for the messages `[start, end)`."""
-
-    id: int | None
-    start: int
-    end: int
-    text: str
-    required_numbers: list[int]
-    required_names: list[str]
-    tokens: int
-    is_fold: bool
-    report: SummaryReportModel
-
-    @classmethod
-    def of(cls, summary: Summary) -> "SummaryModel":
-        return cls.model_validate(to_jsonable_python(summary))
-
-
-class SummariesModel(BaseModel):
-    """Summaries standing in the context, and those made on request."""
-
-    summaries: list[SummaryModel]
-    requested: list[SummaryModel]
-
-
-class CompactedModel(BaseModel):
-    """The report of a compaction; null when there was nothing to summarise."""
-
-    compacted: bool
-    report: SummaryReportModel | None
-
-
-class ForgottenModel(BaseModel):
-    """How many summaries were forgotten; the transcript stays."""
-
-    forgotten: int
 
 
 class ContextModel(BaseModel):

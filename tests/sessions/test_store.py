@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from rag.citations.register import content_hash
-from rag.database import chunks, documents, writing
+from rag.database import chunks, documents, summaries, writing
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
@@ -72,7 +72,7 @@ def answered(session, question, text="Five days [1]."):
 
 
 def summary(start, end, **kwargs):
-    report = SummaryReport(1, 1, 0, 0, 1, 0, 0, problems=("late",), archived_names=("Aero 5",))
+    report = SummaryReport(1, 1, 0, 0, (1,), problems=("late",), archived_names=("Aero 5",))
     return Summary(start, end, "Five days [1].", (1,), ("Aero 5",), report, tokens=6, **kwargs)
 
 
@@ -402,12 +402,12 @@ class TestSummaries:
     def test_stand_beside_the_messages_with_their_report(self, session):
         answered(session, "one")
 
-        stored = session.add_summary(summary(0, 2), epoch=session.epoch(), claims=[["Five", [1]]])
+        stored = session.add_summary(summary(0, 2), epoch=session.epoch(), choices={"asked": 2})
 
         (read,) = session.summaries()
         assert stored
         assert read == replace(summary(0, 2), id=read.id)
-        assert session.summary_claims(read.id) == [["Five", [1]]]
+        assert session.summary_choices(read.id) == {"asked": 2}
         assert len(session.messages()) == 2
 
     def test_of_two_compactions_of_one_range_the_first_wins(self, session):
@@ -418,19 +418,36 @@ class TestSummaries:
         assert results == [True, False]
         assert [s.end for s in session.summaries()] == [4]
 
-    def test_a_fold_stands_in_for_those_it_replaces(self, session):
+    def test_a_longer_one_takes_the_place_of_those_it_replaces(self, session):
         epoch = session.epoch()
         session.add_summary(summary(0, 2), epoch=epoch)
         session.add_summary(summary(2, 4), epoch=epoch)
         ids = [s.id for s in session.summaries()]
 
-        stored = session.add_summary(summary(0, 4, is_fold=True), epoch=epoch, replaces=ids)
-        again = session.add_summary(summary(0, 4, is_fold=True), epoch=epoch, replaces=ids)
+        stored = session.add_summary(summary(0, 4), epoch=epoch, replaces=ids)
+        again = session.add_summary(summary(0, 4), epoch=epoch, replaces=ids)
 
         assert (stored, again) == (True, False)
-        assert [(s.start, s.end, s.is_fold) for s in session.summaries()] == [(0, 4, True)]
-        assert session.summary_claims(ids[0]) is None
-        assert session.summary_claims(10**6) is None
+        assert [(s.start, s.end) for s in session.summaries()] == [(0, 4)]
+        assert session.summary_choices(ids[0]) is None
+
+    def test_one_of_an_earlier_version_can_still_be_read(self, session, any_engine):
+        session.add_summary(summary(0, 2), epoch=session.epoch())
+        with writing(any_engine) as connection:
+            connection.execute(
+                update(summaries).values(
+                    report={
+                        "rung": 2,
+                        "citations_required": 1,
+                        "citations_kept": 1,
+                        "names_required": 0,
+                        "names_kept": 0,
+                        "repaired": 1,
+                    }
+                )
+            )
+
+        assert session.summaries()[0].report.citations_kept == 1
 
     def test_one_that_ends_after_they_were_forgotten_is_dropped(self, session):
         epoch = session.epoch()

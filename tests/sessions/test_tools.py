@@ -146,7 +146,7 @@ class Application:
         self.preferred.append((session.id, preferences))
 
     def summarize(self, session, start, end):
-        report = SummaryReport(1, 1, 0, 0, 0, 0, 0)
+        report = SummaryReport(1, 1, 0, 0)
         summary = Summary(start, end, f"Summary of {start} to {end} [1].", (1,), (), report, 9)
         self.summarized.append((start, end))
         session.add_requested_summary(summary)

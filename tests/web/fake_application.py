@@ -62,9 +62,6 @@ REPORT = SummaryReport(
     citations_kept=1,
     names_required=0,
     names_kept=0,
-    kept_by_model=0,
-    repaired=0,
-    removed=0,
 )
 
 

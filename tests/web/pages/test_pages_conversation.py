@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.records import MessageStatus, Summary
+from rag.records import MessageStatus, Quotation, Summary
 from tests.browser.paged_application import (
     SUPPORTED,
     UNSUPPORTED,
@@ -240,9 +240,22 @@ class TestLongTranscripts:
         assert "whole number" in page.text()
 
     def test_says_what_became_of_summarised_turns(self, session, long, get):
-        report = replace(REPORT, archived_names=("Höra",), archived_citations=(2,))
+        report = replace(
+            REPORT,
+            names_required=2,
+            names_kept=1,
+            archived_names=("Höra",),
+            archived_citations=(2,),
+        )
         summary = Summary(
-            0, 30, "The Aero 5 weighs 120 g [1].", (1,), ("Aero 5", "Höra"), report, tokens=8
+            0,
+            30,
+            "Quoted:\nThe Aero 5 weighs 120 g [1].",
+            (1,),
+            ("Aero 5", "Höra"),
+            report,
+            tokens=8,
+            quotations=(Quotation(8, 36, 13),),
         )
         session.add_summary(summary, epoch=session.epoch())
 
@@ -252,20 +265,12 @@ class TestLongTranscripts:
         assert "1 of 1 citations, 1 of 2 products kept" in page.text(".kept")
         assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1#passage")
         assert "Turns 1–15" in opened.text(".summary")
+        assert opened.link("Turn 7").endswith("?at=13#m13")
         assert (
             opened.all(".summary .quiet a.cite")[0]
             .attributes["href"]
             .endswith("/sources/2#passage")
         )
-
-    def test_counts_the_products_that_a_summary_names(self, session, long, get):
-        report = replace(REPORT, archived_names=("Höra",))
-        summary = Summary(0, 30, "Höra hums [1].", (1, 2), ("Höra", "Aero 5"), report, tokens=8)
-        session.add_summary(summary, epoch=session.epoch())
-
-        note = get(long).text(".kept")
-
-        assert "1 of 2 citations, 1 of 2 products kept; the turns have the rest" in note
 
     def test_summarises_turns_on_request(self, session, long, get, post):
         response = post(f"{long}/summaries", **{"from": "2", "to": "4"})

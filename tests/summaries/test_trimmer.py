@@ -2,6 +2,7 @@
 
 import copy
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import canonical, cited_numbers
 from rag.errors import TooLarge
 from rag.text.names import contains_name
 from rag.tokens import count_tokens
@@ -85,99 +86,107 @@ class TestAHistoryThatFits:
 
 
 class TestMaxHistoryTurns:
-    def test_leaves_the_system_message_one_summary_and_the_last_turns(self):
+    def test_leaves_one_system_message_with_the_summary_and_the_last_turns(self):
         messages = [SYSTEM, *conversation(6)]
 
         trimmed = HistoryTrimmer(max_history_turns=2).trim(messages)
 
+        rules, _, summary = trimmed.messages[0]["content"].partition("\n\n")
         assert trimmed.was_trimmed
-        assert trimmed.messages[0] == SYSTEM
-        assert trimmed.messages[1]["role"] == "system"
-        assert trimmed.messages[1]["content"].startswith("Previous conversation summary:")
-        assert trimmed.messages[2:] == messages[-4:]
+        assert trimmed.messages[0]["role"] == "system"
+        assert rules == SYSTEM["content"]
+        assert summary.startswith("Previous conversation summary:")
+        assert trimmed.messages[1:] == messages[-4:]
 
     def test_counts_an_open_question_as_a_turn(self):
-        messages = [SYSTEM, *conversation(4), user("And the Vega 9?")]
+        messages = [SYSTEM, *conversation(4), user("And the price?")]
 
         trimmed = HistoryTrimmer(max_history_turns=2).trim(messages)
 
-        assert trimmed.messages[2:] == messages[-3:]
+        assert trimmed.messages[1:] == messages[-3:]
 
     def test_of_zero_keeps_only_the_open_question(self):
-        messages = [SYSTEM, *conversation(4), user("And the Vega 9?")]
+        messages = [SYSTEM, *conversation(4), user("And the price?")]
 
         trimmed = HistoryTrimmer(max_history_turns=0).trim(messages)
 
-        assert trimmed.messages[2:] == messages[-1:]
+        assert trimmed.messages[1:] == messages[-1:]
 
 
 class TestTheSummary:
-    def test_keeps_every_citation_beside_its_claim_and_every_name(self):
-        trimmed = HistoryTrimmer(max_tokens=700).trim([SYSTEM, *conversation(20)])
+    def test_quotes_statements_word_for_word_and_names_every_product(self):
+        trimmed = HistoryTrimmer(max_tokens=900).trim([SYSTEM, *conversation(20)])
 
-        text = trimmed.messages[1]["content"]
-        gone = 20 - (len(trimmed.messages) - 2) // 2
-        for number in range(1, gone + 1):
-            assert f"Vega {number} weighs {100 + number} g [{number}]" in text
+        text = trimmed.messages[0]["content"]
+        gone = 20 - len(trimmed.messages) // 2
+        quoted = [line for line in text.split("\n") if " weighs " in line]
+        whole = [f"The Vega {n} weighs {100 + n} g [{n}]." for n in range(1, gone + 1)]
+        assert len(quoted) > gone / 2
+        assert set(quoted) <= set(whole)
+        assert set(cited_numbers(text)) == set(range(1, gone + 1))
+        assert all(contains_name(text, f"Vega {n}") for n in range(1, gone + 1))
 
     def test_reports_what_was_required_and_kept(self):
         report = HistoryTrimmer(max_history_turns=2).trim([SYSTEM, *conversation(6)]).report
 
         assert (report.citations_required, report.citations_kept) == (4, 4)
+        assert report.stated_citations == (1, 2, 3, 4)
+        assert report.listed_citations == report.archived_citations == ()
         assert (report.names_required, report.names_kept) == (4, 4)
         assert report.model == "extractive"
 
-    def test_takes_sentences_of_the_model_that_the_turns_bear_out(self):
-        client = Client("Vega 1 weighs 101 g [1]. The user asks about small offices.")
+    def test_quotes_first_what_the_model_chose(self):
+        shown = []
 
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
-            [SYSTEM, *conversation(2)]
-        )
+        def choose(prompt):
+            shown.extend(re.findall(r"^\d+\. (Part .*)", prompt, re.MULTILINE))
+            return 'Here it is: {"keep": [1, 999, "x", -1]}'
 
-        assert trimmed.report.kept_by_model == 1
-        assert trimmed.report.model == "m"
-        assert "Vega 1 weighs 101 g [1]." in trimmed.messages[1]["content"]
+        options = {"max_history_turns": 1, "max_tokens": 900}
+        lines = " ".join(f"Part {n} of the desk is {n * 7} cm long [1]." for n in range(1, 90))
+        messages = [SYSTEM, user("All parts?"), assistant(lines), *conversation(1, start=2)]
 
-    def test_takes_out_what_the_model_invented_moved_or_altered(self):
+        chosen = HistoryTrimmer(client=Client(choose), model="m", **options).trim(messages)
+        plain = HistoryTrimmer(**options).trim(messages)
+
+        assert shown[0] in chosen.messages[0]["content"]
+        assert shown[0] not in plain.messages[0]["content"]
+        assert (chosen.report.chosen, chosen.report.model) == (1, "m")
+
+    def test_tells_in_the_users_words_what_the_user_wants(self):
         client = Client(
-            "Vega 1 weighs 102 g [1]. Vega 2 weighs 102 g [1]. Vega 20 weighs 102 g [2]. "
-            "All ship worldwide [99]."
+            '{"keep": [], "thread": ['
+            '{"turns": [1], "text": "The user wants the weight of the Vega 1 for a small office."},'
+            '{"turns": [1], "text": "The Vega 1 is banned in offices."},'
+            '{"turns": [2], "text": "The user decided on the Vega 1."},'
+            '{"turns": [1], "text": "The user wants 3 of the Vega 1."},'
+            '{"turns": [1], "text": "The user wants the Vega 1 [1]."}]}'
+        )
+        messages = [SYSTEM, *conversation(3)]
+        messages[1] = user("What weight has the Vega 1 in a small office?")
+
+        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(messages)
+
+        text = trimmed.messages[0]["content"]
+        assert "The user wants the weight of the Vega 1 for a small office." in text
+        assert "banned" not in text
+        assert "decided" not in text
+        assert "3 of" not in text
+        assert trimmed.report.problems
+
+    def test_repeats_no_word_of_a_model_beside_a_number(self):
+        client = Client(
+            "Vega 1 weighs 102 g [1]. Vega 20 weighs 102 g [2]. All ship worldwide [99]."
         )
 
         trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
             [SYSTEM, *conversation(3)]
         )
 
-        text = trimmed.messages[1]["content"]
+        text = trimmed.messages[0]["content"]
         assert cited_numbers(text) == [1, 2]
-        assert "Vega 1 weighs 101 g [1]" in text
-        assert "Vega 2 weighs 102 g [2]" in text
-        assert not contains_name(text, "Vega 20")
-        assert trimmed.report.removed >= 3
-
-    def test_asks_once_more_and_says_precisely_what_was_wrong(self):
-        client = Client("Vega 1 weighs 101 g [1]. Many are sold [99].", "Vega 2 weighs 102 g [2].")
-
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
-            [SYSTEM, *conversation(3)]
-        )
-
-        correction = client.prompts[1]
-        assert "lost citations: [2]" in correction
-        assert "invented citations: [99]" in correction
-        assert "lost names: Vega 2" in correction
-        assert "Vega 2 weighs 102 g [2]" in correction
-        assert "small office" not in correction.split("Wrong:")[0]
-        assert trimmed.report.attempts == 2
-        assert trimmed.report.kept_by_model == 2
-
-    def test_that_is_right_at_once_needs_no_second_request(self):
-        client = Client("Vega 1 weighs 101 g [1]. Vega 2 weighs 102 g [2].")
-
-        HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
-            [SYSTEM, *conversation(3)]
-        )
-
+        assert "Vega 1 weighs 102 g" not in text
+        assert "worldwide" not in text
         assert len(client.prompts) == 1
 
     @pytest.mark.parametrize(
@@ -189,6 +198,9 @@ class TestTheSummary:
             pytest.param("<html>502 Bad Gateway nginx</html>", id="a proxy's error page"),
             pytest.param("[1][2][3]" * 50, id="markers"),
             pytest.param("I am sorry, I cannot help with that.", id="a refusal"),
+            pytest.param('{"keep": "all"}', id="other JSON"),
+            pytest.param('{"keep": [1], "thread"', id="half of the JSON"),
+            pytest.param("[" * 50_000, id="deep JSON"),
             pytest.param(TimeoutError("too late"), id="timeout"),
             pytest.param(RuntimeError("Error code: 500"), id="server error"),
             pytest.param(ValueError("\ud800"), id="an error of odd characters"),
@@ -201,10 +213,11 @@ class TestTheSummary:
             [SYSTEM, *conversation(4)]
         )
 
-        text = trimmed.messages[1]["content"]
+        text = trimmed.messages[0]["content"]
         for number in (1, 2, 3):
             assert f"Vega {number} weighs {100 + number} g [{number}]" in text
         assert "502" not in text
+        assert len(client.prompts) == 1
         assert trimmed.report.problems
 
     def test_says_what_moved_to_the_archive(self):
@@ -215,9 +228,9 @@ class TestTheSummary:
 
         trimmed = HistoryTrimmer(max_tokens=1200).trim(messages)
 
-        text = trimmed.messages[1]["content"]
+        text = trimmed.messages[0]["content"]
         present = set(cited_numbers("".join(m["content"] for m in trimmed.messages)))
-        assert "archive" in text
+        assert f"{len(trimmed.report.archived_citations)} citations" in text
         assert len(trimmed.report.archived_citations) > 100
         assert present | set(trimmed.report.archived_citations) == set(range(2, 3000, 2))
         assert size(trimmed.messages) <= 1200
@@ -234,24 +247,10 @@ class TestTrimmingAgain:
             messages += [turn, assistant(f"Unique answer number {number}: {number} kg [{number}].")]
             trimmer.trim(messages)
 
-        firsts = [prompt for prompt in client.prompts if "Summarise" in prompt]
         for number in range(1, 61):
-            asked = f"user: What does the Vega {number} weigh"
-            assert sum(asked in prompt for prompt in firsts) <= 1
+            shown = f"{number} kg [{number}]"
+            assert sum(shown in prompt for prompt in client.prompts) <= 1
         assert 0 < len(client.prompts) <= 60 // 8
-
-    def test_asks_in_few_turns(self):
-        client = Client(lambda prompt: "Nothing much.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=3000)
-        messages, asked_in = [SYSTEM], 0
-
-        for at in range(0, 600, 2):
-            messages += conversation(300)[at : at + 2]
-            before = len(client.prompts)
-            trimmer.trim(messages)
-            asked_in += len(client.prompts) > before
-
-        assert 3 <= asked_in <= 300 * 0.04
 
     def test_of_the_same_history_asks_nothing(self):
         client = Client("Nothing.")
@@ -277,8 +276,8 @@ class TestTrimmingAgain:
         ]
         trimmed = trimmer.trim(fork)
 
-        assert trimmed.messages[2:] == fork[-4:]
-        assert "[6]" not in trimmed.messages[1]["content"]
+        assert trimmed.messages[1:] == fork[-4:]
+        assert "[6]" not in trimmed.messages[0]["content"]
 
     def test_notices_a_message_that_was_changed_in_place(self):
         trimmer = HistoryTrimmer(max_history_turns=2)
@@ -286,7 +285,7 @@ class TestTrimmingAgain:
         trimmer.trim(messages)
 
         messages[2]["content"] = "The Vega 1 weighs 999 g [77]."
-        text = trimmer.trim(messages).messages[1]["content"]
+        text = trimmer.trim(messages).messages[0]["content"]
 
         assert "[77]" in text
         assert "[1]" not in text
@@ -297,7 +296,7 @@ class TestTrimmingAgain:
         trimmer.trim([SYSTEM, *conversation(4)])
         other = trimmer.trim([SYSTEM, *conversation(4, start=50)])
 
-        assert set(cited_numbers(other.messages[1]["content"])) == {50, 51, 52}
+        assert set(cited_numbers(other.messages[0]["content"])) == {50, 51, 52}
 
     def test_never_changes_its_input(self):
         messages = [SYSTEM, *conversation(30)]
@@ -315,7 +314,11 @@ class TestTrimmingAgain:
             [*first.messages, *conversation(3, start=9)]
         )
 
-        assert set(cited_numbers(again.messages[1]["content"])) >= set(range(1, 9))
+        text = again.messages[0]["content"]
+        assert set(cited_numbers(text)) >= set(range(1, 9))
+        assert text.count("Previous conversation summary:") == 1
+        assert text.count("The Vega 1 weighs 101 g [1].") == 1
+        assert text.startswith(SYSTEM["content"])
 
 
 class TestOddHistories:
@@ -356,7 +359,11 @@ class TestOddHistories:
                 [{"role": "user"}, {"role": "assistant", "content": None}] * 400, id="empty"
             ),
             pytest.param(
-                [user("| a |\n|---|\n" + "| Vega 3 | 5 g [4] |" * 4000), *conversation(3)],
+                [
+                    user("A table?"),
+                    assistant("| a |\n|---|\n" + "| Vega 3 | 5 g [4] |" * 4000),
+                    *conversation(3),
+                ],
                 id="a table on one line",
             ),
         ],
@@ -384,7 +391,7 @@ class TestOddHistories:
 
         trimmed = HistoryTrimmer(max_history_turns=1).trim(messages)
 
-        assert trimmed.messages[2:] == messages[-3:]
+        assert trimmed.messages[1:] == messages[-3:]
 
     def test_may_hold_parts_with_pictures(self):
         picture = {
@@ -406,7 +413,37 @@ class TestOddHistories:
             [SYSTEM, *conversation(4), rule, *conversation(4, start=5)]
         )
 
-        assert rule in trimmed.messages
+        assert rule["content"] in trimmed.messages[0]["content"]
+        assert [m["role"] for m in trimmed.messages].count("system") == 1
+
+    def test_send_user_and_assistant_in_turn(self):
+        messages = [
+            assistant("Welcome!"),
+            *conversation(30),
+            user("Hello?"),
+            user("Are you there?"),
+            assistant("Yes."),
+            assistant("Sorry."),
+            user("Good."),
+        ]
+
+        roles = [m["role"] for m in HistoryTrimmer(max_tokens=800).trim(messages).messages]
+
+        assert roles[0] == "system"
+        assert roles[1:] == (["user", "assistant"] * 30)[: len(roles) - 1]
+
+    def test_count_what_a_user_types_only_if_an_answer_gave_it(self):
+        messages = [
+            user("See [77] and [1]"),
+            assistant("The Vega 1 weighs 101 g [1]."),
+            user("So [1] says so, not [88]."),
+            assistant("Yes."),
+            *conversation(2, start=5),
+        ]
+
+        text = HistoryTrimmer(max_history_turns=1).trim(messages).messages[0]["content"]
+
+        assert set(cited_numbers(text)) == {1, 5}
 
     @pytest.mark.parametrize("odd", ["hello", None, ["role", "user"], SimpleNamespace(role="user")])
     def test_refuse_what_is_no_message_and_stay_usable(self, odd):
@@ -554,7 +591,9 @@ class TestAnyHistory:
         archived = set(report.archived_citations) if report else set()
         lost_names = set(report.archived_names) if report else set()
         assert size(trimmed.messages) <= budget
-        assert set(cited_numbers(after)) | archived == set(cited_numbers(raw))
+        given = {n for m in messages for n in cited_numbers(canonical(m["content"]))}
+        assert set(cited_numbers(canonical(after))) | archived == given
+        assert {m["role"] for m in trimmed.messages[1:]} <= {"user", "assistant"}
         for name in NAMES:
             if contains_name(raw, name):
                 assert contains_name(after, name) or name in lost_names
