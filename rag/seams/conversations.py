@@ -135,6 +135,12 @@ class SessionHandle(Protocol):
     def register_sources(self, sources: Sequence[Source]) -> list[Source]:
         """As `register`, of sources without a number; two of one chunk id are the same source."""
 
+    def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
+        """Keep the table that a source is; the first one stays."""
+
+    def result(self, number: int) -> dict[str, Any] | None:
+        """The table that a source is; None for any other source."""
+
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         """By number, with their present state; numbers that are not registered are left out."""
 

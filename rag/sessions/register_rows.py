@@ -3,15 +3,15 @@
 Who asks is handled as in `rag.sessions.transcript`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, content_hash
-from rag.database import chunks, documents, sessions, sources, storable
+from rag.database import chunks, documents, sessions, sources, storable, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import ImportedMessage, Role, Source
 from rag.sessions.owned import IS_MINE, OWNED, Key, found
@@ -22,9 +22,19 @@ PLACEHOLDER = "This source was not brought along when the conversation was impor
 
 
 _READ = (
-    select(sources, chunks.c.id.label("chunk_now"), documents.c.id.label("document_now"))
+    select(
+        sources,
+        func.coalesce(chunks.c.id, tables.c.id).label("chunk_now"),
+        documents.c.id.label("document_now"),
+    )
     .select_from(sources)
     .outerjoin(chunks, chunks.c.id == sources.c.chunk_id)
+    .outerjoin(
+        table_results,
+        (table_results.c.session_id == sources.c.session_id)
+        & (table_results.c.number == sources.c.number),
+    )
+    .outerjoin(tables, tables.c.id == table_results.c.table_id)
     .outerjoin(documents, documents.c.id == sources.c.document_id)
     .where(sources.c.session_id == bindparam("its_id"), OWNED)
     .order_by(sources.c.number)
@@ -32,6 +42,11 @@ _READ = (
 # Put together once: every turn reads by them.
 _READ_NUMBERS = _READ.where(sources.c.number.in_(bindparam("numbers", expanding=True)))
 _READ_CHUNKS = _READ.where(sources.c.chunk_id.in_(bindparam("chunk_ids", expanding=True)))
+_RESULT = select(table_results.c.content).where(
+    table_results.c.session_id == bindparam("its_id"),
+    table_results.c.number == bindparam("number"),
+    OWNED,
+)
 _COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
@@ -89,6 +104,25 @@ def of_chunks(connection: Connection, key: Key, chunk_ids: Sequence[str]) -> lis
     """The sources that these chunks are, by number; those that are registered."""
     rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
     return [source_from(row) for row in rows]
+
+
+def keep_result(
+    connection: Connection, session_id: str, number: int, table_id: str, content: Mapping[str, Any]
+) -> None:
+    """Beside its source; the same plan over the same table is the same result."""
+    is_it = (table_results.c.session_id == session_id) & (table_results.c.number == number)
+    if connection.execute(select(table_results.c.number).where(is_it)).one_or_none() is None:
+        connection.execute(
+            insert(table_results).values(
+                session_id=session_id, number=number, table_id=table_id, content=dict(content)
+            )
+        )
+
+
+def result(connection: Connection, key: Key, number: int) -> dict[str, Any] | None:
+    """The table that a source is."""
+    rows = found(connection, key, _RESULT, number=number)
+    return dict(rows[0].content) if rows else None
 
 
 def bring(

@@ -213,6 +213,14 @@ class SqlSession:
             known = register_rows.of_chunks(connection, self._key, chunk_ids)
             return {source.chunk_id: source for source in known}
 
+    def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
+        with self._writing() as (connection, _):
+            register_rows.keep_result(connection, self.id, number, table_id, content)
+
+    def result(self, number: int) -> dict[str, Any] | None:
+        with self._looking() as connection:
+            return register_rows.result(connection, self._key, number)
+
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         with self._looking() as connection:
             return register_rows.read(connection, self._key, numbers)

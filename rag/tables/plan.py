@@ -1,5 +1,6 @@
 """What a question asks of a table, as data: what code turns into SQL, and people can read."""
 
+from calendar import month_name
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -10,6 +11,7 @@ from rag.records import ColumnType, Table, TableColumn
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 MOST_ROWS = 1_000
+MONTHS = {str(number): month_name[number] for number in range(1, 13)}
 Scalar = str | float | int | bool
 
 
@@ -263,12 +265,20 @@ def _joined(filters: Sequence[Filter]) -> str:
 
 
 def _filter_words(each: Filter) -> str:
-    name = f"{each.part} of {each.column}" if each.part else each.column
+    name = key_words(Key(each.column, each.part))
     if each.of:
         return f"{name} {each.op} that of the row where {_joined(each.of)}"
-    values = " or ".join(map(value_words, each.values))
+    values = " or ".join(_part_words(value, each.part) for value in each.values)
     sign = "=" if each.op is Op.IS else each.op
     return f"{name} {sign} {values}".rstrip()
+
+
+def _part_words(value: Scalar, part: Part) -> str:
+    if part is Part.QUARTER:
+        return f"Q{value}"
+    if part is Part.MONTH and str(value) in MONTHS:
+        return MONTHS[str(value)]
+    return value_words(value)
 
 
 def value_words(value: Scalar) -> str:
@@ -280,7 +290,8 @@ def value_words(value: Scalar) -> str:
 
 def key_words(key: Key) -> str:
     """What rows are put together by."""
-    return f"{key.part} of {key.column}" if key.part else key.column
+    is_same = key.part.casefold() == key.column.casefold()
+    return f"{key.part} of {key.column}" if key.part and not is_same else key.column
 
 
 def measure_words(measure: Measure) -> str:

@@ -122,6 +122,8 @@ class Sql:
             return self._against(each, value)
         if each.op in (Op.HAS, Op.LACKS):
             return self._containing(each)
+        if self._means_text(each):
+            return self._as_written(each)
         literals = [self._literal(each, given) for given in each.values]
         if each.op in COMPARED:
             return COMPARED[each.op](this=value, expression=literals[0])
@@ -153,6 +155,20 @@ class Sql:
             )
         )
         return found if each.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
+
+    def _means_text(self, each: Filter) -> bool:
+        """Whether texts are compared with a column whose values were read from texts."""
+        if each.column == ROWS or each.part or each.op not in (Op.IS, Op.NOT):
+            return False
+        column = column_of(self._table, each.column)
+        is_text = all(isinstance(given, str) for given in each.values)
+        return is_text and column.has_text
+
+    def _as_written(self, each: Filter) -> Expression:
+        shown = exp.Lower(this=self._shown(each.column))
+        literals = [exp.Literal.string(str(given).strip().lower()) for given in each.values]
+        same = exp.In(this=exp.Trim(this=shown), expressions=literals)
+        return same if each.op is Op.IS else exp.not_(same)
 
     def _is_text(self, each: Filter) -> bool:
         if each.column == ROWS:

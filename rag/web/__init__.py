@@ -28,6 +28,7 @@ from rag.web.logs import log_as_json
 from rag.web.owner import find_owners
 from rag.web.page_documents import document_pages
 from rag.web.page_sessions import session_pages
+from rag.web.page_tables import table_pages
 from rag.web.pages import pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.security import protect
@@ -122,5 +123,5 @@ def configure(app: Flask, application: "Application") -> None:
     protect(app, settings.web)
     limit_rates(app, settings.web)
     limit_answers(app, ANSWERING, threads=settings.web.threads)
-    for blueprint in (login, pages, session_pages, document_pages):
+    for blueprint in (login, pages, session_pages, document_pages, table_pages):
         app.register_blueprint(blueprint)

@@ -143,7 +143,8 @@ def document(document_id: str) -> str:
     at = wanted_index("at", request.args) or 0
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
     sections = _sections(found, at, passage)
-    return show_page("document.html", document=found, sections=sections, at=at)
+    tables = application().tables.tables(document_id=found.id)
+    return show_page("document.html", document=found, sections=sections, at=at, tables=tables)
 
 
 def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:

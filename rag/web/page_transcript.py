@@ -9,6 +9,7 @@ from rag.citations.markers import cited_numbers
 from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
 from rag.web.answers_html import Register, answer_html, plain_html, verdict_in_words
+from rag.web.result_html import ShownResult, result_of, without_rows
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -29,6 +30,7 @@ class ShownMessage:
     has_attributed: bool
     has_unsourced: bool
     is_last: bool
+    result: ShownResult | None = None  # the table that was computed
 
     @property
     def is_answer(self) -> bool:
@@ -150,9 +152,22 @@ def shown_messages(
     register = register_for(handle, session_url, [message.content for message in messages])
     asked = {message.turn: message.content for message in messages if message.role == Role.USER}
     return tuple(
-        _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last)
+        _with_result(
+            handle,
+            _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last),
+            register,
+        )
         for message in messages
     )
+
+
+def _with_result(handle: SessionHandle, shown: ShownMessage, register: Register) -> ShownMessage:
+    """A computed answer with its table below its words, instead of among them."""
+    result = result_of(handle, shown.message)
+    if result is None:
+        return shown
+    words = replace(shown.message, content=without_rows(shown.message.content))
+    return replace(shown, html=_html(words, register), result=result)
 
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:

@@ -1,5 +1,7 @@
 """The conversation's pages; they work as plain forms, and stream where scripts run."""
 
+from typing import Any
+
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
@@ -13,12 +15,14 @@ from rag.web.owner import current_owner
 from rag.web.page_forms import default_config, wanted_index, words
 from rag.web.page_transcript import Place, transcript_of, with_footnotes
 from rag.web.pinpoint import clauses_citing
+from rag.web.result_html import shown_result
 from rag.web.show_page import show_page
 from rag.web.starters import starters
 
 pages = Blueprint("pages", __name__)
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
+ROWS_BEHIND = 50
 Shown = Response | str | tuple[str, int]
 
 
@@ -131,7 +135,31 @@ def source(session_id: str, number: int) -> str:
         raise NotFound(f"This conversation has no source [{number}].")
     evidence = evidence_of(found[0], _cited_for(session, number))
     quoted = with_footnotes(found[0].text, found)
-    return show_page("source.html", session=session.read(), evidence=evidence, quoted=quoted)
+    return show_page(
+        "source.html",
+        session=session.read(),
+        evidence=evidence,
+        quoted=quoted,
+        computed=_computed(session, number),
+    )
+
+
+def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
+    """The result behind a number, with the first rows that it is made of while they are there."""
+    shown = shown_result(
+        session,
+        number,
+        order=request.args.get("order", ""),
+        chart=request.args.get("chart", ""),
+    )
+    if shown is None:
+        return None
+    try:
+        table = application().tables.table(shown.result.table_id)
+        used = application().asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
+    except NotFound:
+        return {"shown": shown, "table": None, "rows": []}
+    return {"shown": shown, "table": table, "rows": used.rows}
 
 
 def _cited_for(session: SessionHandle, number: int) -> list[str]:

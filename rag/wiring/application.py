@@ -22,6 +22,7 @@ from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
+from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
@@ -37,6 +38,7 @@ class Application:
     store: SqlConversationStore
     documents: SqlDocumentStore
     tables: TableStore
+    asked: TableAnswers
     retriever: HybridRetriever
     assistant: Assistant
     ingestion: Ingestion

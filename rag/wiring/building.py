@@ -23,12 +23,14 @@ from rag.memory import Memory, MemoryRules
 from rag.metrics import Metrics
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
-from rag.seams import Embedder, TokenCounter, Writer
+from rag.seams import DirectAnswers, Embedder, TokenCounter, Writer
 from rag.sessions.recall import Recall
 from rag.sessions.session_tools import Actions
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.summaries.compact import Compactor, SummaryOptions
+from rag.tables.answers import TableAnswers
+from rag.tables.library import TableLibrary
 from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
@@ -50,6 +52,7 @@ class Library:
     documents: SqlDocumentStore
     retriever: HybridRetriever
     embedder: Embedder
+    direct: tuple[DirectAnswers, ...] = ()
 
 
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
@@ -83,13 +86,15 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         reranker=open_reranker(settings),
         split=lambda query: searched_apart(query, documents.lexicon),
     )
-    library = Library(documents, retriever, embedder)
+    asked = TableAnswers(TableLibrary(tables))
+    library = Library(documents, retriever, embedder, (asked,))
     return Application(
         settings=settings,
         engine=engine,
         store=store,
         documents=documents,
         tables=tables,
+        asked=asked,
         retriever=retriever,
         assistant=_assistant(settings, library, background, metrics),
         ingestion=ingestion,
@@ -124,6 +129,7 @@ def _assistant(
         SupportChecker(),
         tools,
         fallback=without_model if model is not None else None,
+        direct=library.direct,
         learn=lambda ours, theirs: count.learn(
             estimated_tokens=ours + tool_tokens(), reported_tokens=theirs
         ),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from rag.documents.store import SqlDocumentStore
@@ -33,6 +34,9 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from rag.tables.answers import TableAnswers
+from rag.tables.library import TableLibrary
+from rag.tables.store import TableFiles, TableStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -183,6 +187,9 @@ class FakeApplication:
         self.store = SqlConversationStore(engine)
         self.documents = SqlDocumentStore(engine)
         self.ingestion = self.documents
+        folder = Path(str(settings.data_dir)) / "tables"
+        self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))
+        self.asked = TableAnswers(TableLibrary(self.tables))
         self.retriever = FakeRetriever()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()

@@ -1,0 +1,199 @@
+"""Questions over rows, answered from the rows: the assistant asks this before a writer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from rag.errors import NotFound, UserError
+from rag.records import Message, MessageStatus, Resolution, Role, Source
+from rag.seams import DirectAnswer, SessionHandle
+from rag.tables.edits import CHART, edited
+from rag.tables.library import Choice, TableLibrary
+from rag.tables.plan import TablePlan, Understood, plan_from
+from rag.tables.result import TableResult, result_from, said
+
+PAST = 10  # entries of the conversation that feed follow-ups
+TOO_NEAR = 0.01  # two tables this close fit equally well
+SURE = 2.0  # of the score: the question surely speaks of this table
+LONGEST_IN_TEXT = 400  # rows of a table that is text as well: look-ups are left to the writer
+Planner = Callable[[str, Sequence[Choice]], Understood | None]
+NAME = "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One turn that asked a table: what later ones may lean on."""
+
+    query: str
+    resolved: str
+    result: TableResult
+    summary: str
+    time: str
+
+
+class TableAnswers:
+    """Computes answers; see `rag.seams.DirectAnswers`."""
+
+    def __init__(self, library: TableLibrary, planner: Planner | None = None) -> None:
+        self.library = library
+        self._planner = planner
+
+    def answer(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> DirectAnswer | None:
+        """The figures; a plain no where the table cannot say; None where no table is asked."""
+        if resolution.source_numbers or not self.library.store.ids():
+            return None
+        entries = self.past(session)
+        choice = self._follow_up(question, entries) or self._fresh(question)
+        if choice is None or isinstance(choice, DirectAnswer):
+            return choice
+        return self._computed(session, question, choice, bool(entries))
+
+    def ask(self, question: str, past: Sequence[Entry] = ()) -> TableResult:
+        """The result alone. Raises UserError where no table can say."""
+        choice = self._follow_up(question, past) or self._fresh(question, is_asked=True)
+        if isinstance(choice, DirectAnswer):
+            raise UserError(choice.text)
+        if choice is None:
+            raise UserError("No table answers this. Name a column or a value that a table has.")
+        return self.library.run(choice.understood.plan, question=question)
+
+    def keep(self, session: SessionHandle, result: TableResult) -> Source:
+        """The result as a source with a number for life."""
+        (source,) = session.register_sources([result.as_source()])
+        session.keep_result(source.number, result.table_id, result.as_dict())
+        return source
+
+    def past(self, session: SessionHandle) -> list[Entry]:
+        """The newest turns that a table answered, oldest first."""
+        messages = session.recent(2 * PAST)
+        entries = []
+        for question, answer in pairwise(messages):
+            result = _result_of(session, question, answer)
+            if result is not None:
+                resolved = answer.resolved_query or question.content
+                line = answer.content.split("\n", 1)[0]
+                when = answer.created_at.isoformat()
+                entries.append(Entry(question.content, resolved, result, line, when))
+        return entries
+
+    # ── What is asked ────────────────────────────────────────────────────────────────────────
+
+    def _follow_up(self, question: str, past: Sequence[Entry]) -> Choice | None:
+        if not past:
+            return None
+        last = past[-1].result
+        try:
+            table = self.library.store.table(last.table_id)
+        except NotFound:
+            return self._of_another_version(question, past)
+        plans = [plan_from(e.result.plan) for e in past if e.result.table_id == table.id]
+        understood = edited(question, self.library.index(table), plans)
+        return None if understood is None else Choice(table, understood)
+
+    def _of_another_version(self, question: str, past: Sequence[Entry]) -> Choice | None:
+        """The table changed since: the plan goes to the one that took its place."""
+        last = past[-1].result
+        for table in self.library.store.tables(document_id=last.document_id):
+            if table.name == last.table_name:
+                plan = replace(plan_from(last.plan), table=table.id)
+                understood = edited(question, self.library.index(table), [plan])
+                return None if understood is None else Choice(table, understood)
+        return None
+
+    def _fresh(self, question: str, *, is_asked: bool = False) -> Choice | DirectAnswer | None:
+        choices = self.library.understand(question)
+        if self._planner is not None and choices:
+            planned = self._planner(question, choices)
+            if planned is not None:
+                tables = {choice.table.id: choice.table for choice in choices}
+                return Choice(tables[planned.plan.table], planned)
+        if not choices:
+            return None
+        best = choices[0]
+        if not is_asked and not self._is_for_us(best):
+            return None
+        rivals = [choice for choice in choices[1:] if _as_good(choice, best)]
+        if rivals:
+            return _which([best, *rivals])
+        if best.understood.unused and not is_asked:
+            return _not_understood(best)
+        return best
+
+    def _is_for_us(self, choice: Choice) -> bool:
+        """Whether the question asks over rows of this table, and not something of a text."""
+        understood, plan = choice.understood, choice.understood.plan
+        is_lookup = not plan.measures and not plan.order and plan.step is None
+        if is_lookup and (choice.table.row_count <= LONGEST_IN_TEXT or not plan.filters):
+            return False
+        if understood.unused:
+            return understood.score >= SURE + 1 and len(understood.unused) <= 1
+        return understood.score >= (SURE if is_lookup else 1.0)
+
+    # ── What is said ─────────────────────────────────────────────────────────────────────────
+
+    def _computed(
+        self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
+    ) -> DirectAnswer:
+        plan = _drawn(choice.understood.plan, question)
+        result = self.library.run(plan, question=question)
+        source = self.keep(session, result)
+        doubts = [f"I {each}." for each in choice.understood.doubts]
+        if choice.understood.unused:
+            doubts.append(f"Not used: {_quoted(choice.understood.unused)}.")
+        note = f"\n\n*{' '.join(doubts)}*" if doubts else ""
+        words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
+        return DirectAnswer(
+            text=said(result, source.marker) + note,
+            sources=(source,),
+            made_by=NAME,
+            resolution=Resolution(words, is_followup, "table plan"),
+            result=source.number,
+        )
+
+
+def _result_of(session: SessionHandle, question: Message, answer: Message) -> TableResult | None:
+    if question.role != Role.USER or answer.answer is None or answer.answer.result is None:
+        return None
+    if answer.status is not MessageStatus.COMPLETE:
+        return None
+    stored = session.result(answer.answer.result)
+    return None if stored is None else result_from(stored)
+
+
+def _drawn(plan: TablePlan, question: str) -> TablePlan:
+    """ "… as a chart" at the end of a question of its own."""
+    match = CHART.search(question.casefold())
+    if match is None or plan.chart:
+        return plan
+    return replace(plan, chart={"pie": "share", "column": "bar"}.get(match[1], match[1] or "auto"))
+
+
+def _as_good(choice: Choice, best: Choice) -> bool:
+    near = best.understood.score - choice.understood.score <= TOO_NEAR
+    same = len(choice.understood.unused) <= len(best.understood.unused)
+    return near and same and choice.table.id != best.table.id
+
+
+def _which(choices: Sequence[Choice]) -> DirectAnswer:
+    names = "\n".join(
+        f"- {choice.table.label}, {choice.table.row_count:,} rows ({choice.table.document_name})"
+        for choice in choices[:6]
+    )
+    text = f"Several tables fit this question equally well. Which one do you mean?\n\n{names}"
+    return DirectAnswer(text, made_by=NAME, declined=True)
+
+
+def _not_understood(choice: Choice) -> DirectAnswer:
+    columns = ", ".join(column.name for column in choice.table.columns[:20])
+    text = (
+        f"{choice.table.label} seems to be asked, but I do not know what "
+        f"{_quoted(choice.understood.unused)} means there, and it could change the result. "
+        f"Its columns: {columns}."
+    )
+    return DirectAnswer(text, made_by=NAME, declined=True)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words)

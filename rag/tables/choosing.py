@@ -1,0 +1,213 @@
+"""Which column a question asks for, measures, or groups by."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rag.records import ColumnType, TableColumn
+from rag.tables.index import Found, stem
+from rag.tables.plan import Key, Kind, Part
+from rag.tables.profile import normalised
+from rag.tables.question import FIGURES, Question
+from rag.tables.words import GROUP, MEASURES, PERSON, RANKS, WHEN, WHERE
+
+MAIN = (
+    "revenue", "sales", "turnover", "umsatz", "amount", "total", "value", "points", "score",
+    "profit", "net", "quantity", "qty", "units", "count", "price", "cost", "votes", "medals",
+)  # fmt: skip
+NOT_ADDED = re.compile(
+    r"price|cost per|rate|rating|age|height|temperature|score|percent|%|ratio|average|avg|speed|"
+    r"weight|elevation|altitude|density|preis|margin|duration|time|capacity|size|area|length|year"
+)
+PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "yearly": Part.YEAR, "quarter": Part.QUARTER,
+    "quarterly": Part.QUARTER, "month": Part.MONTH, "monthly": Part.MONTH, "jahr": Part.YEAR,
+    "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR, "months": Part.MONTH,
+    "quarters": Part.QUARTER}  # fmt: skip
+
+
+def is_added(column: TableColumn) -> bool:
+    """Whether figures of this column mean something as a sum."""
+    is_figure = column.type is ColumnType.NUMBER and not column.is_identifier
+    return is_figure and column.unit != "%" and not NOT_ADDED.search(column.name.casefold())
+
+
+def figure_columns(question: Question) -> list[TableColumn]:
+    """Columns that can be measured, the main one first."""
+    columns = [
+        column
+        for column in question.index.table.columns
+        if column.type in FIGURES and not column.is_identifier
+    ]
+    return sorted(columns, key=_how_main)
+
+
+def _how_main(column: TableColumn) -> tuple[int, int]:
+    name = normalised(column.name)
+    places = [at for at, word in enumerate(MAIN) if word in name.split() or name.startswith(word)]
+    return (min(places, default=len(MAIN)), 0)
+
+
+def named_figures(question: Question, start: int = 0) -> list[TableColumn]:
+    """Measurable columns that the question names from a word on, in its order."""
+    found = []
+    compared = {each.column for _s, _e, each in question.conditions}
+    for each in question.columns:
+        column = question.column(each.column)
+        if each.start >= start and column.type in FIGURES and column not in found:
+            found.append(column)
+    free = [column for column in found if column.name not in compared]
+    return free or found
+
+
+def measured_by(question: Question, adjective: str) -> TableColumn | None:
+    """The column that an adjective speaks of: "tall" of a height."""
+    hints = MEASURES.get(adjective, ())
+    for hint in hints:
+        for column in question.index.table.columns:
+            words = normalised(column.name).split()
+            if any(stem(hint) == stem(word) for word in words):
+                return column
+    if adjective in ("old", "young", "new", "early", "late", "recent"):
+        dated = (ColumnType.DATE, ColumnType.QUARTER)
+        return next((c for c in question.index.table.columns if c.type in dated), None)
+    return None
+
+
+def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
+    """What follows "by", "per" or "for each"."""
+    found: list[tuple[Found | None, Key]] = []
+    for match in GROUP.finditer(question.masked):
+        at = question.at(match.end() - 1) + 1
+        if match[0] == "by" and at >= 2 and question.words[at - 2] in NOT_GROUPS:
+            continue
+        while at < len(question.words) and question.words[at] in {"the", "their", "each"}:
+            at += 1
+        for key in _keys_at(question, at):
+            if all(key[1] != other[1] for other in found):
+                found.append(key)
+    return found
+
+
+NOT_GROUPS = {
+    "ranked", "sorted", "ordered", "order", "sort", "won", "written", "directed", "made", "sung",
+    "produced", "released", "followed", "published", "caused", "played", "owned", "scored",
+    "accounted", "rank", "top", "highest", "lowest",
+}  # fmt: skip
+
+
+def _keys_at(question: Question, at: int) -> list[tuple[Found | None, Key]]:
+    if at >= len(question.words):
+        return []
+    named = next((each for each in question.columns if each.start == at), None)
+    if named is not None and question.column(named.column).type not in FIGURES:
+        part = PARTS.get(question.words[at], Part.WHOLE)
+        is_date = question.column(named.column).type is ColumnType.DATE
+        keys = [(named, Key(named.column, part if is_date else Part.WHOLE))]
+        return keys + _and_more(question, named.end)
+    if question.words[at] in PARTS:
+        key = _part_key(question, PARTS[question.words[at]])
+        if key is not None:
+            question.use(at, at + 1)
+            return [(None, key)]
+    if named is not None and question.column(named.column).is_identifier:
+        return [(named, Key(named.column))]
+    return []
+
+
+def _and_more(question: Question, at: int) -> list[tuple[Found | None, Key]]:
+    """ "by region and quarter"."""
+    if at + 1 < len(question.words) and question.words[at] in {"and", "und"}:
+        return _keys_at(question, at + 1)
+    return []
+
+
+def _part_key(question: Question, part: Part) -> Key | None:
+    columns = question.index.table.columns
+    for column in columns:
+        if stem(normalised(column.name)) == part and column.type is not ColumnType.DATE:
+            return Key(column.name)
+    for column in columns:
+        if column.type is ColumnType.QUARTER and part in (Part.QUARTER, Part.YEAR):
+            return Key(column.name, Part.WHOLE if part is Part.QUARTER else part)
+    for column in columns:
+        if column.type is ColumnType.DATE:
+            return Key(column.name, part)
+    return None
+
+
+# ── What is asked for ────────────────────────────────────────────────────────────────────────
+
+
+def asked_for(question: Question, without: Iterable[str] = ()) -> tuple[str, bool]:
+    """The column whose values are the answer, and whether the question names it."""
+    left_out = set(without)
+    words = question.words
+    filtered = {found.column for found in question.values}
+    free = [found for found in question.columns if found.column not in left_out]
+    for at, word in enumerate(words):
+        if word in ("which", "what", "whose", "name", "list", "tell", "welche", "welcher", "find"):
+            near = [found for found in free if at < found.start <= at + 5]
+            if near:
+                return near[0].column, True
+        if word in ("who", "when", "where", "wer", "wann", "wo", "whom"):
+            kind = {"when": WHEN, "wann": WHEN, "where": WHERE, "wo": WHERE}.get(word, PERSON)
+            column = _of_kind(question, kind, left_out)
+            if column:
+                return column, True
+    others = [found for found in free if found.column not in filtered]
+    if others:
+        return others[0].column, True
+    subject = question.index.subject
+    return subject, False
+
+
+def _of_kind(question: Question, kind: Sequence[str], without: set[str]) -> str | None:
+    columns = [column for column in question.index.table.columns if column.name not in without]
+    for wanted in kind:
+        for column in columns:
+            if wanted in normalised(column.name).split() or normalised(column.name) == wanted:
+                is_fit = column.type is not ColumnType.NUMBER or kind is WHEN
+                if is_fit:
+                    return column.name
+    if kind is WHEN:
+        dated = (ColumnType.DATE, ColumnType.QUARTER)
+        return next((column.name for column in columns if column.type in dated), None)
+    if kind is PERSON and question.index.subject not in without:
+        return question.index.subject
+    return None
+
+
+def figure_kind(question: Question, column: TableColumn) -> Kind:
+    """How a column's figures are put together where nothing is said."""
+    return Kind.SUM if is_added(column) else Kind.AVERAGE
+
+
+def listed_column(question: Question, figure: TableColumn | None, after: int) -> str | None:
+    """The column whose values are listed: "top 10 *products*"."""
+    conditioned = {each.column for _s, _e, each in question.conditions}
+    for found in question.columns:
+        column = question.column(found.column)
+        is_figure = column.type in FIGURES and not column.is_identifier
+        is_free = column.name not in conditioned or found.start >= after
+        if is_free and not is_figure and (figure is None or column.name != figure.name):
+            return column.name
+    return None
+
+
+def repeats(question: Question, name: str) -> bool:
+    """Whether several rows share a value of this column."""
+    column = question.column(name)
+    return column.distinct < question.index.table.row_count - column.blanks
+
+
+def is_rank(column: TableColumn) -> bool:
+    """Whether the lowest figure is the best one."""
+    return column.name.casefold().strip(". ") in RANKS
+
+
+def pair_of(question: Question) -> tuple[Found, Found] | None:
+    """Two values of one column."""
+    for at, first in enumerate(question.values):
+        for second in question.values[at + 1 :]:
+            if first.column == second.column and first.values != second.values:
+                return first, second
+    return None

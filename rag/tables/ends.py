@@ -1,0 +1,253 @@
+"""Questions for rows: one end of an order, the row beside another, one of two, a look-up."""
+
+import re
+
+from rag.records import TableColumn
+from rag.tables.choosing import (
+    asked_for,
+    figure_columns,
+    grouped_by,
+    is_added,
+    is_rank,
+    listed_column,
+    measured_by,
+    named_figures,
+    pair_of,
+    repeats,
+)
+from rag.tables.index import Found
+from rag.tables.plan import (
+    ROWS,
+    Filter,
+    Key,
+    Kind,
+    Measure,
+    Op,
+    Order,
+    Step,
+    TablePlan,
+)
+from rag.tables.question import Question, filters_of, number_in
+from rag.tables.words import (
+    COMPARATIVES,
+    SUPERLATIVES,
+    TOP,
+)
+
+BESIDE = re.compile(
+    r"\b(?P<after>(?:next|after|following|follows|succeeded|below)\b)|\b(?P<before>(?:previous|"
+    r"before|prior to|preceding|preceded|above)\b)"
+)
+
+
+def ask_top(question: Question) -> TablePlan | None:
+    """ "Top 10 products in Q3", "the three cheapest"."""
+    match = TOP.search(question.masked)
+    if match is None:
+        return None
+    word = match["word"] or match["word2"]
+    count = number_in(match["count"] or match["count2"]) or 1
+    start, end = question.at(match.start()), question.at(match.end() - 1) + 1
+    question.conditions = [each for each in question.conditions if not start <= each[0] < end]
+    question.use(start, end)
+    if word in ("first", "last", "ersten", "letzten"):
+        order = Order(ROWS, word in ("last", "letzten"))
+        return TablePlan("", filters_of(question), order=(order,), limit=int(count))
+    adjective, descending = _superlative(word)
+    return _ranked(question, adjective, descending, int(count), after=end)
+
+
+def _superlative(word: str) -> tuple[str, bool]:
+    known = {"first": ("early", False), "last": ("late", True), "bottom": ("", False)}
+    return SUPERLATIVES.get(word) or known.get(word) or ("", True)
+
+
+def _ranked(
+    question: Question, adjective: str, descending: bool, limit: int, *, after: int = 0
+) -> TablePlan:
+    """Rows or groups in the order of a figure, cut off."""
+    figure = _ordering_figure(question, adjective, after)
+    groups = [key for _found, key in grouped_by(question)]
+    if figure is not None:
+        groups = [key for key in groups if key.column != figure.name]
+    target = listed_column(question, figure, after)
+    if not groups and target is not None and repeats(question, target):
+        groups = [Key(target)]
+    filters = filters_of(question)
+    if figure is None:
+        column = target or question.index.subject
+        return TablePlan(
+            "",
+            filters,
+            (*groups,) or (Key(column),),
+            (Measure(Kind.COUNT),),
+            (Order("measure 1", descending),),
+            limit,
+        )
+    if is_rank(figure) and not adjective:
+        descending = not descending
+    if groups:
+        kind = Kind.SUM if is_added(figure) else (Kind.MAX if descending else Kind.MIN)
+        order = (Order("measure 1", descending),)
+        return TablePlan("", filters, tuple(groups), (Measure(kind, figure.name),), order, limit)
+    columns = tuple(dict.fromkeys([target or question.index.subject, figure.name]))
+    return TablePlan(
+        "", filters, order=(Order(figure.name, descending),), limit=limit, columns=columns
+    )
+
+
+def _ordering_figure(question: Question, adjective: str, after: int) -> TableColumn | None:
+    hinted = measured_by(question, adjective) if adjective else None
+    named = named_figures(question, after) or named_figures(question)
+    if hinted is not None and (not named or hinted in named):
+        return hinted
+    if named:
+        return named[0]
+    columns = figure_columns(question)
+    if not columns:
+        return None
+    if len(columns) > 1:
+        question.doubts.append(f"ranked by {columns[0].name}: the question names no figure")
+    return columns[0]
+
+
+def ask_beside(question: Question) -> TablePlan | None:
+    """The row after or before another, in the order of the file."""
+    masked = question.masked
+    match = BESIDE.search(masked)
+    if match is None or not question.values:
+        return None
+    at = question.at(match.start())
+    behind = [found for found in question.values if 0 < found.start - at <= 6]
+    if not behind or _comparing(question):
+        return None
+    target, _ = asked_for(question)
+    anchor = Filter(behind[0].column, Op.IS, behind[0].values)
+    others = filters_of(question, without=[behind[0]])
+    question.use(at, at + 1)
+    rows = 1 if match["after"] else -1
+    return TablePlan("", others, columns=(target,), step=Step((anchor,), rows))
+
+
+def _comparing(question: Question) -> bool:
+    return "or" in question.words and pair_of(question) is not None
+
+
+def ask_either(question: Question) -> TablePlan | None:
+    """ "Which scored more, A or B?" """
+    pair = pair_of(question)
+    if pair is None or "or" not in question.words:
+        return None
+    words = [word for word in question.words if word in COMPARATIVES or word in SUPERLATIVES]
+    if not words:
+        return None
+    adjective, descending = SUPERLATIVES.get(words[0], ("", COMPARATIVES.get(words[0], True)))
+    if words[0] in ("first", "earlier", "last", "later", "earliest", "latest"):
+        adjective = "early"
+    figures = named_figures(question)
+    hinted = measured_by(question, adjective) if adjective else None
+    if not figures and hinted is None:
+        return _in_file_order(question, pair, descending)
+    figure = figures[0] if figures else hinted
+    assert figure is not None
+    if is_rank(figure):
+        descending = not descending
+    target = pair[0].column
+    return TablePlan(
+        "",
+        filters_of(question),
+        order=(Order(figure.name, descending),),
+        limit=1,
+        columns=(target, figure.name),
+    )
+
+
+def _in_file_order(
+    question: Question, pair: tuple[Found, Found], descending: bool
+) -> TablePlan | None:
+    ranks = [column for column in question.index.table.columns if is_rank(column)]
+    figures = figure_columns(question)
+    by = ranks[0] if ranks else figures[0] if figures else None
+    if by is None:
+        return None
+    question.doubts.append(f"compared by {by.name}: the question names no figure")
+    down = descending is not is_rank(by)
+    order = (Order(by.name, down),)
+    return TablePlan("", filters_of(question), order=order, limit=1, columns=(pair[0].column,))
+
+
+def ask_end(question: Question) -> TablePlan | None:
+    """One end of an order: "which driver has the most points", "the last city listed"."""
+    masked = question.masked.split()
+    for at, word in enumerate(masked):
+        if word in SUPERLATIVES:
+            question.use(at, at + 1)
+            return _one_end(question, *SUPERLATIVES[word], at)
+        if word in ("first", "last", "erste", "letzte"):
+            question.use(at, at + 1)
+            target, _ = asked_for(question)
+            order = (Order(ROWS, word in ("last", "letzte")),)
+            return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
+    return None
+
+
+def _one_end(question: Question, adjective: str, descending: bool, at: int) -> TablePlan:
+    figures = named_figures(question, at) or named_figures(question)
+    hinted = measured_by(question, adjective) if adjective else None
+    figure = hinted if hinted is not None and hinted not in figures and not figures else None
+    figure = figure or (figures[0] if figures else None)
+    target, _ = asked_for(question, without={figure.name} if figure else ())
+    if figure is None:
+        return _most_rows(question, target, descending, at)
+    if is_rank(figure) and question.words[at] in ("highest", "best", "top"):
+        descending = False
+    asks_value = _asks_value(question, figure)
+    filters = filters_of(question)
+    if asks_value:
+        kind = Kind.MAX if descending else Kind.MIN
+        return TablePlan("", filters, measures=(Measure(kind, figure.name),))
+    if repeats(question, target) and is_added(figure):
+        measure = (Measure(Kind.SUM, figure.name),)
+        by = (Order("measure 1", descending),)
+        return TablePlan("", filters, (Key(target),), measure, by, 1)
+    return TablePlan(
+        "",
+        filters,
+        order=(Order(figure.name, descending),),
+        limit=1,
+        columns=tuple(dict.fromkeys((target, figure.name))),
+    )
+
+
+def _asks_value(question: Question, figure: TableColumn) -> bool:
+    """ "What was the highest attendance" asks for the figure, "which game had …" for the row."""
+    words = question.words
+    first = next((found for found in question.columns), None)
+    starts = words[:1] == ["what"] and words[1:2] and words[1] in ("is", "was", "are", "were", "s")
+    return bool(starts and first is not None and first.column == figure.name)
+
+
+def _most_rows(question: Question, target: str, descending: bool, at: int) -> TablePlan:
+    """ "Which team appears most": the value that most rows have."""
+    if not repeats(question, target):
+        figures = figure_columns(question)
+        if figures:
+            question.doubts.append(f"ordered by {figures[0].name}: the question names no figure")
+            order = (Order(figures[0].name, descending != is_rank(figures[0])),)
+            return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
+    order = (Order("measure 1", descending),)
+    return TablePlan(
+        "", filters_of(question), (Key(target),), (Measure(Kind.COUNT),), order, limit=1
+    )
+
+
+def ask_picked(question: Question) -> TablePlan | None:
+    """Values of rows that meet conditions."""
+    filters = filters_of(question)
+    target, is_named = asked_for(question)
+    if not filters and not is_named:
+        return None
+    filtered = {each.column for each in filters}
+    columns = [found.column for found in question.columns if found.column not in filtered]
+    chosen = tuple(dict.fromkeys([target] if is_named else columns or [target]))
+    return TablePlan("", filters, columns=chosen)

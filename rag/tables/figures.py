@@ -1,0 +1,167 @@
+"""Questions that count, add up or compare figures."""
+
+from rag.records import TableColumn
+from rag.tables.choosing import (
+    figure_columns,
+    figure_kind,
+    grouped_by,
+    is_added,
+    listed_column,
+    named_figures,
+    pair_of,
+    repeats,
+)
+from rag.tables.plan import (
+    ROWS,
+    Key,
+    Kind,
+    Measure,
+    Order,
+    TablePlan,
+)
+from rag.tables.question import FIGURES, Question, filters_of
+from rag.tables.words import (
+    AVERAGE,
+    CHANGE,
+    COUNT,
+    DIFFERENCE,
+    DIFFERENT,
+    MEDIAN,
+    SHARE,
+    SUM,
+    SUPERLATIVES,
+)
+
+
+def ask_change(question: Question) -> TablePlan | None:
+    """How a figure changed from one time to the next."""
+    groups = [key for _found, key in grouped_by(question)]
+    figures = named_figures(question)
+    if not CHANGE.search(question.masked) or not groups or not figures:
+        return None
+    measures = (Measure(Kind.SUM, figures[0].name), Measure(Kind.CHANGE, figures[0].name))
+    return TablePlan("", filters_of(question), tuple(groups), measures)
+
+
+def ask_share(question: Question) -> TablePlan | None:
+    """What part of the whole each group is."""
+    groups = [key for _found, key in grouped_by(question)]
+    if not SHARE.search(question.masked):
+        return None
+    listed = listed_column(question, None, 0)
+    if not groups and listed and repeats(question, listed):
+        groups = [Key(listed)]
+    figures = [column for column in named_figures(question) if is_added(column)]
+    if not groups:
+        return None
+    measured = figures[0].name if figures else ROWS
+    base = Measure(Kind.SUM, measured) if figures else Measure(Kind.COUNT)
+    return TablePlan(
+        "",
+        filters_of(question),
+        tuple(groups),
+        (base, Measure(Kind.SHARE, measured)),
+        (Order("measure 1", True),),
+    )
+
+
+def ask_difference(question: Question) -> TablePlan | None:
+    """ "The difference in points between A and B", "how many more wins than losses"."""
+    if not DIFFERENCE.search(question.masked):
+        return None
+    pair = pair_of(question)
+    figures = named_figures(question)
+    filters = filters_of(question)
+    if figures and (pair or not question.values):
+        return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
+    if pair:
+        column = pair[0].column
+        counted = (Measure(Kind.COUNT),)
+        return TablePlan("", filters, (Key(column),), counted, outer=Kind.SPREAD)
+    return None
+
+
+def ask_count(question: Question) -> TablePlan | None:
+    """ "How many orders …": rows, different values, or a figure that the table holds."""
+    masked = question.masked
+    match = COUNT.search(masked)
+    if match is None:
+        return None
+    start, end = question.at(match.start()), question.at(match.end() - 1) + 1
+    question.use(start, end)
+    groups = tuple(key for _found, key in grouped_by(question))
+    noun = next((found for found in question.columns if end <= found.start <= end + 2), None)
+    filters = filters_of(question)
+    order = (Order("measure 1", True),) if groups else ()
+    if noun is not None:
+        column = question.column(noun.column)
+        compared = {each.column for _s, _e, each in question.conditions}
+        if column.type in FIGURES and not column.is_identifier and column.name not in compared:
+            kind = Kind.AVERAGE if AVERAGE.search(masked) else Kind.SUM
+            return TablePlan("", filters, groups, (Measure(kind, column.name),), order)
+        is_filtered = any(each.column == column.name for each in filters)
+        differ = DIFFERENT.search(masked) or (
+            column.distinct < 0.8 * question.index.table.row_count
+        )
+        if differ and not is_filtered and not _means_rows(question, column):
+            return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
+    _take_noun(question, end)
+    return TablePlan("", filters, groups, (Measure(Kind.COUNT),), order)
+
+
+def _means_rows(question: Question, column: TableColumn) -> bool:
+    return column.name == question.index.subject and column.distinct >= 0.9 * max(
+        1, question.index.table.row_count - column.blanks
+    )
+
+
+def _take_noun(question: Question, at: int) -> None:
+    """The noun that is counted stands for the rows: "how many *games* …"."""
+    while at < len(question.words) and question.words[at] in ("total", "different", "of", "the"):
+        at += 1
+    if at < len(question.words):
+        question.use(at, at + 1)
+
+
+def ask_figure(question: Question) -> TablePlan | None:
+    """A sum, an average or a median; figures by groups."""
+    masked = question.masked
+    groups = tuple(key for _found, key in grouped_by(question))
+    kind = (
+        Kind.MEDIAN if MEDIAN.search(masked)
+        else Kind.AVERAGE if AVERAGE.search(masked)
+        else Kind.SUM if SUM.search(masked)
+        else None
+    )  # fmt: skip
+    figures = named_figures(question)
+    if kind is None and not groups:
+        return None
+    if not figures and kind in (Kind.SUM, None):
+        return _counted_groups(question, groups, kind)
+    column = figures[0] if figures else next(iter(figure_columns(question)), None)
+    if column is None:
+        return None
+    is_end = any(word in SUPERLATIVES for word in masked.split())
+    if is_end and kind in (None, Kind.SUM):
+        return None
+    wanted = kind or figure_kind(question, column)
+    measures = tuple(Measure(wanted, each.name) for each in figures or [column])
+    return TablePlan("", filters_of(question), groups, measures[:4])
+
+
+def _counted_groups(
+    question: Question, groups: tuple[Key, ...], kind: Kind | None
+) -> TablePlan | None:
+    """No figure is named: the main one of the table, where it has one; else rows are counted."""
+    columns = [column for column in figure_columns(question) if is_added(column)]
+    if not columns:
+        return (
+            None
+            if not groups
+            else TablePlan("", filters_of(question), groups, (Measure(Kind.COUNT),))
+        )
+    if len(columns) > 1:
+        question.doubts.append(f"took {columns[0].name} for the figure: none is named")
+    if kind is None and not groups:
+        return None
+    return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, columns[0].name),))

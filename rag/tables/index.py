@@ -1,0 +1,203 @@
+"""The names and values of one table, looked up by the words of a question."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rapidfuzz import fuzz, process
+from snowballstemmer import stemmer
+
+from rag.records import ColumnType, Table
+from rag.tables.plan import Op, Part
+from rag.tables.profile import normalised
+from rag.tables.words import SYNONYMS
+
+LONGEST = 9  # words of a value that a question may quote
+MOST_VALUES = 5_000  # of one column held in memory
+NEAR = 88  # of 100: a word with a slip
+SHORTEST_NEAR = 5
+COMMONEST = 0.6  # a word in more than this share of a column's values says nothing
+BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
+_stem = stemmer("english").stemWord
+
+
+def stem(word: str) -> str:
+    """A word without its ending."""
+    return str(_stem(word)) if word.isalpha() else word
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Words `[start, end)` of a question and what of the table they name."""
+
+    start: int
+    end: int
+    column: str
+    score: float
+    op: Op | None = None  # None: the column itself is named
+    values: tuple[str, ...] = ()
+    part: Part = Part.WHOLE
+    is_near: bool = False  # found in spite of a slip of the pen
+
+    @property
+    def is_value(self) -> bool:
+        return self.op is not None
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+Probe = Callable[[Sequence[str]], list[tuple[str, str]]]
+
+
+@dataclass
+class TableIndex:
+    """Built from a table and the distinct values of its columns, by name."""
+
+    table: Table
+    values: dict[str, Sequence[str]]  # distinct texts of a column; those with few enough
+    probe: Probe | None = None  # finds values of the other columns
+    _exact: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _by_word: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        exact, by_word = defaultdict(list), defaultdict(list)
+        types = {column.name: column.type for column in self.table.columns}
+        for column, values in self.values.items():
+            if types[column] is ColumnType.QUARTER:  # read as times
+                continue
+            for value in values:
+                plain = normalised(value)
+                bare = normalised(BRACKETS.sub("", value))
+                for form in {plain, bare} - {""}:
+                    exact[form].append((column, value))
+                for word in set(plain.split()):
+                    by_word[word].append((column, value))
+        self._exact, self._by_word = dict(exact), dict(by_word)
+
+    @cached_property
+    def names(self) -> dict[str, list[tuple[str, ...]]]:
+        """Column names in the forms in which people say them, as stems."""
+        forms: dict[str, list[tuple[str, ...]]] = {}
+        for column in self.table.columns:
+            halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
+            made = {tuple(map(stem, normalised(half).split())) for half in halves}
+            for form in list(made):
+                made |= {tuple(stem(s) for s in synonym.split()) for synonym in _said(form)}
+            forms[column.name] = [form for form in made if form]
+        return forms
+
+    def columns_named(self, words: Sequence[str]) -> Iterator[Found]:
+        """Columns whose name, or a word of it that no other column has, stands in the question."""
+        stems = [stem(word) for word in words]
+        partial = self._partial
+        for start in range(len(stems)):
+            for end in range(start + 1, min(start + 6, len(stems)) + 1):
+                gram = tuple(stems[start:end])
+                for column, forms in self.names.items():
+                    if gram in forms:
+                        yield Found(start, end, column, 1.0 + 0.1 * (end - start))
+            for column in partial.get(stems[start], ()):
+                share = 1 / len(partial[stems[start]])
+                yield Found(start, start + 1, column, 0.4 + 0.3 * share)
+
+    @cached_property
+    def _partial(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for column, forms in self.names.items():
+            for word in {word for form in forms for word in form if len(word) > 2}:
+                found[word].append(column)
+        return dict(found)
+
+    def values_named(self, words: Sequence[str]) -> Iterator[Found]:
+        """Values that stand in the question whole, in part, or with a slip."""
+        taken: set[int] = set()
+        yield from self._probed(words, taken)
+        for length in range(min(LONGEST, len(words)), 0, -1):
+            for start in range(len(words) - length + 1):
+                gram = " ".join(words[start : start + length])
+                whole = list(self._whole(start, start + length, gram))
+                yield from whole
+                if whole:
+                    taken.update(range(start, start + length))
+                yield from self._parts(start, start + length, words[start : start + length])
+        yield from self._near(words, taken)
+
+    def _probed(self, words: Sequence[str], taken: set[int]) -> Iterator[Found]:
+        """Values of columns with very many, such as order numbers, by their exact words."""
+        if self.probe is None:
+            return
+        spans = {
+            sign.join(words[start : start + length]): (start, start + length)
+            for length in range(1, 7)
+            for start in range(len(words) - length + 1)
+            for sign in (" ", "-", "/", "_")
+        }
+        for column, value in self.probe(list(spans)):
+            start, end = spans[value.lower()]
+            taken.update(range(start, end))
+            yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, (value,))
+
+    def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
+        by_column: dict[str, list[str]] = defaultdict(list)
+        singular = gram[:-1] if gram.endswith("s") and len(gram) > 3 else gram
+        for form in dict.fromkeys((gram, singular)):
+            for column, value in self._exact.get(form, ()):
+                by_column[column].append(value)
+        for column, values in by_column.items():
+            yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, tuple(values))
+
+    def _parts(self, start: int, end: int, gram: Sequence[str]) -> Iterator[Found]:
+        """Values that hold these words one after the other."""
+        sets = [self._by_word.get(word, ()) for word in gram]
+        if not all(sets) or (len(gram) == 1 and (len(gram[0]) < 3 and not gram[0].isdigit())):
+            return
+        smallest = min(sets, key=len)
+        by_column: dict[str, list[str]] = defaultdict(list)
+        phrase = f" {' '.join(gram)} "
+        for column, value in smallest:
+            if phrase in f" {normalised(value)} ":
+                by_column[column].append(value)
+        for column, values in by_column.items():
+            count = len(self.values[column])
+            if len(values) > max(3, COMMONEST * count) or len(values) > 200:
+                continue
+            score = 0.45 + 0.25 * (end - start) + (0.1 if len(values) == 1 else 0)
+            yield Found(start, end, column, score, Op.IS, tuple(values))
+
+    def _near(self, words: Sequence[str], taken: Iterable[int]) -> Iterator[Found]:
+        known = list(self._by_word)
+        for at, word in enumerate(words):
+            if at in set(taken) or len(word) < SHORTEST_NEAR or not word.isalpha():
+                continue
+            if word in self._by_word or stem(word) in self._partial:
+                continue
+            hit = process.extractOne(word, known, scorer=fuzz.ratio, score_cutoff=NEAR)
+            if hit is None or abs(len(hit[0]) - len(word)) > 1 or hit[0][0] != word[0]:
+                continue
+            by_column: dict[str, list[str]] = defaultdict(list)
+            for column, value in self._by_word[hit[0]]:
+                by_column[column].append(value)
+            for column, values in by_column.items():
+                yield Found(at, at + 1, column, 0.5, Op.IS, tuple(values), is_near=True)
+
+    @cached_property
+    def subject(self) -> str:
+        """The column that names what a row is about."""
+        texts = [c for c in self.table.columns if c.type is ColumnType.TEXT]
+        if not texts:
+            return self.table.columns[0].name
+        rows = max(1, self.table.row_count)
+        for column in texts:
+            if column.distinct >= 0.8 * (rows - column.blanks) and column.blanks < 0.3 * rows:
+                return column.name
+        return max(texts, key=lambda column: column.distinct).name
+
+
+def _said(form: tuple[str, ...]) -> Iterator[str]:
+    """Other words for a column's name."""
+    for word in form:
+        yield from SYNONYMS.get(word, ())

@@ -1,0 +1,238 @@
+"""What a plan gave: rows as people read them, as Markdown, CSV and XLSX, and what they rest on."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag.records import ColumnType, Source, Table
+from rag.tables.plan import FIGURES_ONLY, ROWS, Kind, TablePlan, column_of
+
+SHOWN_IN_TEXT = 20
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result."""
+
+    name: str
+    is_figure: bool = False
+    unit: str = ""
+    decimals: int = 0
+    is_duration: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """A snapshot: it can be opened when the table has changed or is gone."""
+
+    table_id: str
+    table_name: str
+    document_id: str
+    document_name: str
+    document_title: str
+    plan: dict[str, Any]
+    words: str  # the plan in words
+    sql: str
+    columns: tuple[ResultColumn, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    has_more: bool
+    used: tuple[int, ...]  # row numbers in the document, the first thousand
+    question: str = ""
+    chart: str = ""
+
+    @property
+    def is_figure(self) -> bool:
+        """One figure alone."""
+        return len(self.rows) == 1 and len(self.columns) == 1
+
+    @property
+    def id(self) -> str:
+        """The same plan over the same content is the same source."""
+        content = json.dumps([self.table_id, self.sql, self.chart], ensure_ascii=False)
+        return "table:" + hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:32]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def shown(self, row: Sequence[Any]) -> list[str]:
+        """The cells of a row as people read them."""
+        return [shown(value, column) for value, column in zip(row, self.columns, strict=True)]
+
+    def as_source(self) -> Source:
+        """What the session's register keeps; its number is given there."""
+        text = markdown(self, len(self.rows))
+        return Source(
+            number=0,
+            chunk_id=self.id,
+            document_id=self.document_id,
+            document_name=self.document_name,
+            document_title=self.document_title,
+            locator=f"computed from {self.table_name}: {self.words}"[:300],
+            heading_path=(),
+            text=text,
+            passage=text,
+            content_hash=hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
+        )
+
+
+def result_from(stored: Mapping[str, Any]) -> TableResult:
+    """A stored result."""
+    return TableResult(
+        **{
+            **stored,
+            "columns": tuple(ResultColumn(**column) for column in stored["columns"]),
+            "rows": tuple(map(tuple, stored["rows"])),
+            "used": tuple(stored["used"]),
+        }
+    )
+
+
+def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple[ResultColumn, ...]:
+    """How the columns of a query are to be shown."""
+    if not plan.measures:
+        return tuple(_own(table, name) for name in names)
+    if plan.outer is not None:
+        return (_measured(table, plan.outer, plan.measures[0].column, names[0]),)
+    keys = [
+        ResultColumn(name) if key.part else _key(table, key.column, name)
+        for key, name in zip(plan.group, names, strict=False)
+    ]
+    figures = [
+        _measured(table, measure.kind, measure.column, name)
+        for measure, name in zip(plan.measures, names[len(keys) :], strict=True)
+    ]
+    return (*keys, *figures)
+
+
+def _key(table: Table, column: str, name: str) -> ResultColumn:
+    return ResultColumn(name, unit=column_of(table, column).unit)
+
+
+def _own(table: Table, name: str) -> ResultColumn:
+    column = column_of(table, name)
+    is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
+    if column.has_text:  # shown as it was written
+        return ResultColumn(name, is_figure)
+    plain = column.is_identifier
+    return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
+
+
+def _measured(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
+    if kind in (Kind.SHARE, Kind.CHANGE):
+        return ResultColumn(name, True, "%", 1)
+    if column == ROWS or kind in (Kind.COUNT, Kind.DISTINCT):
+        return ResultColumn(name, True, decimals=2 if kind is Kind.AVERAGE else 0)
+    own = column_of(table, column)
+    is_figure = own.type in (ColumnType.NUMBER, ColumnType.DURATION)
+    is_mean = kind in FIGURES_ONLY and kind is not Kind.SUM
+    decimals = max(own.decimals, 2) if is_mean else own.decimals
+    is_duration = own.type is ColumnType.DURATION
+    return ResultColumn(name, is_figure, own.unit, decimals, is_duration)
+
+
+def shown(value: Any, column: ResultColumn) -> str:
+    """A value with thousands, unit and as many decimals as its column has."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str) or not column.is_figure:
+        return str(value)
+    if column.is_duration:
+        return _clock(float(value))
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{column.decimals}f}"
+    return with_unit(text, column.unit)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Currencies go in front, everything else behind."""
+    if not unit:
+        return text
+    if unit in "€$£¥₹":
+        return f"-{unit}{text[1:]}" if text.startswith("-") else f"{unit}{text}"
+    return f"{text}{unit}" if unit == "%" else f"{text} {unit}"
+
+
+def _clock(seconds: float) -> str:
+    hours, rest = divmod(seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    tail = f"{left:06.3f}".removesuffix(".000")
+    return f"{int(hours)}:{int(minutes):02}:{tail}" if hours else f"{int(minutes)}:{tail}"
+
+
+def markdown(result: TableResult, limit: int = SHOWN_IN_TEXT) -> str:
+    """A pipe table; figures to the right."""
+    head = "| " + " | ".join(_cell(column.name) for column in result.columns) + " |"
+    rule = "|" + "|".join(" ---: " if c.is_figure else " --- " for c in result.columns) + "|"
+    body = ("| " + " | ".join(map(_cell, result.shown(row))) + " |" for row in result.rows[:limit])
+    return "\n".join([head, rule, *body])
+
+
+def _cell(text: str) -> str:
+    """One line that neither ends its cell nor looks like a citation."""
+    flat = " ".join(text.split())
+    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("[", "\\[").replace("]", "\\]")
+
+
+def as_csv(result: TableResult) -> str:
+    """For spreadsheets: plain figures, and no cell that one would run as a formula."""
+    written = io.StringIO()
+    writer = csv.writer(written)
+    writer.writerow([_harmless(column.name) for column in result.columns])
+    writer.writerows([map(_harmless, row) for row in result.rows])
+    return "\ufeff" + written.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def as_xlsx(result: TableResult) -> bytes:
+    """A workbook of one sheet, its texts as texts."""
+    import xlsxwriter
+
+    buffer = io.BytesIO()
+    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    with xlsxwriter.Workbook(buffer, options) as book:
+        sheet = book.add_worksheet("Result")
+        bold = book.add_format({"bold": True})
+        for at, column in enumerate(result.columns):
+            sheet.write_string(0, at, column.name, bold)
+        for number, row in enumerate(result.rows, start=1):
+            for at, value in enumerate(row):
+                if isinstance(value, int | float):
+                    sheet.write(number, at, value)
+                elif value is not None:
+                    sheet.write_string(number, at, str(value)[:32_000])
+        notes = book.add_worksheet("How")
+        for number, line in enumerate((result.words, result.sql, result.document_name)):
+            notes.write_string(number, 0, line[:32_000])
+    return buffer.getvalue()
+
+
+def said(result: TableResult, marker: str) -> str:
+    """The result in Markdown, with its number."""
+    if not result.rows or (result.is_figure and result.rows[0][0] is None):
+        return f"No row of {result.table_name} meets this: {result.words}. {marker}"
+    if result.is_figure:
+        name, value = _first_upper(result.columns[0].name), result.shown(result.rows[0])[0]
+        return f"{name}: **{value}** {marker}"
+    count = len(result.rows)
+    lead = f"{_first_upper(result.words)}: {marker}"
+    more = ""
+    if count > SHOWN_IN_TEXT or result.has_more:
+        whole = "more than 1,000" if result.has_more else f"{count:,}"
+        first = min(count, SHOWN_IN_TEXT)
+        more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
+    return f"{lead}\n\n{markdown(result)}{more}"
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,144 @@
+"""Questions over rows and what follows them, end to end and without a model."""
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from rag.tables.result import result_from
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+HANDBOOK = "# Handbook\n\nEverybody has 28 days of leave. The office opens at nine.\n"
+
+
+def make_rows(count):
+    chance = random.Random(count)
+    return [
+        (
+            f"Aero {chance.randint(1, 30)}",
+            chance.choice(["North", "South", "East", "West"]),
+            f"Q{chance.randint(1, 4)}",
+            chance.choice([2024, 2025]),
+            chance.randint(1, 50),
+            chance.randint(100, 99_999) / 100,
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="module", params=[20, 200, 5_000])
+def sales(request, tmp_path_factory):
+    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    rows = make_rows(request.param)
+    lines = ["Product,Region,Quarter,Year,Units,Revenue", *(",".join(map(str, r)) for r in rows)]
+    files = [("sales.csv", "\n".join(lines)), ("handbook.md", HANDBOOK)]
+    for report in application.ingestion.ingest(
+        IncomingFile.from_bytes(name, text.encode()) for name, text in files
+    ):
+        assert report.stage != "failed", report.reason
+    yield application, rows
+    application.stop()
+
+
+@pytest.fixture
+def asked(sales):
+    application, _ = sales
+    session = application.store.create("ada")
+
+    def asked(question):
+        *_, finished = application.assistant.ask(session, question)
+        number = finished.message.answer.result
+        return finished.message, number and result_from(session.result(number))
+
+    return asked
+
+
+def summed(rows, *keys, of=5):
+    totals = defaultdict(float)
+    for row in rows:
+        totals[tuple(row[key] for key in keys)] += row[of]
+    return totals
+
+
+def highest(totals, count):
+    ranked = sorted(totals.items(), key=lambda pair: (-round(pair[1], 6), pair[0]))[:count]
+    return [(*key, pytest.approx(total)) for key, total in ranked]
+
+
+class TestTheConversation:
+    def test_top_ten_then_another_quarter_then_by_region_then_a_chart(self, sales, asked):
+        rows = sales[1]
+
+        _, first = asked("Top 10 products in Q3")
+        assert list(first.rows) == highest(summed([r for r in rows if r[2] == "Q3"], 0), 10)
+
+        _, second = asked("What about Q4?")
+        q4 = [r for r in rows if r[2] == "Q4"]
+        assert list(second.rows) == highest(summed(q4, 0), 10)
+
+        _, third = asked("Show me by region")
+        assert list(third.rows) == highest(summed(q4, 0, 1), 10)
+
+        _, fourth = asked("as a chart")
+        assert (fourth.rows, fourth.chart) == (third.rows, "auto")
+
+    def test_conditions_come_and_go(self, sales, asked):
+        rows = [r for r in sales[1] if r[3] == 2025]
+
+        def total(some):
+            return pytest.approx(sum(r[5] for r in some))
+
+        assert asked("total revenue in 2025")[1].rows[0][0] == total(rows)
+        north = [r for r in rows if r[1] == "North"]
+        assert asked("only North")[1].rows[0][0] == total(north)
+        south = [r for r in rows if r[1] == "South"]
+        assert asked("and South?")[1].rows[0][0] == total(south)
+        before = [r for r in sales[1] if r[3] == 2024 and r[1] == "South"]
+        assert asked("and the previous year?")[1].rows[0][0] == total(before)
+        everywhere = [r for r in sales[1] if r[3] == 2024]
+        assert asked("back to all regions")[1].rows[0][0] == total(everywhere)
+        without = [r for r in everywhere if r[1] != "West"]
+        assert asked("without West")[1].rows[0][0] == total(without)
+        assert asked("how many is that?")[1].rows == ((len(without),),)
+
+    def test_figures_are_put_together_in_other_ways(self, sales, asked):
+        rows = sales[1]
+        totals = summed(rows, 1)
+        whole = sum(totals.values())
+
+        assert dict(asked("revenue by region")[1].rows) == pytest.approx(
+            {key[0]: value for key, value in totals.items()}
+        )
+        shares = {row[0]: row[2] for row in asked("as a share")[1].rows}
+        assert shares == pytest.approx({k[0]: 100 * v / whole for k, v in totals.items()})
+
+    def test_a_question_of_the_handbook_is_left_to_the_writer(self, asked):
+        message, result = asked("How many days of leave does everybody have?")
+
+        assert result is None
+        assert "28 days" in message.content
+
+
+class TestTheResult:
+    def test_is_a_source_with_a_number_for_life(self, sales, asked):
+        first = asked("total revenue in Q1")[0]
+        asked("total revenue in Q2")
+        again = asked("total revenue in Q1")[0]
+
+        assert first.answer.result == again.answer.result
+        assert f"[{first.answer.result}]" in first.content
+
+    def test_keeps_the_rows_it_is_made_of(self, sales, asked):
+        _, result = asked("how many orders in Q2 2024?")
+
+        wanted = [at for at, r in enumerate(sales[1], start=2) if r[2:4] == ("Q2", 2024)]
+        assert list(result.used) == wanted[:1000]
+        assert result.rows == ((len(wanted),),)
+
+    def test_a_word_that_could_change_it_is_said(self, asked):
+        message, result = asked("total revenue by region of refurbished goods in Q1")
+
+        assert result is None or "refurbished" in message.content
