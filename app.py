@@ -1,6 +1,7 @@
 """For WSGI servers that take `app:create()`, and `flask run`; nothing is loaded before that."""
 
 import os
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def create() -> "Flask":
     application = build(load_settings())
     application.index.check()
     application.start()
+    Thread(target=application.warm_up, daemon=True).start()
     return create_app(application)
 
 

@@ -340,6 +340,7 @@ def migrate(engine: Engine) -> None:
         return  # nearly always, and without loading Alembic
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -347,7 +348,13 @@ def migrate(engine: Engine) -> None:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise SetupError(
+                f"The database {engine.url.render_as_string()} is not of this version ({error}); a "
+                "newer version of Groundnote may have used it. Use that one, or another database."
+            ) from error
 
 
 def _revision(engine: Engine) -> str | None:

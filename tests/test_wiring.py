@@ -75,7 +75,9 @@ class TestParts:
 
     def test_readiness_says_which_part_is_missing(self, tmp_path):
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
-        assert application.ready() == {"database": True, "index": True}
+        assert application.ready() == {"database": True, "model": False, "index": False}
+        application.warm_up()
+        assert application.ready() == {"database": True, "model": True, "index": True}
 
         (tmp_path / "groundnote.db").unlink()
         application.engine.dispose()

@@ -49,6 +49,7 @@ class ChromaIndex:
         self._directory = directory
         self._url = url
         self._lock = threading.RLock()
+        self._is_ours = False
         self._client: Any = None
         self._collection: Any = None
 
@@ -119,14 +120,25 @@ class ChromaIndex:
         """Raise IndexMismatch if another embedding model built the index. Opens it."""
         self._use(lambda collection: self._check(collection, None), None)
 
+    def reserve(self) -> None:
+        """Keep other processes from the embedded index, without opening it. Raises SetupError."""
+        with self._lock:
+            if self._directory is not None and not self._is_ours:
+                _acquire(self._directory)
+                self._is_ours = True
+
     def close(self) -> None:
         """Let another process open the embedded index."""
         with self._lock:
             if self._client is not None:
                 self._client.close()
-                if self._directory is not None:
-                    _release(self._directory)
             self._client = self._collection = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._directory is not None and self._is_ours:
+            self._is_ours = False
+            _release(self._directory)
 
     def _use(
         self, act: Callable[[Any], Found], otherwise: Found, *, create: int | None = None
@@ -181,11 +193,11 @@ class ChromaIndex:
             is_ssl = parts.scheme == "https"
             port = parts.port or (443 if is_ssl else 8000)
             return chromadb.HttpClient(parts.hostname or "", port, ssl=is_ssl, settings=quiet)
-        _acquire(self._directory)
+        self.reserve()
         try:
             return chromadb.PersistentClient(self._directory, settings=quiet)
         except BaseException:
-            _release(self._directory)
+            self._let_go()
             raise
 
     def _check(self, collection: Any, dimensions: int | None) -> None:

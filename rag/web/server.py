@@ -1,5 +1,6 @@
 """Serve the app: one process with many threads (see rag.web.slow_clients)."""
 
+import _thread
 import errno
 import json
 import logging
@@ -35,16 +36,18 @@ def serve(settings: Settings) -> None:
     _check_index(settings)
     _check_address(settings.web.host, settings.web.port)
     application = build(settings)
+    failures: list[RagError] = []
     try:
-        if settings.retrieval.chroma_url is None:
-            application.index.check()  # takes it, before anything is promised
-        _serve(application)
+        application.index.reserve()  # before anything is promised
+        _serve(application, failures)
     finally:
         _forget_address(settings.data_dir)
         application.stop()
+    if failures:
+        raise failures[0]
 
 
-def _serve(application: Application) -> None:
+def _serve(application: Application, failures: list[RagError]) -> None:
     settings = application.settings
     app = create_app(application)
     web = settings.web
@@ -56,7 +59,7 @@ def _serve(application: Application) -> None:
     write_address(settings.data_dir, url)
     _warn_of_strangers(settings, url)
     print(f"Groundnote is ready at {url}", flush=True)  # noqa: T201
-    threading.Thread(target=_warm_up, args=(application,), daemon=True).start()
+    threading.Thread(target=_warm_up, args=(application, failures), daemon=True).start()
     with _ended_by_signals():
         server.run()
     server.close()
@@ -86,7 +89,15 @@ def _warn_of_strangers(settings: Settings, url: str) -> None:
         )
 
 
-def _warm_up(application: Application) -> None:
+def _warm_up(application: Application, failures: list[RagError]) -> None:
+    """While the page answers already. An index of ours that is of no use ends the server."""
+    try:
+        if application.settings.retrieval.chroma_url is None:
+            application.index.check()
+    except RagError as error:
+        failures.append(error)
+        _thread.interrupt_main(signal.SIGTERM)
+        return
     try:
         application.warm_up()
     except RagError as error:

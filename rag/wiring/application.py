@@ -48,6 +48,7 @@ class Application:
     loader: GuardedLoader
     embedder: Embedder
     stopping: Event = field(default_factory=Event)
+    warm: Event = field(default_factory=Event)
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
@@ -68,8 +69,9 @@ class Application:
         return is_local and self.settings.retrieval.chroma_url is None
 
     def warm_up(self) -> None:
-        """Load the models before the first question needs them, and finish interrupted ingests."""
-        self.embedder.embed(["warm"])
+        """Load model and index before the first question needs them; finish interrupted ingests."""
+        self.index.nearest(self.embedder.embed(["warm"])[0], limit=1)
+        self.warm.set()
         self.ingestion.synchronise()
 
     def stop(self) -> None:
@@ -89,7 +91,11 @@ class Application:
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""
-        return {"database": _works(self._ask_database), "index": _works(self._ask_index)}
+        return {
+            "database": _works(self._ask_database),
+            "model": self.warm.is_set(),
+            "index": self.warm.is_set() and _works(self._ask_index),
+        }
 
     def _ask_database(self) -> None:
         with reading(self.engine) as connection:

@@ -36,13 +36,13 @@ from rag.wiring.application import Application
 from rag.wiring.parts import (
     OPENAI,
     load_limits,
-    open_database,
     open_embedder,
     open_index,
     open_model,
     open_reranker,
     open_tables,
 )
+from rag.wiring.stores import open_database
 
 
 @dataclass(frozen=True, slots=True)

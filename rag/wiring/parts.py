@@ -1,14 +1,9 @@
 """Single parts by their settings, for the application and for commands that need no more."""
 
 import os
-import tempfile
-from contextlib import suppress
 
-from alembic.util import CommandError
-from sqlalchemy import Engine, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy import Engine
 
-from rag.database import migrate, open_engine
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
@@ -18,52 +13,11 @@ from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
-from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.tables.store import TableFiles, TableStore
+from rag.wiring.stores import open_database
 
-OURS = ("groundnote.db", "chroma")
 OPENAI = "https://api.openai.com/v1"
-
-
-def open_database(settings: Settings) -> Engine:
-    """The migrated database. Raises SetupError."""
-    make_data_dir(settings)
-    try:
-        engine = open_engine(settings.database_url)
-        migrate(engine)
-    except ArgumentError as error:
-        raise SetupError(f"sessions.database_url is no URL of a database: {error}.") from error
-    except (SQLAlchemyError, CommandError, OSError) as error:
-        place = make_url(settings.database_url).render_as_string()  # without the password
-        raise SetupError(
-            f"The database {place} cannot be opened ({getattr(error, 'orig', None) or error}). "
-            "Check sessions.database_url, that its server runs, that this user may write there, "
-            "and that no newer version of Groundnote used it."
-        ) from error
-    return engine
-
-
-def make_data_dir(settings: Settings) -> None:
-    """The folder of everything we keep, for its owner only. Raises SetupError."""
-    folder = settings.data_dir
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any((folder / name).exists() for name in OURS):  # also where an earlier version made it
-            with suppress(PermissionError):  # somebody else's folder that we may write to
-                folder.chmod(0o700)
-        with tempfile.TemporaryFile(dir=folder):
-            return
-    except OSError as error:
-        raise SetupError(
-            f"The data folder {folder} cannot be written ({error.strerror}). Change its rights, or "
-            "name another one with GROUNDNOTE_DATA_DIR."
-        ) from error
-
-
-def open_store(settings: Settings) -> SqlConversationStore:
-    """Conversations alone."""
-    return SqlConversationStore(open_database(settings))
 
 
 def open_documents(settings: Settings) -> SqlDocumentStore:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from rag.retrieval.vectors import holder_of
-from tests.deployment.conftest import free_port
+from tests.deployment.conftest import free_port, until
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def refusal(process):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_stops_at_once_and_leaves_nothing_behind(groundnote, data, web, number):
     server = groundnote("serve", "--port", "0")
-    assert web.get(f"{server.url()}/readyz").json()["status"] == "ready"
+    until(lambda: web.get(f"{server.url()}/readyz").json()["status"] == "ready")
     assert holder_of(data / "chroma") == json.loads((data / "server.json").read_text())["pid"]
 
     assert server.end(number) == 0
@@ -46,7 +46,7 @@ def test_a_second_server_names_the_first_and_leaves_it_alone(groundnote, data, w
     assert f"process {pid}" in said
     assert url in said
     assert json.loads((data / "server.json").read_text())["pid"] == pid
-    assert web.get(f"{url}/readyz").json()["status"] == "ready"
+    until(lambda: web.get(f"{url}/readyz").json()["status"] == "ready")
 
 
 def test_says_that_the_port_is_taken(groundnote):

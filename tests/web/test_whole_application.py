@@ -151,7 +151,9 @@ def test_an_openai_client_keeps_its_numbers(client, library):
         assert numbers.get(source["chunk_id"], source["n"]) == source["n"]
 
 
-def test_the_server_is_ready(client):
+def test_the_server_is_ready(application, client):
+    assert client.get("/readyz").status_code == 503
+    application.warm_up()
     assert client.get("/readyz").get_json()["status"] == "ready"
 
 
