@@ -1,0 +1,231 @@
+"""Whether an earlier claim comes back when it is asked for: python -m benchmarks.probes
+
+Generated conversations about the things and rules of invented houses (a hostel, a workshop, a
+clinic), each fact said once or several times with its number. Then every one of 100 probes asks,
+in other words, for one fact that fell out of the context; it is met if a statement with the fact
+and its number stands in what the trimmer returns. With --chooser: how many probes the summary
+alone answers, with a model that chooses what will be asked, none, and one that chooses at random.
+"""
+
+import argparse
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from rag import HistoryTrimmer
+from rag.citations.markers import cited_numbers
+
+# What is said of a thing, what is asked for it in other words, and the range of its figure.
+THINGS = (
+    ("weighs {v} kg", "How heavy is the {p}?", 2, 400),
+    ("costs {v} crowns a day to hire", "What is the daily rental fee of the {p}?", 5, 900),
+    ("has to be oiled every {v} weeks", "How often does the {p} need lubrication?", 2, 40),
+    ("stops by itself at {v} °C", "At which temperature does the {p} switch off?", -30, 90),
+    ("is {v} cm wide", "What is the width of the {p}?", 20, 300),
+    ("may be lent for {v} nights at most", "How long can a guest keep the {p}?", 2, 60),
+    ("was last inspected {v} days ago", "When did somebody check the {p}?", 3, 700),
+    ("holds {v} litres", "What volume fits into the {p}?", 2, 500),
+    ("draws {v} W when idle", "What is the standby consumption of the {p}?", 1, 90),
+    ("is loud: {v} dB at one metre", "How noisy is the {p}?", 30, 110),
+    ("takes {v} minutes to warm up", "How much time does heating up the {p} take?", 2, 90),
+    ("must not carry more than {v} people", "How many persons may use the {p} at once?", 2, 30),
+)
+RULES = (
+    ("Guests in the {p} must be back by {v} minutes past ten", "When is curfew in the {p}?", 1, 59),
+    ("The {p} is closed for {v} days each spring", "How long is the {p} shut in spring?", 2, 60),
+    ("A lost key to the {p} is charged at {v} crowns", "What is the fee for a missing {p} key?",
+     10, 400),
+    ("Dogs in the {p} stay on a lead of {v} cm", "How long a leash do pets need in the {p}?",
+     50, 300),
+)  # fmt: skip
+FIRST = "Amber Birch Cobalt Dune Elm Fjord Garnet Heath Ivory Juniper Kestrel Larch Marble".split()  # noqa: SIM905
+KINDS = "Winch Loft Lathe Ferry Kiln Sauna Loom Barn Crane Annex Press Cabin Boiler Studio".split()  # noqa: SIM905
+FORMS = (
+    "{c} [{n}].",
+    "{c} [{n}].",
+    "As the house book says, {c} [{n}].",
+    "{c}. [{n}]",
+    "- {c} [{n}]\n",
+)
+SMALL_TALK = (
+    "Do tell me if anything is unclear.", "That much I found.", "Have a pleasant stay.", "",
+    "There is more on this in the house book.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Known:
+    """A fact with its number, and the question that asks for it in other words."""
+
+    words: str
+    number: int
+    probe: str
+
+
+@dataclass
+class House:
+    """A conversation, and for each answer the facts that it states."""
+
+    messages: list[dict[str, str]] = field(default_factory=list)
+    facts: list[list[Known]] = field(default_factory=list)
+
+
+def house(turns: int, seed: int) -> House:
+    """About one new fact a turn at first, fewer later; old ones are said again."""
+    chance = random.Random(seed)
+    made, known = House(), []
+    for turn in range(turns):
+        wanted = int(6 * (turn + 1) ** 0.55)
+        fresh = [_fact(chance, len(known) + step + 1) for step in range(wanted - len(known))][:3]
+        known += fresh
+        again = chance.sample(known, min(len(known), chance.randint(1, 3)))
+        said = list(dict.fromkeys([*fresh, *again]))
+        text = " ".join(_said(chance, fact) for fact in said)
+        asked = f"{said[0].probe} And what else should I know?"
+        made.messages += [
+            {"role": "user", "content": asked},
+            {"role": "assistant", "content": f"{text} {chance.choice(SMALL_TALK)}".strip()},
+        ]
+        made.facts.append(said)
+    return made
+
+
+def _fact(chance: random.Random, number: int) -> Known:
+    # Several facts share a thing: a name alone does not tell which is meant.
+    thing = f"{FIRST[number // 15 % 13]} {KINDS[number // 15 % 13]} {2 + number // 40}"
+    is_rule = chance.random() < 0.25
+    form, probe, low, high = chance.choice(RULES if is_rule else THINGS)
+    words = form.format(p=thing, v=chance.randint(low, high))
+    return Known(words if is_rule else f"the {thing} {words}", number, probe.format(p=thing))
+
+
+def _said(chance: random.Random, fact: Known) -> str:
+    said = chance.choice(FORMS).format(c=fact.words, n=fact.number)
+    return said[:1].upper() + said[1:]
+
+
+def holds(text: str, fact: Known) -> bool:
+    """Whether a line states the fact with its number."""
+    return any(
+        fact.words.casefold() in line.casefold() and fact.number in cited_numbers(line)
+        for line in re.split(r"\n|(?<=\])\. |(?<=\.) (?=[A-Z])|(?<=\]\.) ", text)
+    )
+
+
+# ── Models that choose ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Chooser:
+    """An OpenAI client whose model keeps the statements that `wanted` says."""
+
+    wanted: Callable[[str], bool]
+    calls: int = 0
+    characters: int = 0
+
+    @property
+    def chat(self) -> Any:
+        return SimpleNamespace(completions=SimpleNamespace(create=self.create))
+
+    def create(self, *, messages: list[dict[str, str]], **_: Any) -> Any:
+        """Ids of the statements in the prompt, as JSON."""
+        self.calls += 1
+        prompt = messages[-1]["content"]
+        self.characters += sum(len(message["content"]) for message in messages)
+        shown = re.findall(r"^(\d+)\. (.*)$", prompt, re.MULTILINE)
+        kept = [number for number, line in shown if self.wanted(line)]
+        content = f'{{"keep": [{", ".join(kept)}], "thread": []}}'
+        return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=content))])
+
+
+# ── Measure ──────────────────────────────────────────────────────────────────────────────────
+
+
+def play(made: House, trimmer: HistoryTrimmer) -> list[dict[str, Any]]:
+    """What is sent for the last question of a conversation."""
+    messages: list[dict[str, Any]] = []
+    for turn in range(0, len(made.messages), 2):
+        messages += made.messages[turn : turn + 2]
+        trimmed = trimmer.trim([*messages, {"role": "user", "content": "Go on."}])
+    return trimmed.messages
+
+
+def evicted(made: House, sent: list[dict[str, Any]]) -> list[Known]:
+    """The facts that are in no turn that is still sent word for word."""
+    kept = "\n".join(m["content"] for m in sent[1:])
+    every = {fact: None for facts in made.facts for fact in facts}
+    return [fact for fact in every if fact.words.casefold() not in kept.casefold()]
+
+
+def probe(made: House, trimmer: HistoryTrimmer, chance: random.Random) -> tuple[float, float]:
+    """The shares of probes that are met by the context, and by its summary alone."""
+    gone = evicted(made, play(made, trimmer))
+    asked = chance.sample(gone, min(100, len(gone)))
+    met = by_summary = 0
+    for fact in asked:
+        sent = trimmer.trim([*made.messages, {"role": "user", "content": fact.probe}]).messages
+        met += any(holds(message["content"], fact) for message in sent)
+        by_summary += holds(sent[0]["content"], fact)
+    return met / len(asked), by_summary / len(asked)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="not used: the conversations are generated")
+    parser.add_argument("--turns", type=int, nargs="*", default=[60, 300, 1000])
+    parser.add_argument("--budgets", type=int, nargs="*", default=[4000])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[11, 12])
+    parser.add_argument("--embed", action="store_true", help="with the application's embedder, too")
+    parser.add_argument("--chooser", action="store_true", help="what a choosing model is worth")
+    chosen = parser.parse_args()
+    for turns in chosen.turns:
+        for budget in chosen.budgets:
+            for seed in chosen.seeds:
+                made = house(turns, seed)
+                (worth if chosen.chooser else met)(made, turns, budget, seed, chosen.embed)
+
+
+def met(made: House, turns: int, budget: int, seed: int, embed: bool) -> None:
+    """One line: the share of probes that are met."""
+    shares = [probe(made, HistoryTrimmer(max_tokens=budget), random.Random(seed))]
+    if embed:
+        from rag.settings import Settings
+        from rag.wiring.parts import open_embedder
+
+        embedder = open_embedder(Settings())
+        trimmer = HistoryTrimmer(max_tokens=budget, embed=lambda texts: embedder.embed(list(texts)))
+        shares.append(probe(made, trimmer, random.Random(seed)))
+    said = " ".join(
+        f"{context:>6.1%} ({summary:.1%} by the summary)" for context, summary in shares
+    )
+    print(f"{turns:>5} turns {budget:>6} tokens seed {seed}: {said}", flush=True)
+
+
+def worth(made: House, turns: int, budget: int, seed: int, embed: bool) -> None:
+    """What the summary alone answers, of questions about facts that users come back to."""
+    facts = list({fact: None for said in made.facts for fact in said})
+    asked = set(random.Random(seed).sample(facts, max(1, len(facts) // 3)))
+    chance = random.Random(seed + 1)
+    models = {
+        "perfect": Chooser(
+            lambda line: any(fact.words.casefold() in line.casefold() for fact in asked)
+        ),
+        "none": None,
+        "random": Chooser(lambda line: chance.random() < 1 / 3),
+    }
+    for name, client in models.items():
+        options = {"client": client, "model": name} if client else {}
+        trimmer = HistoryTrimmer(max_tokens=budget, **options)
+        sent = play(made, trimmer)
+        gone = [fact for fact in evicted(made, sent) if fact in asked]
+        share = sum(holds(sent[0]["content"], fact) for fact in gone) / max(1, len(gone))
+        cost = f"{client.calls} calls, {client.characters // 4:,} tokens" if client else ""
+        print(f"{turns:>5} turns {budget:>6} tokens seed {seed} {name:<8} {share:>6.1%} {cost}")
+
+
+if __name__ == "__main__":
+    main()
