@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.citations.markers import neutralise
+from rag.errors import UserError
 from rag.records import Hit, Message, Source, Summary
 from rag.seams import SessionHandle, ToolSpec
 from rag.sessions.context import ContextPreferences
@@ -16,6 +17,7 @@ MAX_SLICE = 200  # messages
 SNIPPET_CHARACTERS = 240
 TOOLS = (
     "search_documents",
+    "query_table",
     "search_session_history",
     "request_context_slice",
     "summarize_message_range",
@@ -30,6 +32,7 @@ class Actions:
     prefer: Callable[[SessionHandle, ContextPreferences], None]
     summarize: Callable[[SessionHandle, int, int], Summary]
     recall: Recall
+    query_tables: Callable[[SessionHandle, str], str] | None = None  # None: no tables are kept
 
 
 class SessionTools:
@@ -59,6 +62,22 @@ class SessionTools:
         text = "\n\n".join(_numbered(source) for source in sources)
         marks = ", ".join(source.marker for source in sources)
         return ToolResult(text, f"found {marks}")
+
+    def query_table(self, question: str) -> ToolResult:
+        """Have figures computed from tables of the documents: counts, sums, averages, ranks.
+
+        Take every figure from the result and cite its number; never calculate yourself.
+
+        Args:
+            question: What to compute, such as "sum of Revenue by Region in Q3".
+        """
+        if self._actions.query_tables is None:
+            raise BadArguments("There are no tables to query.")
+        try:
+            text = self._actions.query_tables(self._session, question)
+        except UserError as error:
+            raise BadArguments(str(error)) from error
+        return ToolResult(text, f"computed “{question[:80]}”")
 
     def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
         """Search all earlier messages of this conversation, also those no longer shown to you.

@@ -9,14 +9,15 @@ from rag.records import Message, MessageStatus, Resolution, Role, Source
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.edits import CHART, edited
 from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import TablePlan, Understood, plan_from
+from rag.tables.plan import TablePlan, plan_from
 from rag.tables.result import TableResult, result_from, said
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
 SURE = 2.0  # of the score: the question surely speaks of this table
 LONGEST_IN_TEXT = 400  # rows of a table that is text as well: look-ups are left to the writer
-Planner = Callable[[str, Sequence[Choice]], Understood | None]
+Planner = Callable[[str, Sequence[Choice]], TableResult | None]
+WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 NAME = "tables"
 
 
@@ -46,18 +47,25 @@ class TableAnswers:
             return None
         entries = self.past(session)
         choice = self._follow_up(question, entries) or self._fresh(question)
-        if choice is None or isinstance(choice, DirectAnswer):
-            return choice
-        return self._computed(session, question, choice, bool(entries))
+        if isinstance(choice, DirectAnswer | TableResult):
+            return choice if isinstance(choice, DirectAnswer) else self._told(session, choice)
+        return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, past: Sequence[Entry] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say."""
         choice = self._follow_up(question, past) or self._fresh(question, is_asked=True)
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)
+        if isinstance(choice, TableResult):
+            return choice
         if choice is None:
             raise UserError("No table answers this. Name a column or a value that a table has.")
         return self.library.run(choice.understood.plan, question=question)
+
+    def told(self, session: SessionHandle, question: str) -> str:
+        """The result for a model that asks, with the number to cite. Raises UserError."""
+        result = self.ask(question, self.past(session))
+        return said(result, self.keep(session, result).marker)
 
     def keep(self, session: SessionHandle, result: TableResult) -> Source:
         """The result as a source with a number for life."""
@@ -102,16 +110,18 @@ class TableAnswers:
                 return None if understood is None else Choice(table, understood)
         return None
 
-    def _fresh(self, question: str, *, is_asked: bool = False) -> Choice | DirectAnswer | None:
+    def _fresh(
+        self, question: str, *, is_asked: bool = False
+    ) -> Choice | DirectAnswer | TableResult | None:
         choices = self.library.understand(question)
-        if self._planner is not None and choices:
-            planned = self._planner(question, choices)
-            if planned is not None:
-                tables = {choice.table.id: choice.table for choice in choices}
-                return Choice(tables[planned.plan.table], planned)
         if not choices:
             return None
         best = choices[0]
+        is_open = bool(best.understood.unused or best.understood.doubts)
+        if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
+            planned = self._planner(question, choices)
+            if planned is not None:
+                return planned
         if not is_asked and not self._is_for_us(best):
             return None
         rivals = [choice for choice in choices[1:] if _as_good(choice, best)]
@@ -130,6 +140,12 @@ class TableAnswers:
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
         return understood.score >= (SURE if is_lookup else 1.0)
+
+    def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
+        """A result of a model's plan; its figures are the table's."""
+        source = self.keep(session, result)
+        text = said(result, source.marker)
+        return DirectAnswer(text, (source,), made_by=NAME, result=source.number)
 
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 

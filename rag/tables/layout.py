@@ -58,13 +58,13 @@ def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
 def _opens(block: Sequence[Row]) -> bool:
     """Whether a block begins with words above figures, as a table does."""
     if len(block) < 2:
-        return len(block) == 1 and _filled(block[0][1]) == 1
+        return False
     head, *body = (row for _number, row in block[:6])
-    if _filled(head) == 1:  # a title
-        return True
+    if _filled(head) == 1 and len(body) > 1:  # a title
+        head, *body = body
     words = [cell for cell in head if cell.strip()]
     has_figures = any(_is_figure(cell) for row in body for cell in row)
-    return has_figures and not any(map(_is_figure, words))
+    return len(words) > 1 and has_figures and not any(map(_is_figure, words))
 
 
 def _side_by_side(block: Sequence[Row]) -> Iterator[list[Row]]:

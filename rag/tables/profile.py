@@ -12,6 +12,8 @@ from rag.records import ColumnType, TableColumn
 from rag.tables.types import Reading
 
 EXAMPLES = 12
+LOOKED_AT = 2_000  # rows
+DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 LONGEST_EXAMPLE = 80
 MOST_WORDS = 4_000  # of one table's values
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
@@ -29,7 +31,7 @@ def profile(
         name=name,
         type=reading.type,
         unit=reading.unit,
-        decimals=_decimals(known, reading.type),
+        decimals=_decimals(values, text, reading.type),
         has_text=has_text,
         distinct=pc.count_distinct(known).as_py() if len(known) else 0,
         blanks=len(values) - len(known),
@@ -55,13 +57,24 @@ def _range(known: pa.ChunkedArray, kind: ColumnType) -> tuple[str, str]:
     return str(found["min"]), str(found["max"])
 
 
-def _decimals(known: pa.ChunkedArray, kind: ColumnType) -> int:
-    """How many places after the point the values have: sums are shown with as many."""
-    if kind is not ColumnType.NUMBER or not pa.types.is_floating(known.type):
+def _decimals(values: pa.ChunkedArray, text: pa.ChunkedArray, kind: ColumnType) -> int:
+    """How many places after the point are written: sums are shown with as many."""
+    if kind is not ColumnType.NUMBER or not pa.types.is_floating(values.type):
         return 0
-    some = known.slice(0, 2_000).to_pylist()
-    places = [len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in some]
-    return min(6, max(places, default=0))
+    some = zip(
+        values.slice(0, LOOKED_AT).to_pylist(), text.slice(0, LOOKED_AT).to_pylist(), strict=True
+    )
+    return min(6, max((_places(value, written) for value, written in some), default=0))
+
+
+def _places(value: float | None, written: str) -> int:
+    """Of one figure, by either convention."""
+    found = DECIMALS.search(written)
+    if value is None or found is None:
+        return 0
+    digits = re.sub(r"\D", "", written[: found.end()])
+    places = len(found[1])
+    return places if abs(int(digits) / 10**places - abs(value)) < 1e-9 * max(1, abs(value)) else 0
 
 
 def normalised(text: str) -> str:

@@ -16,6 +16,7 @@ from rag.web import (
     api_documents,
     api_messages,
     api_sessions,
+    api_tables,
     openai_api,
     operations,
 )
@@ -82,6 +83,7 @@ def create_app(application: "Application") -> Flask:
         api_sessions,
         api_messages,
         api_context,
+        api_tables,
         openai_api,
         operations,
     ):

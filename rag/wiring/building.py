@@ -23,7 +23,7 @@ from rag.memory import Memory, MemoryRules
 from rag.metrics import Metrics
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
-from rag.seams import DirectAnswers, Embedder, TokenCounter, Writer
+from rag.seams import DirectAnswers, Embedder, SessionHandle, TokenCounter, Writer
 from rag.sessions.recall import Recall
 from rag.sessions.session_tools import Actions
 from rag.sessions.store import SqlConversationStore
@@ -31,6 +31,8 @@ from rag.settings import Settings
 from rag.summaries.compact import Compactor, SummaryOptions
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
+from rag.tables.model_planner import ModelPlanner
+from rag.tables.store import TableStore
 from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
@@ -53,6 +55,7 @@ class Library:
     retriever: HybridRetriever
     embedder: Embedder
     direct: tuple[DirectAnswers, ...] = ()
+    query_tables: Callable[[SessionHandle, str], str] | None = None
 
 
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
@@ -86,8 +89,8 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         reranker=open_reranker(settings),
         split=lambda query: searched_apart(query, documents.lexicon),
     )
-    asked = TableAnswers(TableLibrary(tables))
-    library = Library(documents, retriever, embedder, (asked,))
+    asked = _table_answers(settings, tables)
+    library = Library(documents, retriever, embedder, (asked,), asked.told)
     return Application(
         settings=settings,
         engine=engine,
@@ -104,6 +107,12 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         loader=loader,
         embedder=embedder,
     )
+
+
+def _table_answers(settings: Settings, tables: TableStore) -> TableAnswers:
+    library = TableLibrary(tables)
+    model = open_model(settings)
+    return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
 
 def _assistant(
@@ -212,5 +221,6 @@ def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
         prefer=memory.prefer,
         summarize=memory.summarize,
         recall=Recall(library.embedder),
+        query_tables=library.query_tables,
     )
     return ToolRoom(actions, count, memory.input_tokens)

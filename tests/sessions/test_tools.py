@@ -191,9 +191,10 @@ def toolbox(session, outside):
     ).toolbox()
 
 
-def test_the_model_is_told_of_four_tools(toolbox):
+def test_the_model_is_told_of_five_tools(toolbox):
     assert [spec.name for spec in toolbox.specs] == [
         "search_documents",
+        "query_table",
         "search_session_history",
         "request_context_slice",
         "summarize_message_range",

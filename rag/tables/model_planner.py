@@ -1,0 +1,97 @@
+"""A language model fills the plan: it sees schemas and the question, never a figure to repeat."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rag.errors import ModelError, UserError
+from rag.records import ChatMessage, Role, Table
+from rag.seams import ChatModel, ModelRequest
+from rag.tables.library import SQL_NAME, Choice, TableLibrary
+from rag.tables.plan import Kind, Op, Part, checked, plan_from
+from rag.tables.result import TableResult
+
+MOST_TABLES = 4
+MOST_COLUMNS = 60
+REPLY_TOKENS = 700
+SECONDS = 20.0
+RULES = f"""You turn a question over tables into one plan. Answer with one JSON object only.
+{{"table": "T1", "plan": {{"filters": [{{"column": "…", "op": "…", "values": ["…"], "part": ""}}],
+"group": [{{"column": "…", "part": ""}}], "measures": [{{"kind": "…", "column": "…"}}],
+"order": [{{"by": "measure 1", "descending": true}}], "limit": 10, "columns": ["…"]}}}}
+op: {", ".join(Op)}. kind: {", ".join(Kind)}. part of a date: {", ".join(filter(None, Part))}.
+"#" as a column counts rows. Order by a column's name, "#" or "measure 1". Leave out what is not
+needed. Where a plan cannot say it: {{"table": "T1", "sql": "SELECT … FROM {SQL_NAME} …"}} (DuckDB,
+one SELECT, columns in double quotes). Where no table answers: {{"table": null}}."""
+
+
+class ModelPlanner:
+    """Asks a model for a plan, once more with its error where that cannot be run."""
+
+    def __init__(self, model: ChatModel, library: TableLibrary) -> None:
+        self._model = model
+        self._library = library
+
+    def result(self, question: str, choices: Sequence[Choice]) -> TableResult | None:
+        """What the model's plan gives; None where it names no table or cannot be run."""
+        tables = {f"T{at}": each.table for at, each in enumerate(choices[:MOST_TABLES], start=1)}
+        described = "\n\n".join(_described(name, table) for name, table in tables.items())
+        messages = [
+            ChatMessage(Role.SYSTEM, RULES),
+            ChatMessage(Role.USER, f"{described}\n\nQuestion: {question}"),
+        ]
+        for _attempt in range(2):
+            try:
+                reply = self._ask(messages)
+            except ModelError:
+                return None
+            try:
+                return self._run(question, reply, tables)
+            except UserError as error:
+                messages += [
+                    ChatMessage(Role.ASSISTANT, reply),
+                    ChatMessage(Role.USER, f"That cannot be run: {error} Answer with JSON again."),
+                ]
+        return None
+
+    def _ask(self, messages: Sequence[ChatMessage]) -> str:
+        request = ModelRequest(
+            tuple(messages), REPLY_TOKENS, temperature=0.0, timeout_seconds=SECONDS, thinks=False
+        )
+        return "".join(delta.text for delta in self._model.stream(request))
+
+    def _run(self, question: str, reply: str, tables: dict[str, Table]) -> TableResult | None:
+        given = _object(reply)
+        if given.get("table") is None:
+            return None
+        table = tables.get(str(given["table"]))
+        if table is None:
+            raise UserError(f"There is no table {given['table']!r}; there are {', '.join(tables)}.")
+        if given.get("sql"):
+            return self._library.run_sql(table, str(given["sql"]), question=question)
+        if not isinstance(given.get("plan"), dict):
+            raise UserError("The object holds neither a plan nor sql.")
+        plan = replace(plan_from(given["plan"]), table=table.id)
+        return self._library.run(checked(plan, table), question=question)
+
+
+def _object(reply: str) -> dict[str, Any]:
+    """The JSON object of a reply, in whatever it is wrapped."""
+    start, end = reply.find("{"), reply.rfind("}")
+    try:
+        found = json.loads(reply[start : end + 1])
+    except ValueError as error:
+        raise UserError(f"That is no JSON object ({error}).") from error
+    if not isinstance(found, dict):
+        raise UserError("That is no JSON object.")
+    return found
+
+
+def _described(name: str, table: Table) -> str:
+    lines = [f"{name}: {table.label}, {table.row_count} rows"]
+    for column in table.columns[:MOST_COLUMNS]:
+        shown = ", ".join(each[:40] for each in column.examples[:5])
+        unit = f" in {column.unit}" if column.unit else ""
+        lines.append(f'- "{column.name}" ({column.type}{unit}): {shown}')
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Tables as people really keep them."""
+
+import pytest
+
+from rag.documents.limits import LoadLimits
+from rag.documents.load import load
+from rag.errors import TooLarge
+from rag.records import ColumnType
+from rag.tables.read import typed_tables
+from tests.documents import office_files
+
+
+def tables_of(name, data):
+    parsed = load(name, data if isinstance(data, bytes) else data.encode(), limits=LoadLimits())
+    return [typed for raw in parsed.tables for typed in typed_tables(raw)]
+
+
+def only(name, data):
+    (typed,) = tables_of(name, data)
+    return typed
+
+
+def values(typed, at):
+    return typed.data[f"c{at}"].to_pylist()
+
+
+def kinds(typed):
+    return [(column.name, column.type.value, column.unit) for column in typed.columns]
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        ("cells", "expected"),
+        [
+            (["1.234,56", "12,50", "7"], [1234.56, 12.5, 7]),
+            (["1,234.56", "12.50", "7"], [1234.56, 12.5, 7]),
+            (["1.234,56", "1,234.56", "9"], [1234.56, 1234.56, 9]),
+            (["1,234", "2,345.5", "1,000"], [1234, 2345.5, 1000]),
+            (["1.234", "12,5", "2.000"], [1234, 12.5, 2000]),
+            (["€ 12.00", "€3.50", "(4.00)"], [12, 3.5, -4]),
+            (["12.00 EUR", "3.50 EUR", "-4.00 EUR"], [12, 3.5, -4]),
+            (["12%", "3.5 %", "-1%"], [12, 3.5, -1]),
+            (["59.51 m", "62.86 m", "60 m"], [59.51, 62.86, 60]),
+            (["1 234", "12\u00a0345", "7"], [1234, 12345, 7]),
+            (["n/a", "5", "–"], [None, 5, None]),
+            (["1st", "2nd", "11th"], [1, 2, 11]),
+        ],
+    )
+    def test_become_numbers_by_either_convention(self, cells, expected):
+        rows = "\n".join(f'{at}x,"{cell}"' for at, cell in enumerate(cells))
+
+        typed = only("a.csv", f"Name,Figure\n{rows}\n")
+
+        assert typed.columns[1].type is ColumnType.NUMBER
+        assert values(typed, 1) == pytest.approx(expected)
+
+    @pytest.mark.parametrize(
+        ("cells", "expected"),
+        [
+            (["13/04/2025", "01/02/2025"], ["2025-04-13", "2025-02-01"]),
+            (["04/13/2025", "02/01/2025"], ["2025-04-13", "2025-02-01"]),
+            (["2025-04-13", "2025-02-01"], ["2025-04-13", "2025-02-01"]),
+            (["13.4.2025", "1.2.25"], ["2025-04-13", "2025-02-01"]),
+            (["April 13, 2025", "1 February 2025"], ["2025-04-13", "2025-02-01"]),
+        ],
+    )
+    def test_become_dates_in_any_order(self, cells, expected):
+        rows = "\n".join(f'{at}x,"{cell}"' for at, cell in enumerate(cells))
+
+        typed = only("a.csv", f"Name,Day\n{rows}\n")
+
+        assert [value.isoformat() for value in values(typed, 1)] == expected
+
+    def test_of_an_open_order_of_day_and_month_are_marked(self):
+        typed = only("a.csv", "Name,Day\na,03/04/2025\nb,05/06/2025\n")
+
+        assert "day before month" in typed.columns[1].note
+
+    def test_of_codes_stay_texts(self):
+        typed = only("a.csv", "Name,Zip\na,00501\nb,10115\n")
+
+        assert values(typed, 1) == ["00501", "10115"]
+
+    def test_of_mixed_kinds_stay_texts(self):
+        typed = only("a.csv", "Name,Note\na,5\nb,five\nc,about 6\nd,7 or 8\n")
+
+        assert typed.columns[1].type is ColumnType.TEXT
+
+    def test_that_look_like_formulas_are_texts(self):
+        typed = only("a.csv", "Name,Value\n=cmd(),1\n@SUM(A1),2\n")
+
+        assert values(typed, 0) == ["=cmd()", "@SUM(A1)"]
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "data",
+        [
+            "\ufeffName;Price\nA;1,50\nB;2,50\n".encode(),
+            b"Name\tPrice\nA\t1.50\nB\t2.50\n",
+            "Name,Price\nA,1.50\nB,2.50\n".encode("utf-16"),
+            b"Name|Price\r\nA|1.50\r\nB|2.50\r\n",
+        ],
+    )
+    def test_of_any_encoding_and_separator_are_the_same_table(self, data):
+        typed = only("a.csv", data)
+
+        assert kinds(typed) == [("Name", "text", ""), ("Price", "number", "")]
+        assert values(typed, 1) == [1.5, 2.5]
+
+    def test_may_be_ragged_and_have_line_breaks_in_cells(self):
+        typed = only("a.csv", 'Name,Note,Price\nA,"two\nlines",1\nB\nC,x,3,extra\n')
+
+        assert typed.row_count == 3
+        assert values(typed, 2) == [1, None, 3]
+
+    def test_may_repeat_and_leave_out_headers(self):
+        typed = only("a.csv", "Name,Price,Price,\nA,1,2,x\nB,3,4,y\n")
+
+        names = [column.name for column in typed.columns]
+        assert names == ["Name", "Price", "Price (2)", "Column 4"]
+
+    def test_may_have_their_header_in_a_later_row(self):
+        text = "Price list 2026\n\nPrices in EUR\nName,Price,Stock\nA,1.5,3\nB,2.5,4\n"
+
+        typed = only("a.csv", text)
+
+        assert [column.name for column in typed.columns] == ["Name", "Price", "Stock"]
+        assert typed.data["row"].to_pylist() == [5, 6]
+
+    def test_may_have_thousands_of_columns(self):
+        header = ",".join(f"c{i}" for i in range(2_000))
+        row = ",".join(str(i) for i in range(2_000))
+
+        typed = only("a.csv", f"{header}\n{row}\n{row}\n")
+
+        assert len(typed.columns) == 2_000
+
+    def test_may_hold_sql_in_names_and_cells(self):
+        typed = only("a.csv", '"x""; DROP TABLE data; --",n\n"\'); DELETE FROM t",1\nb,2\n')
+
+        assert typed.columns[0].name == 'x"; DROP TABLE data; --'
+
+    def test_totals_are_kept_out_of_the_rows(self):
+        typed = only("a.csv", "Name,Price\nA,1\nB,2\nTotal,3\n")
+
+        assert typed.row_count == 2
+        assert typed.data["is_total"].to_pylist() == [False, False, True]
+
+    def test_several_tables_on_a_sheet_are_several(self):
+        rows = [
+            ["Name", "Price"], ["A", 1], ["B", 2], [], ["City", "People"], ["Rome", 3], ["Oslo", 4],
+        ]  # fmt: skip
+        typed = tables_of("a.xlsx", office_files.xlsx({"Sheet": rows}))
+
+        assert [[c.name for c in t.columns] for t in typed] == [
+            ["Name", "Price"],
+            ["City", "People"],
+        ]
+
+    def test_of_too_many_cells_are_refused(self):
+        with pytest.raises(TooLarge):
+            load("a.csv", b"a,b\n" * 20, limits=LoadLimits(max_cells=10))
+
+    def test_long_ones_are_read_alike(self):
+        rows = "".join(f'P{i},"{i},000.50",2025-01-{i % 28 + 1:02}\n' for i in range(1, 25_000))
+
+        typed = only("a.csv", "Name,Price,Day\n" + rows)
+
+        assert [column.type.value for column in typed.columns] == ["text", "number", "date"]
+        assert values(typed, 1)[:2] == [1000.5, 2000.5]
+        assert typed.row_count == 24_999

@@ -1,0 +1,92 @@
+"""With a model: it plans, the table gives the figures."""
+
+import json
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.errors import ModelUnavailable
+from rag.settings import Settings
+from rag.tables.answers import TableAnswers
+from rag.tables.model_planner import ModelPlanner
+from rag.wiring import build
+from tests.fakes import HashEmbedder, ScriptedModel
+
+SALES = "Product,Region,Revenue\nAero 5,North,100\nAero 6,South,200\nAero 7,South,50\n"
+QUESTION = "Which region flourished by Revenue?"
+PLAN = {
+    "group": [{"column": "Region"}],
+    "measures": [{"kind": "sum", "column": "Revenue"}],
+    "order": [{"by": "measure 1", "descending": True}],
+    "limit": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def asked(application):
+    def asked(*replies):
+        model = ScriptedModel(*replies)
+        library = application.asked.library
+        answers = TableAnswers(library, ModelPlanner(model, library).result)
+        return answers.ask(QUESTION), model
+
+    return asked
+
+
+def reply(**given):
+    return json.dumps({"table": "T1", **given})
+
+
+class TestAModelThatPlans:
+    def test_gets_its_figures_from_the_table(self, asked):
+        result, model = asked(f"Sure:\n```json\n{reply(plan=PLAN)}\n```")
+
+        assert result.rows == (("South", 250),)
+        assert '"Revenue" (number)' in model.requests[0].messages[-1].content
+
+    def test_may_write_sql_where_a_plan_cannot_say_it(self, asked):
+        gap = 'max("Revenue") - min("Revenue")'
+        sql = f'SELECT "Region", {gap} FROM rows GROUP BY 1 ORDER BY 1'
+
+        assert asked(reply(sql=sql))[0].rows == (("North", 0), ("South", 150))
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            "no JSON at all",
+            reply(plan={"columns": ["No such column"]}),
+            reply(sql="SELECT * FROM read_csv('/etc/passwd')"),
+            reply(sql="SELECT * FROM data"),
+            reply(sql="ATTACH 'x'"),
+            json.dumps({"table": "T9", "plan": PLAN}),
+        ],
+    )
+    def test_is_told_its_error_once(self, asked, wrong):
+        result, model = asked(wrong, reply(plan=PLAN))
+
+        assert result.rows == (("South", 250),)
+        assert "cannot be run" in model.requests[1].messages[-1].content
+
+    @pytest.mark.parametrize("replies", [["x", "y"], [[ModelUnavailable("down")]]])
+    def test_that_fails_leaves_the_planner_without_one(self, asked, replies):
+        result, _ = asked(*replies)
+
+        assert result.rows
+
+
+def test_the_tool_computes_and_gives_a_number_to_cite(application):
+    session = application.store.create("ada")
+
+    text = application.asked.told(session, "sum of Revenue by Region")
+
+    assert "| South | 250 |" in text
+    assert "[1]" in text
+    assert session.source_count() == 1

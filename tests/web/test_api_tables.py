@@ -1,0 +1,145 @@
+"""The JSON API and the pages of tables."""
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from rag.web import create_app
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+SALES = (
+    "Product,Region,Quarter,Revenue\n"
+    "Aero 5,North,Q1,100.50\nAero 5,South,Q2,200.00\nAero 6,North,Q1,50.00\n=cmd(),South,Q1,1.00\n"
+)
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def client(application):
+    return create_app(application).test_client()
+
+
+@pytest.fixture
+def session_id(client):
+    return client.post("/api/v1/sessions", json={}).json["id"]
+
+
+def ask(client, session_id, question):
+    url = f"/api/v1/sessions/{session_id}/messages"
+    return client.post(url, json={"content": question}).json
+
+
+class TestTheApi:
+    def test_lists_tables_with_their_columns(self, client):
+        listed = client.get("/api/v1/tables").json
+
+        assert listed["total"] == 1
+        names = [(c["name"], c["type"]) for c in listed["tables"][0]["columns"]]
+        assert names[-1] == ("Revenue", "number")
+
+    def test_gives_rows_paged_and_searched(self, client):
+        table_id = client.get("/api/v1/tables").json["tables"][0]["id"]
+
+        page = client.get(f"/api/v1/tables/{table_id}?limit=2").json
+        assert [row[0] for row in page["rows"]] == [2, 3]
+        assert page["has_more"]
+        found = client.get(f"/api/v1/tables/{table_id}?q=aero north").json
+        assert [row[1] for row in found["rows"]] == ["Aero 5", "Aero 6"]
+
+    def test_answers_a_question_and_a_plan_alike(self, client):
+        asked = client.post("/api/v1/tables/query", json={"question": "revenue by region"}).json
+        planned = client.post("/api/v1/tables/query", json={"plan": asked["plan"]}).json
+
+        assert asked["rows"] == [["North", 150.5], ["South", 201.0]]
+        assert planned["rows"] == asked["rows"]
+        assert "SUM" in asked["sql"]
+
+    def test_takes_the_context_of_a_session_and_numbers_the_result(self, client, session_id):
+        ask(client, session_id, "total revenue in Q1")
+
+        body = {"question": "what about Q2?", "session_id": session_id}
+        result = client.post("/api/v1/tables/query", json=body).json
+
+        assert result["rows"] == [[200.0]]
+        assert client.get(f"/api/v1/sessions/{session_id}/sources/{result['source']}").json
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            {"question": "revenue by region", "plan": {}},
+            {"plan": {"table": ""}},
+            {"plan": {"table": "nowhere"}},
+            {"plan": {"table": "ID", "columns": ["No such"]}},
+            {"plan": {"table": "ID", "measures": [{"kind": "sum", "column": "Product"}]}},
+            {"plan": {"table": "ID", "limit": 10**9}},
+            {"plan": {"table": "ID", "filters": [{"column": "Product", "op": "; DROP"}]}},
+            {"plan": {"table": "ID", "filters": "x"}},
+            {"question": "what is love?"},
+        ],
+    )
+    def test_refuses_what_no_table_can_say(self, client, body):
+        table_id = client.get("/api/v1/tables").json["tables"][0]["id"]
+        if body.get("plan", {}).get("table") == "ID":
+            body = {"plan": body["plan"] | {"table": table_id}}
+
+        refused = client.post("/api/v1/tables/query", json=body)
+
+        assert 400 <= refused.status_code < 500
+        assert refused.json["detail"]
+
+    def test_values_with_sql_in_them_are_values(self, client):
+        table_id = client.get("/api/v1/tables").json["tables"][0]["id"]
+        filters = [{"column": "Product", "values": ["x' OR '1'='1"]}]
+        plan = {"table": table_id, "filters": filters, "measures": [{"kind": "count"}]}
+
+        assert client.post("/api/v1/tables/query", json={"plan": plan}).json["rows"] == [[0]]
+
+
+class TestThePages:
+    def test_show_the_result_and_how_it_came(self, client, session_id):
+        answer = ask(client, session_id, "revenue by product")
+        number = answer["sources"][0]["n"]
+
+        conversation = client.get(f"/sessions/{session_id}").text
+        assert '<td class="is-figure">300.50</td>' in conversation
+        assert "<svg" in conversation
+        page = client.get(f"/sessions/{session_id}/sources/{number}").text
+        assert "sum of Revenue by Product" in page
+        assert "GROUP BY" in page
+        assert "The rows behind it" in page
+
+    def test_downloads_run_nothing(self, client, session_id):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+        url = f"/sessions/{session_id}/sources/{number}"
+
+        text = client.get(f"{url}.csv").get_data(as_text=True)
+        assert "'=cmd(),1.0" in text
+        assert client.get(f"{url}.xlsx").data.startswith(b"PK")
+        assert client.get(f"{url}.exe").status_code == 404
+
+    def test_another_owner_sees_nothing(self, application, client):
+        theirs = application.store.create("somebody else")
+        list(application.assistant.ask(theirs, "revenue by product"))
+
+        assert client.get(f"/sessions/{theirs.id}/sources/1").status_code == 404
+        assert client.get(f"/sessions/{theirs.id}/sources/1.csv").status_code == 404
+        table_id = client.get("/api/v1/tables").json["tables"][0]["id"]
+        url = f"/tables/{table_id}?session={theirs.id}&n=1"
+        assert client.get(url).status_code == 404
+
+    def test_mark_the_rows_in_the_original_table(self, client, session_id):
+        number = ask(client, session_id, "total revenue in Q2")["sources"][0]["n"]
+        table_id = client.get("/api/v1/tables").json["tables"][0]["id"]
+
+        page = client.get(f"/tables/{table_id}?session={session_id}&n={number}").text
+
+        assert page.count('<tr class="is-marked">') == 1
