@@ -51,5 +51,7 @@ def unfounded(composed: Composed, raw: Raw) -> list[Line]:
 def is_sound(composed: Composed, required: Required) -> bool:
     """Whether the text holds founded quotations and our own lists, and no other line or number."""
     quoted = {line.text for line in composed.quoted} | {line.lead_in for line in composed.quoted}
-    own = all(line in quoted or line in composed.made for line in composed.text.split("\n"))
-    return own and set(cited_numbers(composed.text)) <= set(required.numbers)
+    lists = [line for line in composed.text.split("\n") if line not in quoted]
+    numbers = {number for line in composed.quoted for number in line.numbers}
+    numbers.update(number for line in lists for number in cited_numbers(line))
+    return composed.made.issuperset(lists) and numbers <= required.numbers.keys()

@@ -70,19 +70,11 @@ def compose(
     without: Iterable[Line] = (),
 ) -> Composed:
     """The best summary within the limits; `without` some lines that must not be quoted."""
-    draft = _Draft(required, limits, count, _headings(required, headings))
+    draft = _Draft(required, limits, count, headings)
     draft.shrink()
     refused = {line.place for line in without}
     draft.quote([line for line in ranked(required) if line.place not in refused])
     return draft.composed()
-
-
-def _headings(required: Required, given: Mapping[int, Heading] | None) -> Mapping[int, Heading]:
-    """Those of documents, or else the names that the statements speak of."""
-    if given is not None:
-        return given
-    named = {number: sorted(line.names) for number, line in required.best.items() if line.names}
-    return {number: Heading(names[0]) for number, names in named.items()}
 
 
 @dataclass(slots=True)
@@ -90,7 +82,7 @@ class _Draft:
     required: Required
     limits: Limits
     count: TokenCounter
-    headings: Mapping[int, Heading]
+    headings: Mapping[int, Heading] | None  # without documents, names head the index
     lexicon: Lexicon = field(init=False)
     quoted: list[Line] = field(default_factory=list)  # in the order in which they were taken
     numbers: list[int] = field(init=False)  # that are kept
@@ -101,6 +93,7 @@ class _Draft:
     bare: int = 0  # tokens of all that is no quotation, as last counted
     looked_at: int = 0  # statements, to know the names that they hold
     named: set[str] = field(default_factory=set)
+    known: dict[tuple[int, int, int, bool], list[str]] = field(default_factory=dict)
     how: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +107,8 @@ class _Draft:
 
     def shrink(self) -> None:
         """Have the lists alone fit; what a tiny limit cannot hold is left to the archive."""
-        grouped = self.count("\n".join(f"{t}: {e}" for t, e in self._groups(self.numbers).items()))
+        groups = self._groups(self.numbers)
+        grouped = self.count("\n".join(f"{title}: {entry}" for title, entry in groups.items()))
         if grouped > int(GROUPED_SHARE * self.limits.room):
             self.grouped = grouped <= self.count(ranges(self.numbers))
         if self._fits():
@@ -209,6 +203,12 @@ class _Draft:
 
     def _below(self) -> list[str]:
         """The index, the names and what is in the archive only."""
+        state = (len(self.quoted), len(self.numbers), len(self.names), self.grouped)
+        if state not in self.known:
+            self.known = {state: self._listed()}
+        return self.known[state]
+
+    def _listed(self) -> list[str]:
         stated = self._stated()
         groups = self._groups([number for number in self.numbers if number not in stated])
         lines = [f"{title}: {entry}" for title, entry in groups.items()]
@@ -225,13 +225,20 @@ class _Draft:
             return {OTHERS: ranges(numbers)}
         groups: dict[str, list[int]] = {}
         for number in numbers:
-            heading = self.headings.get(number)
-            groups.setdefault(_harmless(heading.title) if heading else OTHERS, []).append(number)
+            groups.setdefault(self._title(number), []).append(number)
         return {title: self._entry(listed) for title, listed in groups.items()}
 
+    def _title(self, number: int) -> str:
+        if self.headings is not None:
+            heading = self.headings.get(number)
+            return _harmless(heading.title) if heading else OTHERS
+        line = self.required.best.get(number)
+        return _harmless(min(line.names)) if line and line.names else OTHERS
+
     def _entry(self, numbers: Sequence[int]) -> str:
-        about = (self.headings[number].about for number in numbers if number in self.headings)
-        words = ", ".join(_harmless(each) for each in dict.fromkeys(about) if each)
+        headings = self.headings or {}
+        about = dict.fromkeys(headings[number].about for number in numbers if number in headings)
+        words = ", ".join(_harmless(each) for each in about if each)
         return f"{ranges(numbers)} {words[:LONGEST_HEADING]}".rstrip()
 
     def _archive_line(self) -> list[str]:
@@ -244,7 +251,8 @@ class _Draft:
     def composed(self) -> Composed:
         """The text, with what became of everything."""
         text, stated, stated_names = self._text(), self._stated(), self._stated_names()
-        kept, numbers = self.lexicon.kept(text), set(self.numbers)
+        numbers = set(self.numbers)
+        kept = stated_names | {name for name in self.names if _harmless(name) == name}
         every, names = self.required.numbers, self.required.names
         return Composed(
             text,

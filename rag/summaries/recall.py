@@ -49,16 +49,18 @@ class RecallIndex:
     shapes: dict[str, list[int]] = field(default_factory=dict)  # figures apart: lines
     vectors: list[Any] = field(default_factory=list)
 
-    def copy(self) -> "RecallIndex":
-        postings = {word: dict(lines) for word, lines in self.postings.items()}
-        shapes = {shape: list(lines) for shape, lines in self.shapes.items()}
-        return RecallIndex(
-            self.embed,
-            list(self.lines),
-            postings,
-            shapes,
-            list(self.vectors),
-        )
+    def copy(self, *, before: int) -> "RecallIndex":
+        """The same index of the messages before one."""
+        kept = [line for line in self.lines if line.message < before]
+        postings = {
+            word: {number: weight for number, weight in found.items() if number < len(kept)}
+            for word, found in self.postings.items()
+        }
+        shapes = {
+            shape: [number for number in numbers if number < len(kept)]
+            for shape, numbers in self.shapes.items()
+        }
+        return RecallIndex(self.embed, kept, postings, shapes, self.vectors[: len(kept)])
 
     def add(self, lines: Iterable[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
@@ -74,8 +76,8 @@ class RecallIndex:
                 self.postings.setdefault(word, {})[number] = weight
             self.shapes.setdefault(_shape(line), []).append(number)
 
-    def best(self, question: str, *, limit: int) -> list[Line]:
-        """The statements that bear most on a question, best first.
+    def best(self, question: str, *, before: int, limit: int) -> list[Line]:
+        """The statements of the messages before one that bear most on a question, best first.
 
         Each comes with those that say the same with another figure.
         """
@@ -83,9 +85,10 @@ class RecallIndex:
         if self.embed is not None:
             scores = self._with_meaning(question, scores)
         found: dict[str, Line] = {}
-        for _, number in nlargest(limit, zip(scores.values(), scores, strict=True)):
-            for alike in reversed(self.shapes[_shape(self.lines[number])][-3:]):
-                found.setdefault(self.lines[alike].words, self.lines[alike])
+        for _, number in nlargest(3 * limit, zip(scores.values(), scores, strict=True)):
+            alike = [self.lines[each] for each in self.shapes[_shape(self.lines[number])]]
+            for line in [line for line in alike if line.message < before][:-4:-1]:
+                found.setdefault(line.words, line)
             if len(found) >= limit:
                 break
         return list(found.values())
@@ -144,16 +147,23 @@ JOINED_TOKENS = 3  # that a text put before another may take more
 
 
 def recalled_text(
-    index: RecallIndex, question: str, shown: Collection[str], *, room: int, count: TokenCounter
+    index: RecallIndex,
+    question: str,
+    shown: Collection[Line],
+    *,
+    before: int,
+    room: int,
+    count: TokenCounter,
 ) -> str:
-    """The statements to put before a question, or ""; `shown` are the words of those in sight."""
+    """The statements to put before a question, or ""; `shown` are those in sight already."""
+    in_sight = {line.words for line in shown}
     left = room - count(f"{RECALLED}\n") - JOINED_TOKENS
     if left <= 0 or not index.lines:
         return ""
     kept: list[Line] = []
-    for line in index.best(question, limit=MOST_RECALLED):
+    for line in index.best(question, before=before, limit=MOST_RECALLED):
         cost = line.tokens + line.lead_in_tokens
-        if line.words not in shown and cost <= left:
+        if line.words not in in_sight and cost <= left:
             kept.append(line)
             left -= cost
     if not kept:

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from rag.citations.markers import cited_numbers, keep_markers, neutralise
+from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.citations.statements import Statement, read_statements
 from rag.records import Role
 from rag.seams import TokenCounter
@@ -29,12 +28,7 @@ class Line:
     lead_in: str = ""
     lead_in_tokens: int = 0
     names: frozenset[str] = frozenset()
-
-    @cached_property
-    def words(self) -> str:
-        """The text without white space and markers: what makes two statements the same."""
-        bare = keep_markers(f"{self.lead_in} {self.text}", lambda number: False).text
-        return "".join(bare.split())
+    words: str = ""  # of both, without white space and markers: two with the same are the same
 
     @property
     def place(self) -> tuple[int, int]:
@@ -103,15 +97,21 @@ def _line(
         lead_in = on_one_line(text[slice(*statement.lead_in)])
         if len(lead_in) > LONGEST_LINE:
             return None
+    whole = f"{lead_in}\n{quoted}"
+    markers = find_markers(whole)
+    ends = [0, *(marker.end for marker in markers)]
+    starts = [*(marker.start for marker in markers), len(whole)]
+    bare = "".join(whole[end:start] for end, start in zip(ends, starts, strict=True))
     return Line(
         index,
         statement.quote_start,
         quoted,
-        tuple(cited_numbers(f"{lead_in}\n{quoted}")),
+        tuple(dict.fromkeys(number for marker in markers for number in marker.numbers)),
         count(f"{quoted}\n"),
         lead_in,
         count(f"{lead_in}\n") if lead_in else 0,
-        frozenset(names.kept(f"{lead_in}\n{quoted}")),
+        frozenset(names.kept(whole)),
+        "".join(bare.split()),
     )
 
 

@@ -78,7 +78,7 @@ class Transcript:
         """The same memory of the part in common, for a transcript that goes on differently."""
         fork = copy(self)
         fork.lock = threading.Lock()
-        fork.required, fork.recall = self.required.copy(), self.recall.copy()
+        fork.required, fork.recall = self.required.copy(), self.recall.copy(before=common)
         for name in ("messages", "texts", "readings", "told"):
             setattr(fork, name, getattr(self, name)[:common])
         fork.totals = self.totals[: common + 1]
@@ -123,7 +123,7 @@ class Transcript:
         self.readings.append(reading)
         if index < self.pinned:
             self.required.add(reading)
-            self.recall.add(reading.lines, "")
+        self.recall.add(reading.lines, self._question(index))
         size = message_tokens(message, rules if summary else text, self.count)
         self.totals.append(self.totals[-1] + size)
 
@@ -131,7 +131,6 @@ class Transcript:
         """Have the summary stand for the messages before `end`."""
         for index in range(self.covered, end):
             self.required.add(self.readings[index])
-            self.recall.add(self.readings[index].lines, self._question(index))
         self.covered = max(self.covered, end)
 
     def _question(self, index: int) -> str:

@@ -242,8 +242,14 @@ def _with_recalled(
         return turns
     assert seen.composed is not None, "only called after composing"
     room = limits.max_tokens - context_tokens(seen, limits)
-    shown = {line.words for line in seen.composed.quoted}
-    text = recalled_text(seen.recall, text_of(turns[-1]), shown, room=room, count=seen.count)
+    text = recalled_text(
+        seen.recall,
+        text_of(turns[-1]),
+        seen.composed.quoted,
+        before=seen.covered,
+        room=room,
+        count=seen.count,
+    )
     if not text:
         return turns
     content = turns[-1]["content"]
