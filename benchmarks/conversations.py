@@ -1,6 +1,7 @@
 """Generated conversations about products, whose every citation and fact is known."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 SHAPES = (
@@ -44,14 +45,25 @@ class Conversation:
     names: list[set[str]] = field(default_factory=list)
 
 
-def generate(turns: int, seed: int) -> Conversation:
-    """About one source in one turn at first, fewer later: 57 after 60 turns, 284 after 1000."""
-    return _Generator(random.Random(seed)).run(turns)
+PLAIN = ("[{}]", "[{}]", "[{}]", "【{}】", "［{}］")
+WILD = (
+    "[{}]", "[{}]", "【{}】", "［{}］", "[^{}]", "【{}†source】", "\\[{}\\]", "([{}])",
+    "[Source {}]", "[ {} ]", "**[{}]**", "[[{}]]",
+)  # fmt: skip
+
+
+def generate(turns: int, seed: int, *, wild: bool = False) -> Conversation:
+    """About one source in one turn at first, fewer later: 57 after 60 turns, 284 after 1000.
+
+    `wild` writes markers in the spellings of many models.
+    """
+    return _Generator(random.Random(seed), WILD if wild else PLAIN).run(turns)
 
 
 class _Generator:
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, spellings: Sequence[str]) -> None:
         self.chance = chance
+        self.spellings = spellings
         self.products: list[str] = []
         self.facts: list[Fact] = []
         self.said = 0  # of the facts, which are told in their order
@@ -137,7 +149,7 @@ class _Generator:
         return form.format(p=fact.product, t=fact.text, m=self._mark(fact))
 
     def _mark(self, fact: Fact) -> str:
-        return self.chance.choice(("[{}]", "[{}]", "[{}]", "【{}】", "［{}］")).format(fact.number)
+        return self.chance.choice(self.spellings).format(fact.number)
 
     def _ending(self, style: str) -> str:
         return ("\n\n" if style in {"table", "bullets"} else "") + self._chatter()

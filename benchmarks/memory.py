@@ -7,6 +7,7 @@ given new dicts, as by a server that reads the transcript from a database each t
 
 import argparse
 import copy
+import json
 import random
 import re
 import statistics
@@ -47,9 +48,12 @@ MODES = {
     "error500": Mode(fault="error500"),
     "timeout": Mode(fault="timeout"),
     "overlong": Mode(fault="overlong"),
+    "markers": Mode(fault="markers"),
+    "json": Mode(fault="json"),
     "extractive": Mode(fault="none"),
 }
 HEAD = {"role": "system", "content": "You answer from the documents and cite them."}
+INDEX = re.compile(r"[^\[\]]*: (?:\[[\d–]+\])+[^\[\]]*")  # lists numbers, and states nothing
 MARKER = re.compile(r" ?(?:\[[\d, –-]+\]|【\d+】|［\d+］)")
 
 
@@ -87,6 +91,10 @@ class LossyClient:
                 raise TimeoutError("Request timed out.")
             case "overlong":
                 return prompt * 12
+            case "markers":
+                return "".join(re.findall(r"\[\d+\]", prompt)) * 3
+            case "json":
+                return json.dumps({"keep": prompt, "thread": [{"turns": [1], "text": prompt}]})
         return self._lossy(prompt)
 
     def _lossy(self, prompt: str) -> str:
@@ -178,7 +186,9 @@ def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -
         result.peak = max(result.peak, size)
         result.over += size > budget
         if turn >= turns - 10 and trimmed.was_trimmed:
-            look(trimmed.messages, made, 2 * turn + 1, result)
+            everything = "\n".join(message["content"] for message in trimmed.messages)
+            gone = 2 * turn + 2 - len(trimmed.messages)
+            look(everything, trimmed.messages[0]["content"], made, gone, result)
     transcript = sum(count_tokens(message["content"]) for message in made.messages)
     result.intact = before == made.messages
     result.calls_per_turn = client.calls / turns
@@ -186,17 +196,14 @@ def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -
     return result
 
 
-def look(context: list[dict[str, Any]], made: Conversation, end: int, result: Measured) -> None:
-    """Compare one context with the truth."""
-    kept = len(context) - 2
-    gone = range(end - kept)
-    facts = [fact for index in gone for fact in made.pairs[index]]
-    summary = context[1]["content"]
-    everything = "\n".join(message["content"] for message in context)
+def look(everything: str, summary: str, made: Conversation, gone: int, result: Measured) -> None:
+    """Compare one context with the truth about the messages that are gone from it."""
+    facts = [fact for index in range(gone) for fact in made.pairs[index]]
     required = {fact.number for fact in facts}
     present = set(cited_numbers(everything))
-    names = {name for index in gone for name in made.names[index]}
-    sentences = [summary[s.start : s.end] for s in split_sentences(summary)]
+    names = {name for index in range(gone) for name in made.names[index]}
+    lines = [line for line in summary.split("\n") if not INDEX.fullmatch(line)]
+    sentences = [line[s.start : s.end] for line in lines for s in split_sentences(line)]
     cited = [(set(cited_numbers(sentence)), sentence) for sentence in sentences]
     distinct = set(facts)
     held = {fact for fact in distinct if any(_states(s, n, fact) for n, s in cited)}
@@ -310,6 +317,7 @@ def main() -> None:
     parser.add_argument("--soft", type=int, nargs="*", default=[800, 2400])
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--wild", action="store_true", help="markers in many spellings")
     parser.add_argument("--work", type=int, nargs="+", metavar="TURNS", help="print costs instead")
     parser.add_argument("--anew", action="store_true", help="with --work: new dicts each time")
     chosen = parser.parse_args()
@@ -319,7 +327,10 @@ def main() -> None:
         return
     print(HEADER)
     for turns in chosen.turns:
-        made = [generate(turns, seed) for seed in range(chosen.seeds if turns <= 60 else 1)]
+        made = [
+            generate(turns, seed, wild=chosen.wild)
+            for seed in range(chosen.seeds if turns <= 60 else 1)
+        ]
         sizes = [len({f.number for p in m.pairs for f in p}) for m in made]
         print(f"# {turns} turns: {sizes} sources", file=sys.stderr)
         for budget in chosen.budgets:

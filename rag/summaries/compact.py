@@ -20,7 +20,7 @@ from rag.text.names import Lexicon
 
 READ_TOKENS = 12_000  # of statements shown to a model at once, at most
 SESSIONS = 32  # whose covered turns stay read
-ASKED_TURNS = 8  # never shown to a model, so that asking is worth a call
+ASKED_TURNS = 12  # never shown to a model, so that asking is worth a call
 NOTHING_ASKED: dict[str, Any] = {"asked": 0, "chosen": [], "thread": []}
 
 

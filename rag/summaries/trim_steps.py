@@ -32,7 +32,7 @@ SUMMARY_SHARE = 0.5  # of the room: what a summary may take at least, if it need
 HEADROOM = 0.25  # of the room: left to the turns to come, so that a summary stays for a while
 LOW_WATER = 0.4  # of the room beside the summary stays word for word
 LEAST_SUMMARY = 60  # tokens
-ASKED_TURNS = 8  # not yet shown to the model, so that asking is worth a call
+ASKED_TURNS = 12  # not yet shown to the model, so that asking is worth a call
 READ_SHARE = 0.9  # of `max_tokens` for the prompt
 
 
