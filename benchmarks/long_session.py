@@ -23,7 +23,6 @@ from sqlalchemy import Engine, event
 
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
-from rag.citations.support import SupportChecker
 from rag.database import migrate, open_engine
 from rag.followups.followup import FollowUps
 from rag.llm.tokens import token_counter
@@ -188,7 +187,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
         given,
         FollowUps(lexicon=lambda: PRODUCTS),
         memory,
-        Answering(FirstSentence(), SupportChecker()),
+        Answering(FirstSentence()),
         limits=Limits(),
     )
 

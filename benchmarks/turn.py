@@ -22,7 +22,6 @@ from benchmarks.corpora import data_option, rows_of
 from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile
 from rag.records import Text
 from rag.retrieval.embed import LocalEmbedder
@@ -80,7 +79,7 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
     """Seconds to the first event, the first words and the end, one row a question."""
     own = application.assistant
     writer = ModelWriter(InstantModel())
-    answering = Answering(writer, SupportChecker())
+    answering = Answering(writer)
     assistant = Assistant(
         application.retriever, own._followups, own._memory, answering, limits=Limits()
     )

@@ -5,9 +5,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from rag.citations.attribution import attribute
+from rag.citations.check import check
 from rag.citations.gate import MarkerGate
+from rag.citations.glued import find_glued, set_off
 from rag.citations.markers import find_markers
-from rag.citations.support import SupportChecker
 from rag.drafting import Draft, Registered, through_gate
 from rag.errors import ModelError, ModelInterrupted
 from rag.hangup import has_hung_up
@@ -63,7 +65,6 @@ class Answering:
     def __init__(
         self,
         writer: Writer,
-        checker: SupportChecker,
         tools: Tools | None = None,
         *,
         fallback: Writer | None = None,
@@ -71,7 +72,6 @@ class Answering:
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
-        self._checker = checker
         self._tools = tools
         self._fallback = fallback
         self._direct = direct
@@ -167,11 +167,11 @@ class Answering:
             by_number |= {source.number: source for source in session.sources(others)}
         text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
         if not declined:
-            text = self._checker.set_off(text, by_number)
-            completed = self._checker.attribute(text, {s.number: s for s in shown})
+            text = set_off(text, find_glued(text, by_number))
+            completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        checked = self._checker.check(text, by_number)
+        checked = check(text, by_number)
         citations = tuple(
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations

@@ -5,7 +5,6 @@ import pytest
 from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile
 from rag.errors import (
     Conflict,
@@ -75,7 +74,7 @@ def with_model(application):
             application.retriever,
             plain._followups,
             plain._memory,
-            Answering(ModelWriter(model), SupportChecker(None), None),
+            Answering(ModelWriter(model), None),
             limits=Limits(**limits),
         )
         return assistant, model
@@ -339,9 +338,7 @@ class TestDirectAnswers:
     @pytest.fixture
     def assistant(self, application, with_model):
         assistant, model = with_model("Five working days [1].")
-        assistant._answering = Answering(
-            ModelWriter(model), SupportChecker(None), None, direct=[Counted()]
-        )
+        assistant._answering = Answering(ModelWriter(model), None, direct=[Counted()])
         return assistant
 
     def test_need_no_writer_and_are_kept_like_any_other(self, assistant, session):

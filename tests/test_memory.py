@@ -17,7 +17,6 @@ from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.citations.markers import cited_numbers
-from rag.citations.support import SupportChecker
 from rag.documents.files import IncomingFile
 from rag.memory import Memory, MemoryRules
 from rag.records import ContextConfig, Finished, ImportedMessage, MessageStatus
@@ -67,7 +66,7 @@ def remembering(application, model, later=None):
         application.retriever,
         application.assistant._followups,
         memory,
-        Answering(writer, SupportChecker()),
+        Answering(writer),
         limits=Limits(),
     )
 
@@ -352,7 +351,7 @@ class TestBackground:
         model = ScriptedModel(lambda request: "The weight is 7 units [1]. " * 12)
         assistant = application.assistant
         plain = assistant._answering
-        assistant._answering = Answering(ModelWriter(model), SupportChecker())
+        assistant._answering = Answering(ModelWriter(model))
         try:
             for question in questions(25):
                 list(assistant.ask(session, question))

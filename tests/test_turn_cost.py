@@ -5,7 +5,6 @@ from sqlalchemy import event
 
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
-from rag.citations.support import SupportChecker
 from rag.followups.followup import FollowUps
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Finished, Hit, ImportedMessage
@@ -55,7 +54,7 @@ def memory():
 
 @pytest.fixture
 def assistant(memory):
-    answering = Answering(Quoting(), SupportChecker())
+    answering = Answering(Quoting())
     return Assistant(OneSource(), FollowUps(), memory, answering, limits=Limits())
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
+from rag.text.languages import LANGUAGES
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -47,6 +49,11 @@ _BLANK = re.compile(r".*[ \t]", re.DOTALL)
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(\"'])(?:approx|ca|temp|min|max|incl|excl|resp|est|ext|vol|ver|rev|no|nos|fig|figs|tab|"
     r"eq|ref|sec|dept|tel|qty|std|opt|cf|vs|e\.g|i\.e|viz|al|p|pp|ch|art|z\.B|d\.h|bzw)\.\s*$",
+    re.IGNORECASE,
+)
+_DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
+_MONTH = re.compile(
+    "|".join(month for language in LANGUAGES for month in language.months if len(month) > 2),
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
@@ -167,7 +174,8 @@ def _is_one(held: str, following: str) -> bool:
     end = held[-20:]
     is_short = bool(_ABBREVIATED.search(end)) and bool(_GOES_ON.match(following))
     is_written_short = bool(_WRITTEN_SHORT.search(end)) and following[:1].islower()
-    return is_short or is_written_short or bool(_BEGINS.search(end))
+    is_date = bool(_DAY.search(end)) and bool(_MONTH.match(following))
+    return is_short or is_written_short or is_date or bool(_BEGINS.search(end))
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -72,9 +72,16 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
         lowered = token.lowered
         if UNSPACED.search(lowered):
             found.extend(_pairs(lowered))
-        elif lowered not in STOP_WORDS and not lowered[0].isdigit() and len(lowered) > 1:
+        elif not is_function_word(lowered) and not lowered[0].isdigit() and len(lowered) > 1:
             found.append(stem(lowered, spoken.code))
     return tuple(found)
+
+
+def is_function_word(lowered: str) -> bool:
+    """Whether a word tells nothing of what a text is about: `of`, `won't`, `it's`."""
+    return (
+        lowered in STOP_WORDS or lowered.endswith("n't") or lowered.partition("'")[0] in STOP_WORDS
+    )
 
 
 def terms(text: str) -> frozenset[str]:

@@ -10,7 +10,6 @@ from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
 from rag.background import Background, uploads_for
-from rag.citations.support import SupportChecker
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.followups.followup import FollowUps
@@ -135,7 +134,6 @@ def _assistant(
     tools = _tools(library, memory, count) if offers_tools else None
     answering = Answering(
         writer,
-        SupportChecker(),
         tools,
         fallback=without_model if model is not None else None,
         direct=library.direct,

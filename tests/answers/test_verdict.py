@@ -5,7 +5,7 @@ from rag.answers.extractive import ExtractiveWriter
 from rag.answers.passages import pieces_of
 from rag.answers.questions import read_question
 from rag.answers.verdict import verdict
-from rag.citations.support import SupportChecker
+from rag.citations.check import check
 from rag.records import Source
 from rag.seams import WriteRequest
 
@@ -49,4 +49,4 @@ def test_an_answer_leads_with_its_verdict_and_is_supported():
     answer = "".join(delta.text for delta in ExtractiveWriter(None).write(request))
 
     assert answer == "No: The pico-link s has no light at all [1]."
-    assert SupportChecker().check(answer, {1: source(text)}).unsupported == ()
+    assert check(answer, {1: source(text)}).unsourced == ()

@@ -2,8 +2,8 @@
 
 from rag.text.languages.de import GERMAN
 from rag.text.languages.en import ENGLISH
-from rag.text.languages.language import Language
+from rag.text.languages.language import Language, any_of
 
 LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)
 
-__all__ = ["ENGLISH", "GERMAN", "LANGUAGES", "Language"]
+__all__ = ["ENGLISH", "GERMAN", "LANGUAGES", "Language", "any_of"]

@@ -42,7 +42,8 @@ GERMAN = Language(
         sowie sowohl sowie statt steht über um und uns unser unter usw viel viele vom von vor
         während wann war waren warum was weder weil weiter welche welchem welchen welcher welches
         wenn wer werden wie wieder will wir wird wo wobei wollen worden wurde wurden würde zu
-        zudem zum zur zwar zwischen übrigens quelle quellen dokument dokumente laut gemäß
+        zudem zum zur zwar zwischen übrigens quelle quellen dokument dokumente laut gemäß kurz
+        gesagt kurzum zusammengefasst fazit
         """
     ),
     question_words=words(
@@ -51,7 +52,7 @@ GERMAN = Language(
     ),
     negations=words(
         """
-        nicht kein keine keinem keinen keiner keines nie niemals ohne nichts niemand weder noch
+        nicht kein keine keinem keinen keiner keines nie niemals nichts niemand weder noch
         nirgends kaum unmöglich verboten untersagt unzulässig
         """
     ),
@@ -64,7 +65,11 @@ GERMAN = Language(
     ),
     exceptions=words("außer ausgenommen abgesehen mit-ausnahme es-sei-denn"),
     restrictions=words("nur ausschließlich lediglich allein"),
-    universals=words("alle jeder jede jedes immer sämtliche überall jederzeit"),
+    universals=words("beliebig beliebige immer sämtliche überall jederzeit unbegrenzt"),
+    closings=(
+        "insgesamt", "kurz gesagt", "kurzum", "zusammengefasst", "zusammenfassend", "fazit", "also",
+        "somit", "daher", "demnach", "das heißt", "unterm strich",
+    ),
     comparators={
         "mindestens": ">=", "wenigstens": ">=", "minimal": ">=", "ab": ">=",
         "mehr als": ">", "über": ">", "länger als": ">", "größer als": ">", "höher als": ">",
@@ -83,7 +88,6 @@ GERMAN = Language(
         **{word: float(value) for value, word in enumerate(_NUMBERS)},
         **{word: 10.0 * value for value, word in enumerate(_TENS, start=2)},
         "hundert": 100.0, "tausend": 1000.0, "million": 1e6, "millionen": 1e6, "dutzend": 12.0,
-        "beide": 2.0, "zweimal": 2.0, "einmal": 1.0, "dreimal": 3.0,
     },
     fractions={
         "halb": 0.5, "halbe": 0.5, "halben": 0.5, "hälfte": 0.5, "viertel": 0.25, "drittel": 1 / 3,
@@ -109,7 +113,6 @@ GERMAN = Language(
         **dict.fromkeys(("woche", "wochen", "wöchentlich"), "week"),
         **dict.fromkeys(("monat", "monate", "monaten", "monatlich"), "month"),
         **dict.fromkeys(("jahr", "jahre", "jahren", "jährlich"), "year"),
-        **dict.fromkeys(("nacht", "nächte", "nächten"), "night"),
         **dict.fromkeys(("meter", "metern"), "m"),
         **dict.fromkeys(("zentimeter", "zentimetern"), "cm"),
         **dict.fromkeys(("millimeter", "millimetern"), "mm"),
@@ -122,7 +125,6 @@ GERMAN = Language(
         **dict.fromkeys(("werktag", "werktage", "werktagen", "arbeitstag"), "business day"),
         **dict.fromkeys(("arbeitstage", "arbeitstagen"), "business day"),
         **dict.fromkeys(("kalendertag", "kalendertage", "kalendertagen"), "day"),
-        **dict.fromkeys(("zyklen", "mal"), "×"),
     },
     synonyms=groups(
         """
@@ -137,6 +139,11 @@ GERMAN = Language(
         gerät, produkt
         """
     ),
+    alternatives=(
+        words("montag dienstag mittwoch donnerstag freitag samstag sonntag"),
+        words("januar februar märz april mai juni juli august september oktober november dezember"),
+        words("rot grün blau weiß schwarz gelb orange lila violett grau rosa"),
+    ),
     opposites=groups(  # type: ignore[arg-type]  # each line is a pair
         """
         behalten, löschen
@@ -149,13 +156,20 @@ GERMAN = Language(
         schwerer, leichter
         länger, kürzer
         vor, nach
-        immer, nie
         innen, außen
-        mit, ohne
         links, rechts
         oben, unten
         erste, letzte
-        alle, keine
+        geöffnet, geschlossen
+        offen, geschlossen
+        bezahlt, unbezahlt
+        kostenlos, kostenpflichtig
+        freiwillig, verpflichtend
+        nass, trocken
+        warm, kalt
+        heiß, kalt
+        mindestens, höchstens
+        erhöhen, senken
         """
     ),
 )  # fmt: skip

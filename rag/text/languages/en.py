@@ -39,12 +39,13 @@ ENGLISH = Language(
         please rather really said same say says see shall she should since so some somebody
         someone something still such than that the their theirs them themselves then there
         thereby therefore these they thing things this those though through thus to together too
-        toward towards under unless until up upon us used uses using usually various very via was
+        toward towards under unless until up upon us usually various very via was
         way ways we well were what whatever when whenever where whereas wherever whether which
         while who whoever whole whom whose why will with within without would yes yet you your
         yours yourself don doesn didn isn aren wasn weren won wouldn couldn shouldn ll ve re s t
         d m im ive id according additionally stated states source sources document documents
-        means mean note short summary besides simply quite also order respectively case
+        means mean note short summary conclusion summarise besides simply quite also order
+        respectively case
         """
     ),
     question_words=words(
@@ -55,10 +56,10 @@ ENGLISH = Language(
     ),
     negations=words(
         """
-        not no never none without cannot neither nor nothing nobody nowhere unable hardly n't isn't
+        not no never none cannot neither nor nothing nobody nowhere unable hardly n't isn't
         aren't wasn't weren't don't doesn't didn't haven't hasn't hadn't can't couldn't won't
-        wouldn't shouldn't mustn't needn't lacks lack forbidden prohibited impossible avoid refuse
-        refuses refused dont doesnt cant wont
+        wouldn't shouldn't mustn't needn't lacks lack forbidden prohibited impossible avoid
+        dont doesnt cant wont excluded
         """
     ),
     hedges=words(
@@ -75,9 +76,19 @@ ENGLISH = Language(
     ),
     exceptions=words("except excluding besides unless but apart-from other-than save"),
     restrictions=words("only solely exclusively just merely"),
-    universals=words("all always any every everyone everybody everywhere each anyone anybody"),
+    universals=words(
+        "any always anyone anybody everyone everybody everywhere anywhere anytime unlimited "
+        "limitless"
+    ),
+    closings=(
+        "overall", "in short", "in summary", "to sum up", "in conclusion", "so", "therefore",
+        "thus",
+        "hence", "all in all", "in other words", "that means", "this means", "to summarise",
+        "to summarize", "in total", "bottom line", "summing up", "put simply", "as a result",
+    ),
     comparators={
-        "at least": ">=", "no less than": ">=", "not less than": ">=", "a minimum of": ">=",
+        "at least": ">=", "never less than": ">=",
+        "no less than": ">=", "not less than": ">=", "a minimum of": ">=",
         "minimum": ">=", "min": ">=", "at minimum": ">=", "or more than": ">=", "from": ">=",
         "more than": ">", "over": ">", "above": ">", "longer than": ">", "greater than": ">",
         "higher than": ">", "older than": ">", "exceeding": ">", "exceeds": ">", "exceed": ">",
@@ -104,7 +115,6 @@ ENGLISH = Language(
         **{word: float(value) for value, word in enumerate(_NUMBERS)},
         **{word: 10.0 * value for value, word in enumerate(_TENS, start=2)},
         "hundred": 100.0, "thousand": 1000.0, "million": 1e6, "billion": 1e9, "dozen": 12.0,
-        "single": 1.0, "twice": 2.0, "once": 1.0, "both": 2.0, "pair": 2.0,
     },
     fractions={
         "half": 0.5, "quarter": 0.25, "quarters": 0.25, "third": 1 / 3, "thirds": 1 / 3,
@@ -131,7 +141,6 @@ ENGLISH = Language(
         **dict.fromkeys(("week", "weeks", "weekly"), "week"),
         **dict.fromkeys(("month", "months", "monthly"), "month"),
         **dict.fromkeys(("year", "years", "yr", "yrs", "annually", "yearly", "annual"), "year"),
-        **dict.fromkeys(("night", "nights"), "night"),
         **dict.fromkeys(("meter", "meters", "metre", "metres"), "m"),
         **dict.fromkeys(("centimeter", "centimeters", "centimetre", "centimetres"), "cm"),
         **dict.fromkeys(("millimeter", "millimeters", "millimetre", "millimetres"), "mm"),
@@ -159,13 +168,13 @@ ENGLISH = Language(
         **dict.fromkeys(("mbps", "mbit/s", "megabit", "megabits"), "mbit/s"),
         **dict.fromkeys(("gbps", "gbit/s", "gigabit", "gigabits"), "gbit/s"),
         **dict.fromkeys(("pixel", "pixels"), "px"),
-        **dict.fromkeys(("time", "times", "fold"), "×"),
+        "fold": "×",
     },
     synonyms=groups(
         """
         cost, price, charge, fee, priced, expensive
         weigh, weight, heavy, heavier, lighter
-        last, runtime, runs
+        runtime, endurance
         buy, purchase, order
         employee, staff, personnel, worker, colleague
         holiday, leave, vacation
@@ -181,7 +190,7 @@ ENGLISH = Language(
         send, ship, dispatch, deliver, mail
         return, send back, give back
         connect, join, pair, link, attach, plug
-        press, push, hit
+        press, push
         choose, select, pick
         change, modify, alter, edit, adjust
         reply, answer, respond, response
@@ -189,25 +198,49 @@ ENGLISH = Language(
         repair, fix, mend
         replace, swap, exchange
         colour, color
-        password, credential, login, key
+        password, credential, login
         transfer, carry, move
         device, unit, product, appliance
         light, lamp, led, indicator
         customer, client, buyer, user
         manual, guide, handbook, instructions
         fast, quick, rapid, speed
-        big, large, size
+        big, large
         use, employ, utilise, utilize
         phone, telephone, mobile, smartphone
         provider, isp, carrier
         refuse, reject, decline, deny
         """
     ),
+    alternatives=(
+        words("monday tuesday wednesday thursday friday saturday sunday"),
+        words("january february march april june july august september october november december"),
+        words("red green blue white black yellow orange purple violet grey pink amber turquoise"),
+        words("north south east west"),
+        words("gold silver copper iron steel aluminium plastic wood glass leather"),
+    ),
     opposites=groups(  # type: ignore[arg-type]  # each line is a pair
         """
         keep, delete
+        cover, exclude
+        covered, excluded
+        add, remove
+        work, rest
+        succeed, fail
+        successful, failed
+        alone, together
+        employer, employee
+        weekday, weekend
+        soft, hard
+        light, dark
+        early, late
+        fixed, flexible
+        rich, poor
+        strong, weak
+        thick, thin
+        wide, narrow
+        voluntary, compulsory
         keep, remove
-        keep, lose
         allow, forbid
         include, exclude
         on, off
@@ -242,8 +275,6 @@ ENGLISH = Language(
         front, back
         top, bottom
         upper, lower
-        always, never
-        free, paid
         mandatory, optional
         required, optional
         public, private
@@ -254,11 +285,10 @@ ENGLISH = Language(
         plug, unplug
         lock, unlock
         safe, dangerous
-        possible, impossible
         active, inactive
         steady, blinking
-        everyone, nobody
-        full, empty
+        free, cost
+        success, fail
         full, low
         rise, fall
         buy, sell
@@ -273,8 +303,6 @@ ENGLISH = Language(
         same, different
         old, new
         oldest, newest
-        success, failure
-        with, without
         """
     ),
 )  # fmt: skip

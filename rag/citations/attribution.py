@@ -1,0 +1,87 @@
+"""Cite what a writer left uncited, where a source carries it (C6)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rag.citations.check import bare
+from rag.citations.markers import find_markers
+from rag.citations.reading import SourceText, read_source
+from rag.citations.statements import Statement, read_statements
+from rag.citations.verdict import Said, judge
+from rag.records import Citation, Source, Verdict
+
+ATTRIBUTED_FROM = 0.8  # of a statement's words in one window: more than to let a citation stand
+_STOP = re.compile(r"(?:[.!…;,]+|[。！；]+)?[\"'”’»」』]*(?:\s*\|)?$")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """A text with citations added, and the added ones, by offsets into that text."""
+
+    text: str
+    citations: tuple[Citation, ...]
+
+
+def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
+    """Add `[n]` to statements without a marker where the verdict over a source is `supported`.
+
+    Markers that are there stay as they are.
+    """
+    known = {number: read_source(source) for number, source in sources.items()}
+    placed: list[tuple[Statement, int]] = []
+    for statement in read_statements(text):
+        if statement.states and not statement.parts:
+            number = _carrying(_said(text, statement), known)
+            if number:
+                placed.append((statement, number))
+    return _written(text, placed)
+
+
+def _said(text: str, statement: Statement) -> Said:
+    lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+    return Said(bare(text, statement), lead.strip(" #*:\n"))
+
+
+def _carrying(said: Said, sources: Mapping[int, SourceText]) -> int:
+    """The number of the source that carries it best; 0 where none does."""
+    best, number = ATTRIBUTED_FROM, 0
+    for each, source in sources.items():
+        judged = judge(said, [source])
+        if judged.verdict is Verdict.SUPPORTED and judged.near >= best:
+            best, number = judged.near + 1e-9, each
+    return number
+
+
+def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
+    """The text with these citations, less those that would be no markers where they stand."""
+    attributed = _inserted(text, placed)
+    starts = {marker.start for marker in find_markers(attributed.text)}
+    stands = [citation.start in starts for citation in attributed.citations]
+    if all(stands):
+        return attributed
+    return _written(text, [place for place, ok in zip(placed, stands, strict=True) if ok])
+
+
+def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
+    kept: list[str] = []
+    citations: list[Citation] = []
+    at = length = 0
+    for statement, number in placed:
+        before, marker = _place(text, statement, number)
+        kept += [text[at:before], marker]
+        length += before - at + len(marker)
+        at = before
+        start = length - len(marker.lstrip())
+        citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
+    return Attributed("".join(kept) + text[at:], tuple(citations))
+
+
+def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
+    """Where the marker goes, before the full stop, and with a blank where words have blanks."""
+    found = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
+    place = found.start() if found else statement.end
+    place = statement.start + len(text[statement.start : place].rstrip())
+    blank = "" if _UNSPACED.match(text[place - 1 : place]) else " "
+    return place, f"{blank}[{number}]"

@@ -1,0 +1,194 @@
+"""Every citation of an answer with its verdict, and the statements that no source carries."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rag.citations.clauses import Part, says_enough
+from rag.citations.comparing import COUNTED
+from rag.citations.markers import find_markers, keep_markers
+from rag.citations.reading import Reading, SourceText, read, read_source, share
+from rag.citations.statements import Statement, read_statements
+from rag.citations.verdict import Judgement, Said, judge
+from rag.records import Citation, Source, Unsourced, Verdict
+from rag.text.amounts import Figure, agree
+from rag.text.blocks import read_windows
+from rag.text.languages import LANGUAGES
+from rag.text.names import Lexicon
+from rag.text.words import language_of
+
+_REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
+_CLOSING_FROM = 0.3  # … where it says that it sums up
+_CLOSES = re.compile(
+    rf"\W*(?:{'|'.join(each for one in LANGUAGES for each in one.closings)})\b", re.IGNORECASE
+)
+_TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]*")
+_CARRIES = (Verdict.SUPPORTED, Verdict.COMPUTED)
+_NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Every citation of a text with its verdict, and the statements without a source."""
+
+    citations: tuple[Citation, ...]
+    unsourced: tuple[Unsourced, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """Words of an answer, what they cite, and the verdict over them."""
+
+    statement: Statement
+    part: Part
+    said: Said
+    judgement: Judgement
+
+
+def check(text: str, sources: Mapping[int, Source]) -> Checked:
+    """Judge each citation by what it cites; a number that `sources` lacks carries nothing."""
+    known = {number: read_source(source) for number, source in sources.items()}
+    statements = read_statements(text)
+    judged = judge_parts(text, statements, known)
+    free = (each for each in statements if each.states and not each.parts)
+    above = _Above(text, judged, known)
+    unsourced = (
+        Unsourced(each.start, each.end)
+        for each in free
+        if not above.repeats(each) and not _is_carried(bare(text, each), known)
+    )
+    return Checked(tuple(_citations(text, judged)), tuple(unsourced))
+
+
+def judge_parts(
+    text: str, statements: Sequence[Statement], sources: Mapping[int, SourceText]
+) -> list[JudgedPart]:
+    """The verdict of each part that cites something."""
+    found: list[JudgedPart] = []
+    for statement in statements:
+        for part in statement.parts:
+            said = _said(text, statement, part)
+            cited = [sources[number] for number in part.numbers if number in sources]
+            judgement = Judgement(Verdict.OPEN)
+            if statement.states:
+                judgement = judge(said, cited) if cited else _NO_SOURCE
+            found.append(JudgedPart(statement, part, said, judgement))
+    return found
+
+
+def _said(text: str, statement: Statement, part: Part) -> Said:
+    """What a part says, with what it cannot be understood without."""
+    own = _without_markers(text[part.start : part.end])
+    lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+    if statement.kind == "row":
+        return _said_in_row(text, statement, part, lead)
+    if not says_enough(own):
+        own = bare(text, statement)
+    return Said(own, _without_markers(lead).strip(" #*:"))
+
+
+def _said_in_row(text: str, statement: Statement, part: Part, head: str) -> Said:
+    """A cell with the label of its row and the header of its column."""
+    row = _without_markers(text[statement.start : statement.end])
+    own = " ".join(_without_markers(text[part.start : part.end]).replace("|", " ").split())
+    rule = "\n|" + "---|" * max(1, row.count("|") - 1)
+    lines = _without_markers(head).strip().splitlines()
+    table = f"{lines[-1]}{rule}\n{row}" if lines else row
+    windows = read_windows(table)
+    cells = [each for each in windows if each.kind == "cell" and own and own in each.text]
+    whole = next((each for each in windows if each.kind == "row"), None)
+    if len(cells) == 1:
+        return Said(cells[0].text, cells[0].column)
+    return Said(whole.text, "") if whole else Said(own or row)
+
+
+def bare(text: str, statement: Statement) -> str:
+    """A statement without its markers."""
+    return _without_markers(text[statement.start : statement.end])
+
+
+def _without_markers(text: str) -> str:
+    return keep_markers(text, lambda _: False).text
+
+
+# ── Citations ────────────────────────────────────────────────────────────────────────────────
+
+
+def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
+    for marker in find_markers(text):
+        for number in marker.numbers:
+            found = _of_marker(text, judged, number, marker.start, marker.end)
+            citation = Citation(number, marker.start, marker.end)
+            if found is not None:
+                citation = replace(citation, verdict=found.verdict, reason=found.reason)
+            yield citation
+
+
+def _of_marker(
+    text: str, judged: Sequence[JudgedPart], number: int, start: int, end: int
+) -> Judgement | None:
+    """The judgement of the words that a marker stands for; of several, a warning if any is one."""
+    own = [
+        each
+        for each in judged
+        if number in each.part.numbers and each.statement.start <= start < each.statement.end
+    ]
+    touching = [each for each in own if _touches(text, each.part, start, end)]
+    found = [each.judgement for each in touching or own]
+    warning = next((each for each in found if each.verdict.is_warning), None)
+    return warning or (found[0] if found else None)
+
+
+def _touches(text: str, part: Part, start: int, end: int) -> bool:
+    if part.start <= start <= part.end:
+        return True
+    between = text[part.end : start] if part.end <= start else text[end : part.start]
+    return bool(_TOUCHES.fullmatch(between))
+
+
+# ── Statements without a number ──────────────────────────────────────────────────────────────
+
+
+class _Above:
+    """What an answer cites: the words and figures of its cited parts and of what they cite."""
+
+    def __init__(
+        self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
+    ) -> None:
+        self.text = text
+        self.lexicon = Lexicon(())
+        self.words: set[str] = set()
+        self.figures: list[Figure] = []
+        for each in judged:
+            if not each.judgement.verdict.is_warning:
+                self._add(self._read(f"{each.said.around} {each.said.text}"))
+        cited = {number for each in judged for number in each.part.numbers}
+        for number in sorted(cited & set(sources)):
+            self.words.update(sources[number].words)
+            self.figures.extend(sources[number].figures)
+
+    def _read(self, text: str) -> Reading:
+        return read(text, self.lexicon, language_of(text))
+
+    def _add(self, reading: Reading) -> None:
+        self.words.update(reading.words)
+        self.figures.extend(reading.figures)
+
+    def repeats(self, statement: Statement) -> bool:
+        """Whether most words of a statement were cited, and all of its figures."""
+        reading = self._read(bare(self.text, statement))
+        words = frozenset(self.words)
+        if not words or not reading.words:
+            return False
+        shared = share(reading.words, words, language_of(bare(self.text, statement)))
+        figures = all(
+            any(agree(figure, there) for there in self.figures)
+            for figure in reading.figures
+            if figure.unit or figure.value > COUNTED
+        )
+        closes = _CLOSES.match(bare(self.text, statement))
+        return figures and shared >= (_CLOSING_FROM if closes else _REPEATED_FROM)
+
+
+def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:
+    return any(judge(Said(said), [source]).verdict in _CARRIES for source in sources.values())

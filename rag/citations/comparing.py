@@ -1,0 +1,344 @@
+"""One statement beside one source: how far its words, names and figures are carried, and where."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag.citations.reading import Place, Reading, SourceText, read, share
+from rag.text.amounts import Figure, agree, comparable, opposed
+from rag.text.figures import read_figures
+from rag.text.languages import Language
+from rag.text.names import Lexicon
+from rag.text.related import opposites
+
+_STOP = re.compile(r"\s*;\s+|(?<=[\w%)])[.!?]\s+(?=[A-ZÄÖÜ])|\s+[–—]\s+")
+_CUT = re.compile(
+    r":\s+|,?\s+(?:but|while|whereas|although|though|aber|während|wohingegen|obwohl)\s+|,\s+(?!(?:19|20)\d\d\b)",
+)
+_AND = re.compile(r",?\s+(?:and|und|sowie|plus)\s+")
+_ALONE = 5  # words; a shorter piece without a figure belongs to the clause before it
+_NAME_WORD = re.compile(r"[^\W_]+\+?")
+_OTHER_NAME = 0.6  # what a clause about another name loses
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause of a statement or of a window, with what it says."""
+
+    text: str
+    reading: Reading
+
+
+@lru_cache(maxsize=8192)
+def clauses(text: str, lexicon: Lexicon, language: Language) -> tuple[Clause, ...]:
+    """The clauses of a sentence; one that says nothing alone is joined to the one before.
+
+    Two that `and` joins are told apart where each has a figure of its own.
+    """
+    found = (each for part in _STOP.split(text) for each in _joined(_pieces(part)))
+    return tuple(Clause(each, read(each, lexicon, language)) for each in found)
+
+
+def _joined(pieces: Iterable[str]) -> list[str]:
+    """Short pieces with what is before them, the first with what follows."""
+    found: list[str] = []
+    for piece in pieces:
+        if found and (_is_short(piece) or (len(found) == 1 and _is_short(found[0]))):
+            found[-1] = f"{found[-1]}, {piece}"
+        else:
+            found.append(piece)
+    return found
+
+
+def _is_short(piece: str) -> bool:
+    return len(piece.split()) < _ALONE and not any(c.isdigit() for c in piece)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    at = 0
+    for cut in [*_CUT.finditer(text), None]:
+        end = cut.start() if cut else len(text)
+        piece = text[at:end].strip()
+        at = cut.end() if cut else end
+        if piece:
+            yield from _around_and(piece)
+
+
+def _around_and(piece: str) -> Iterator[str]:
+    """Both sides of an `and` if each has a figure, else the whole."""
+    for found in _AND.finditer(piece):
+        before, after = piece[: found.start()], piece[found.end() :]
+        if read_figures(before) and read_figures(after):
+            yield before
+            yield from _around_and(after)
+            return
+    yield piece
+
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name, with the sign that tells a model from another."""
+    return tuple(_NAME_WORD.findall(name.lower().replace("®", "").replace("™", "")))
+
+
+def same_name(said: str, there: str) -> bool:
+    """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
+    `Aero 5 Pro`."""
+    one, other = name_words(said), name_words(there)
+    short, long = sorted((one, other), key=len)
+    return bool(short) and long[-len(short) :] == short
+
+
+def are_siblings(said: str, there: str) -> bool:
+    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`."""
+    one, other = name_words(said), name_words(there)
+    if not one or not other or same_name(said, there) or one[0] != other[0]:
+        return False
+    if len(one) == 1 or len(other) == 1:  # a family's name alone stands for any of it
+        return False
+    return _is_particular(one) or _is_particular(other)
+
+
+def _is_particular(words: tuple[str, ...]) -> bool:
+    return len(words) > 1
+
+
+def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
+    """1: each is named there, or none is said or told; less where only siblings are named."""
+    if not said or not there:
+        return 0.0
+    if any(same_name(one, other) for one in said for other in there):
+        return 1.0
+    if any(are_siblings(one, other) for one in said for other in there):
+        return -1.0
+    return 0.0
+
+
+# ── Places ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spot:
+    """A clause of a window in its surroundings, or a window whole."""
+
+    clause: Clause
+    place: Place
+    names: tuple[str, ...]  # of the clause itself, else of what is around or before it
+    words: frozenset[str]  # of the clause, its lead-in, label and header
+    pieces: tuple[Clause, ...]  # the clauses in it
+
+
+@lru_cache(maxsize=256)
+def spots(source: SourceText) -> tuple[Spot, ...]:
+    """All clauses of a source, and its sentences of several clauses whole."""
+    found: list[Spot] = []
+    names: tuple[str, ...] = source.heading.names
+    for place in source.places:
+        if place.window.kind == "row":
+            continue  # its cells say the same, each under its header
+        in_cell = place.window.kind == "cell"
+        names = (place.around.names or place.own.names) if in_cell else (place.own.names or names)
+        whole = Clause(place.window.text, place.own)
+        cut = clauses(place.window.text, source.lexicon, source.language)
+        pieces = cut
+        lead = frozenset(pieces[0].reading.words) if _leads(place, pieces) else frozenset()
+        for clause in pieces:
+            own = place.around.names if in_cell else clause.reading.names
+            words = frozenset(clause.reading.words) | frozenset(place.around.words) | lead
+            found.append(Spot(clause, place, own or names, words, (clause,)))
+        if len(pieces) > 1:
+            found.append(Spot(whole, place, names, place.words, pieces))
+    return tuple(found)
+
+
+def _leads(place: Place, pieces: Sequence[Clause]) -> bool:
+    """Whether the first clause leads the others in: `Telephone: Monday to Friday …`."""
+    return len(pieces) > 1 and place.window.text.startswith(f"{pieces[0].text}:")
+
+
+def affinity(said: Reading, names: Sequence[str], spot: Spot, source: SourceText) -> float:
+    """How near a clause of a source is to one of a statement, by words and names."""
+    own = [word for word in said.words if word not in source.context.words] or said.words
+    near = share(own, spot.words, source.language)
+    agreed = names_agree(names, spot.names or source.context.names)
+    return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What became of one figure of a statement."""
+
+    figure: Figure
+    carried: Spot | None = None
+    instead: tuple[Figure, Spot] | None = None  # what the source gives for the same
+    is_swapped: bool = False  # the figure is there, but said of something else
+    is_opposed: bool = False  # the same figure, but bounding the other side
+
+
+_LONGEST_QUOTE = 110  # characters of a source in a reason
+_LENDS = 2  # words that an earlier clause may lend to a later one
+COUNTED = 12  # so many things a reader counts for himself
+_Found = tuple[float, Figure, Spot]
+_NEAR_ENOUGH = 0.2  # of a clause's words, to be told another figure for it
+_SAYS_THE_REST = 0.65  # of a clause's words
+_NEARER = 0.3  # by so much the clause with another figure has to be nearer
+
+
+def weigh_figure(
+    figure: Figure, said: Reading, names: Sequence[str], sources: Sequence[SourceText]
+) -> Weighed:
+    """Find the figure in the clauses nearest to what it is said of."""
+    same: list[_Found] = []
+    other: list[_Found] = []
+    for source in sources:
+        for spot in spots(source):
+            near: float | None = None
+            for there in spot.clause.reading.figures:
+                if comparable(figure, there):
+                    near = affinity(said, names, spot, source) if near is None else near
+                    (same if agree(figure, there) else other).append((near, there, spot))
+    return _weighed(figure, said, same, other)
+
+
+def _weighed(
+    figure: Figure, said: Reading, same: Sequence[_Found], other: Sequence[_Found]
+) -> Weighed:
+    best = max(same, key=_nearest, default=None)
+    rival = max(
+        (e for e in other if bool(e[1].unit) == bool(figure.unit)), key=_nearest, default=None
+    )
+    if best is None:
+        is_told = rival is not None and rival[0] >= _least(figure)
+        return Weighed(figure, instead=rival[1:] if rival and is_told else None)
+    if rival is not None and _is_swapped(figure, best, rival):
+        return Weighed(figure, instead=rival[1:], is_swapped=True)
+    beside = _of_other_clause(said, same, other)
+    if beside is not None:
+        return Weighed(figure, instead=beside[1:], is_swapped=True)
+    agreeing = [
+        each
+        for each in same
+        if not opposed(figure, each[1]) or each[2].clause.reading.is_negated != said.is_negated
+    ]
+    return Weighed(figure, carried=best[2], is_opposed=not agreeing)
+
+
+def _nearest(found: _Found) -> tuple[float, int]:
+    return found[0], -len(found[2].clause.text)
+
+
+def _least(figure: Figure) -> float:
+    """A small bare number may count something that the source lists without counting it."""
+    is_count = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
+    return _SAYS_THE_REST if is_count else _NEAR_ENOUGH
+
+
+def _is_swapped(figure: Figure, best: _Found, rival: _Found) -> bool:
+    """Whether another clause says all of it but for the figure, and the figure's own far less."""
+    return (
+        best[2].place is not rival[2].place
+        and rival[0] >= _SAYS_THE_REST
+        and rival[0] >= best[0] + _NEARER
+        and rival[1].dimension == figure.dimension
+    )
+
+
+def _of_other_clause(
+    said: Reading, same: Sequence[_Found], other: Sequence[_Found]
+) -> _Found | None:
+    """The figure that the sentence of the nearest clause gives for what is said, if another."""
+    single = [each for each in same if len(each[2].pieces) == 1]
+    best = max(single, key=_nearest, default=None)
+    if best is None:
+        return None
+    beside = (e for e in other if e[2].place is best[2].place and len(e[2].pieces) == 1)
+    fitting = [e for e in beside if e[1].dimension == best[1].dimension]
+    return next((e for e in fitting if _is_of_other_clause(said, best[2], e[2])), None)
+
+
+def _is_of_other_clause(said: Reading, best: Spot, rival: Spot) -> bool:
+    """Whether all that the figure's clause lacks of the statement is in the other's, in a sentence.
+
+    An earlier clause may lend its verb to a later one; a figure that both share anchors them.
+    """
+    if best.clause.text in rival.clause.text or rival.clause.text in best.clause.text:
+        return False
+    anchors = [f for f in said.figures for t in best.clause.reading.figures if agree(f, t)]
+    if len(anchors) > 1:
+        return False
+    lacking = [word for word in said.words if word not in best.words]
+    anchored = len(lacking) < len(said.words)
+    if _comes_before(rival, best) and (anchored or len(lacking) < _LENDS):
+        return False
+    there = frozenset(rival.clause.reading.words)
+    return bool(lacking) and all(word in there for word in lacking)
+
+
+def _comes_before(one: Spot, other: Spot) -> bool:
+    text = one.place.window.text
+    return text.find(one.clause.text) < text.find(other.clause.text)
+
+
+def coverage(said: Reading, source: SourceText) -> float:
+    """The share of the statement's words in the best window of a source."""
+    best = 0.0
+    context = frozenset(source.context.words)
+    for place in source.places:
+        near = share(said.words, place.words | context, source.language)
+        near -= 0.3 * (names_agree(said.names, place.own.names or place.around.names) < 0)
+        best = max(best, near)
+    return best
+
+
+# ── Wording ──────────────────────────────────────────────────────────────────────────────────
+
+
+def is_turned(said: Reading, there: Reading) -> bool:
+    """Whether one says the opposite word of the other: keeps, deletes."""
+    table = opposites()
+    own = (frozenset(said.words) | said.raw) - frozenset(there.words) - there.raw - said.denied
+    other = (frozenset(there.words) | there.raw) - frozenset(said.words) - said.raw - there.denied
+    return any(not table.get(word, frozenset()).isdisjoint(other) for word in own)
+
+
+def overlap(words: Sequence[str], others: Sequence[str]) -> float:
+    """The share of words that are the very same."""
+    return len(set(words) & set(others)) / len(words) if words else 0.0
+
+
+def is_of_name(word: str, names: Sequence[str]) -> bool:
+    """Whether a word is in a name."""
+    return any(word in name for name in names)
+
+
+def label_words(spot: Spot) -> frozenset[str]:
+    """The words of a row before its cell."""
+    label = spot.place.window.text.partition(":")[0]
+    return frozenset(w for w in spot.place.around.words if w in spot.clause.reading.words or label)
+
+
+def says_all(spot: Spot, rest: Sequence[str], but: Spot) -> bool:
+    """Whether another row's cell says all of some words."""
+    same_column = spot.place.window.column == but.place.window.column
+    return same_column and spot is not but and share(rest, spot.words) >= 0.99
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def shape(code: str) -> str:
+    """A code with its figures made alike."""
+    return _DIGITS.sub("0", code)
+
+
+def quoted(spot: Spot) -> str:
+    """The window in quotation marks, or its clause where that is long."""
+    window = spot.place.window
+    text = window.text if len(window.text) <= _LONGEST_QUOTE else spot.clause.text
+    label = f"{window.column}, " if window.kind == "cell" and window.column else ""
+    text = " ".join(f"{label}{text}".split())
+    cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
+    return f"“{cut}”"

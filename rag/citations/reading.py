@@ -1,0 +1,250 @@
+"""What can be compared of a statement and of the windows of a source."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag.records import Source
+from rag.text.amounts import Figure
+from rag.text.blocks import Window, plain, read_windows
+from rag.text.figures import read_figures
+from rag.text.languages import ENGLISH, LANGUAGES, Language
+from rag.text.names import Lexicon, Name, find_names
+from rag.text.related import are_related, canonical
+from rag.text.words import content_words, language_of, stem, tokens
+
+_LONGEST_LABEL = 5  # words; longer cells are no names of things
+_RELATED = 0.8  # what a word of about the same meaning counts
+_COMPOUND = 5  # letters that a German compound shares with its part
+_NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
+_UNIVERSALS = frozenset[str]().union(*(each.universals for each in LANGUAGES))
+_RESTRICTIONS = frozenset[str]().union(*(each.restrictions for each in LANGUAGES))
+_CONDITIONS = frozenset[str]().union(*(each.conditions | each.exceptions for each in LANGUAGES))
+# A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
+_CONDITION = re.compile(
+    r"^\W*(?:without|if|when|where|unless|once|until|ohne|wenn|falls|sofern|solange)\b[^,]*,",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(
+    r"\b(?:without|ohne|rather than|instead of|statt) (?:an? |the |any |full |eine?n? )?([^\W_]+)",
+    re.IGNORECASE,
+)
+_VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
+_ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
+_ANY_TIME = re.compile(r"\b(?:any|jeder) (?:time|of|zeit)\b", re.IGNORECASE)
+_UNLESS = re.compile(r"\b(?:unless|except|es sei denn|außer)\b", re.IGNORECASE)
+# Negations that deny nothing: bounds, and what is not the only thing.
+_NO_NEGATION = re.compile(
+    r"\b(?:no|not|never|nicht) (?:more|less|fewer|later|longer|earlier|only|just|mehr|weniger|"
+    r"länger|später|nur)\b(?: than| als)?|\bno (?:matter|doubt|problem)\b|\bwhether or not\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One stretch of text as it is compared."""
+
+    words: tuple[str, ...]  # stems, distinct, in order; those of names among them
+    raw: frozenset[str]  # all words as they are spelled, in lower case
+    figures: tuple[Figure, ...]
+    names: tuple[str, ...]  # in lower case, longest matches
+    codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
+    is_negated: bool
+    denied: frozenset[str]  # stems of what it is without
+    has_exception: bool  # unless: what is denied holds after all
+
+    @property
+    def is_universal(self) -> bool:
+        return not self.raw.isdisjoint(_UNIVERSALS)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a condition, an exception, a restriction or a bound stands in it."""
+        return (
+            not self.raw.isdisjoint(_RESTRICTIONS)
+            or not self.raw.isdisjoint(_CONDITIONS)
+            or any(figure.comparator in ("<", "<=") for figure in self.figures)
+        )
+
+
+@lru_cache(maxsize=16384)
+def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
+    """Read text without markers: a marker's number would be taken for a figure."""
+    text = plain(text)
+    found: list[Name] = []
+    for name in sorted((*lexicon.find(text), *_shaped(text, language)), key=_by_length):
+        if not any(other.start < name.end and name.start < other.end for other in found):
+            found.append(name)
+    spans = [(name.start, name.end) for name in found]
+    figures = tuple(
+        figure
+        for figure in read_figures(text, language)
+        if not any(start <= figure.start and figure.end <= end for start, end in spans)
+    )
+    asserted = _CONDITION.sub("", _NO_NEGATION.sub(" ", text))
+    denying = {token.lowered for token in tokens(asserted)}
+    all_tokens = list(tokens(text))
+    return Reading(
+        words=tuple(dict.fromkeys(_words(text, figures, language))),
+        raw=frozenset(token.lowered for token in tokens(_ANY_TIME.sub(" ", text))),
+        figures=figures,
+        names=tuple(dict.fromkeys(name.text.lower() for name in found)),
+        codes=frozenset(token.lowered for token in all_tokens if _is_code(token.text)),
+        is_negated=any(word in _NEGATIONS or word.endswith("n't") for word in denying),
+        denied=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
+        has_exception=bool(_UNLESS.search(text)),
+    )
+
+
+def _by_length(name: Name) -> int:
+    return name.start - name.end
+
+
+def _shaped(text: str, language: Language) -> Iterator[Name]:
+    """Names by their shape: no bare codes, and in German, where nouns look alike, with a figure."""
+    for name in find_names(text):
+        has_digit = any(map(str.isdigit, name.text))
+        if (has_digit or language is ENGLISH) and (" " in name.text or not _is_code(name.text)):
+            yield name
+
+
+def _words(text: str, figures: Sequence[Figure], language: Language) -> Iterator[str]:
+    """The words that carry meaning, but those that are figures and their units."""
+    kept, at = [], 0
+    for figure in figures:
+        kept.append(text[at : figure.start])
+        at = max(at, figure.end)
+    kept.append(text[at:])
+    return (canonical(word) for word in content_words(" ".join(kept), language))
+
+
+def _is_code(word: str) -> bool:
+    if word.count(".") > 1:
+        return True
+    capitals = sum(letter.isupper() for letter in word)
+    letters = sum(letter.isalpha() for letter in word)
+    has_digit = any(letter.isdigit() for letter in word)
+    return letters > 1 and (capitals > 1 or (has_digit and not word[0].isdigit()))
+
+
+# ── Sources ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A window of a source with its readings."""
+
+    window: Window
+    own: Reading
+    around: Reading  # its lead-in, label and header
+    words: frozenset[str]  # of both
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceText:
+    """A source as statements are compared with it."""
+
+    number: int
+    source: Source
+    language: Language
+    lexicon: Lexicon
+    context: Reading  # title and headings
+    heading: Reading  # the last of them
+    places: tuple[Place, ...]
+    words: frozenset[str]  # of all of it
+    names: tuple[str, ...]
+    codes: frozenset[str]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return tuple(figure for place in self.places for figure in place.own.figures)
+
+
+@lru_cache(maxsize=256)
+def read_source(source: Source) -> SourceText:
+    """All windows of what a source says: its passage, and the chunk where that is no part of it."""
+    text = source.passage
+    if source.text.strip() and source.text not in text:
+        text = f"{text}\n\n{source.text}"
+    headings = list(dict.fromkeys((source.document_title, *source.heading_path)))
+    heading = " · ".join(headings)
+    language = language_of(text)
+    windows = read_windows(text)
+    lexicon = Lexicon(_labels(windows, text, heading))
+    context = read(heading, lexicon, language)
+    places = tuple(_place(each, lexicon, language) for each in windows)
+    names = [*context.names, *(n for place in places for n in place.own.names + place.around.names)]
+    return SourceText(
+        number=source.number,
+        source=source,
+        language=language,
+        lexicon=lexicon,
+        context=context,
+        heading=read(headings[-1] if headings else "", lexicon, language),
+        places=places,
+        words=frozenset(context.words).union(*(place.words for place in places)),
+        names=tuple(dict.fromkeys(names)),
+        codes=frozenset[str]().union(context.codes, *(place.own.codes for place in places)),
+    )
+
+
+def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
+    own = read(window.text, lexicon, language)
+    around = read(window.around, lexicon, language)
+    return Place(window, own, around, frozenset(own.words + around.words))
+
+
+def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:
+    """What things are called here: names by their shape, labels of rows and headers of columns."""
+    whole = f"{heading}\n{text}"
+    found = [name.text for name in _shaped(whole, language_of(text))]
+    for root in dict.fromkeys(_ROOT.findall(heading)):
+        found += re.findall(rf"\b{re.escape(root)}{_VARIANT}", whole)
+    for window in windows:
+        if window.kind == "cell":
+            label = window.text.partition(":")[0]
+            found += [each for each in (label, window.column) if _names_something(each)]
+    return list(dict.fromkeys(found))
+
+
+def _names_something(label: str) -> bool:
+    """Whether a cell is a name of a thing: short, with a capital, a figure or a hyphen inside."""
+    told = label.split()
+    has_shape = any(c.isupper() for c in label[1:]) or any(c.isdigit() or c in "-+" for c in label)
+    return 0 < len(told) <= _LONGEST_LABEL and has_shape and label[0].isalpha()
+
+
+# ── Shares ───────────────────────────────────────────────────────────────────────────────────
+
+
+def share(said: Sequence[str], there: frozenset[str], language: Language = ENGLISH) -> float:
+    """The share of some words that others hold, themselves or by a word that means about it."""
+    if not said:
+        return 1.0
+    return sum(held(word, there, language) for word in said) / len(said)
+
+
+def held(word: str, there: frozenset[str], language: Language = ENGLISH) -> float:
+    """1 where the word is there, less where only a word is that means about the same."""
+    if word in there:
+        return 1.0
+    if are_related(word, there):
+        return _RELATED
+    is_part = _is_beginning if language is ENGLISH else _is_part
+    return _RELATED if any(is_part(word, other) for other in there) else 0.0
+
+
+def _is_beginning(word: str, other: str) -> bool:
+    return (
+        len(word) >= _COMPOUND
+        and len(other) >= _COMPOUND
+        and (other.startswith(word) or word.startswith(other))
+    )
+
+
+def _is_part(word: str, other: str) -> bool:
+    """Whether one is a part of the other, as in compounds: Urlaub, Urlaubstag."""
+    short, long = sorted((word, other), key=len)
+    return len(short) >= _COMPOUND and (short in long or long.startswith(short[:-1]))

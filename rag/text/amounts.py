@@ -1,0 +1,129 @@
+"""An amount, a date or a time of day as a value, and whether two are the same."""
+
+from dataclasses import dataclass, replace
+
+from rag.text.languages import LANGUAGES
+from rag.text.units import DIMENSIONS
+
+_TOLERANCE = 1e-6
+_ROUNDED = 0.06  # by so much of its value a figure may be off that is called approximate
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An amount in a text; `text[start:end]` is its number with its unit."""
+
+    value: float
+    unit: str = ""  # its sign; "" where none is named
+    comparator: str = ""  # one of < <= > >= ~, or ""
+    upper: float | None = None  # of a range
+    per: str = ""  # "day" of `EUR 42 a day`
+    kind: str = "amount"  # amount, ordinal, date or clock
+    start: int = 0
+    end: int = 0
+
+    @property
+    def dimension(self) -> str:
+        """What is measured; amounts of one dimension can be compared."""
+        if self.kind != "amount":
+            return self.kind
+        return DIMENSIONS.get(self.unit, (self.unit, 1.0))[0]
+
+    @property
+    def base(self) -> float:
+        """The value in the base unit of its dimension."""
+        return self.value * DIMENSIONS.get(self.unit, ("", 1.0))[1]
+
+    @property
+    def lower(self) -> "Figure":
+        """The lower end of a range, else the figure itself."""
+        return self if self.upper is None else replace(self, upper=None)
+
+    @property
+    def higher(self) -> "Figure":
+        """The higher end of a range."""
+        return self if self.upper is None else replace(self, value=self.upper, upper=None)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        factor = DIMENSIONS.get(self.unit, ("", 1.0))[1]
+        return (self.base,) if self.upper is None else (self.base, self.upper * factor)
+
+    @property
+    def shown(self) -> str:
+        """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
+        if self.kind == "date":
+            return _date_shown(self.value)
+        if self.kind == "clock":
+            return f"{int(self.value)}:{round(self.value % 1 * 60):02d}"
+        number = number_shown(self.value)
+        if self.upper is not None:
+            number += f"–{number_shown(self.upper)}"
+        if self.kind == "ordinal":
+            return f"{number}."
+        is_word = self.unit.endswith(("day", "week", "month", "year", "night"))
+        plural = "s" if is_word and number != "1" else ""
+        return f"{number} {self.unit}{plural}".strip()
+
+
+def agree(said: Figure, there: Figure) -> bool:
+    """Whether a figure of a source carries one that was said."""
+    if not comparable(said, there):
+        return False
+    if said.per and there.per and said.per != there.per:
+        return False
+    if said.kind == "date":
+        return _same_date(said.value, there.value)
+    if said.upper is not None and there.upper is not None:
+        pairs = list(zip(said.values, there.values, strict=True))
+        return all(_equal(one, other, said) for one, other in pairs)
+    if not said.unit and there.unit == "%" and said.value < 1:  # four fifths, 80 %
+        return _equal(100 * said.value, there.value, said)
+    if "" in (said.unit, there.unit) and said.unit != there.unit:
+        plain = [there.value] if there.upper is None else [there.value, there.upper]
+        return any(_equal(said.value, other, said) for other in plain)
+    return any(_equal(one, other, said) for one in said.values for other in there.values)
+
+
+def opposed(said: Figure, there: Figure) -> bool:
+    """Whether two equal figures bound different sides: at least 5, at most 5."""
+    sides = {side[:1] for side in (said.comparator, there.comparator)}
+    return sides == {"<", ">"}
+
+
+def comparable(said: Figure, there: Figure) -> bool:
+    """Whether both measure the same; a bare number may stand for an amount."""
+    if said.kind != there.kind:
+        return False
+    if said.kind != "amount":
+        return True
+    return said.dimension == there.dimension or "" in (said.unit, there.unit)
+
+
+def _equal(one: float, other: float, said: Figure) -> bool:
+    margin = _TOLERANCE * max(1.0, abs(other))
+    if said.comparator == "~":
+        margin = max(margin, _ROUNDED * abs(other))
+    return abs(one - other) <= margin
+
+
+def _same_date(one: float, other: float) -> bool:
+    """Parts that only one of them names do not count."""
+    pairs = zip(_date_parts(one), _date_parts(other), strict=True)
+    return all(a == b or not a or not b for a, b in pairs)
+
+
+def _date_parts(value: float) -> tuple[int, int, int]:
+    return int(value) // 10000, int(value) // 100 % 100, int(value) % 100
+
+
+def _date_shown(value: float) -> str:
+    names = list(LANGUAGES[0].months)
+    year, month, day = _date_parts(value)
+    parts = (str(day or ""), names[month - 1].capitalize(), str(year or ""))
+    return " ".join(part for part in parts if part)
+
+
+def number_shown(value: float) -> str:
+    """A number for a sentence of ours: `1,500`, `0.5`."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".") if value % 1 else f"{int(value):,}"

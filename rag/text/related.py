@@ -1,0 +1,75 @@
+"""Words that mean about the same: a closed list of synonyms, and near words as a model saw them.
+
+The near words were written by `python -m benchmarks.related`; nothing is embedded here.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+from rag.text.languages import LANGUAGES
+from rag.text.words import stem
+
+
+@cache
+def _canonical() -> dict[str, str]:
+    return {
+        stem(word, language.code): stem(group[0], language.code)
+        for language in LANGUAGES
+        for group in language.synonyms
+        for word in group
+        if " " not in word
+    }
+
+
+def canonical(word: str) -> str:
+    """The stem that stands for all stems of its group of synonyms."""
+    return _canonical().get(word, word)
+
+
+@cache
+def _near() -> dict[str, frozenset[str]]:
+    """Both ways, in the stems that stand for their groups."""
+    found: dict[str, set[str]] = {}
+    lines = files("rag.text.languages").joinpath("en_related.txt").read_text(encoding="utf-8")
+    for line in lines.splitlines():
+        one, *others = map(canonical, line.split())
+        found.setdefault(one, set()).update(others)
+        for other in others:
+            found.setdefault(other, set()).add(one)
+    return {one: frozenset(others - {one} - _apart(one)) for one, others in found.items()}
+
+
+def _apart(word: str) -> frozenset[str]:
+    """Words of which this one excludes the others."""
+    return _alternatives().get(word, frozenset())
+
+
+@cache
+def _alternatives() -> dict[str, frozenset[str]]:
+    return {
+        form: frozenset(stem(each, language.code) for each in group) | group
+        for language in LANGUAGES
+        for group in language.alternatives
+        for word in group
+        for form in (word, stem(word, language.code))
+    }
+
+
+def are_related(word: str, there: frozenset[str]) -> bool:
+    """Whether some words hold one that means about the same."""
+    return not _near().get(word, frozenset()).isdisjoint(there)
+
+
+@cache
+def opposites() -> dict[str, frozenset[str]]:
+    """Stems to the stems that say the opposite."""
+    found: dict[str, set[str]] = {}
+    for language in LANGUAGES:
+        for pair in language.opposites:
+            both = [{word, canonical(stem(word, language.code))} for word in pair]
+            for words, others in (both, both[::-1]):
+                for word in words:
+                    found.setdefault(word, set()).update(others)
+    for word, alternatives in _alternatives().items():
+        found.setdefault(word, set()).update(alternatives - {word})
+    return {one: frozenset(others) for one, others in found.items()}
