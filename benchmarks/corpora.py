@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,13 @@ import click
 
 from rag.documents.chunk import cut
 from rag.records import Chunk, Section
+from rag.retrieval.embed import LocalEmbedder
 from rag.seams import Embedder
+
+
+def packaged() -> LocalEmbedder:
+    """The packaged model, converted once for all benchmarks."""
+    return LocalEmbedder(cache=Path(tempfile.gettempdir()) / "groundnote-models")
 
 
 @dataclass(frozen=True, slots=True)

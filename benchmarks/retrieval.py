@@ -28,6 +28,7 @@ from benchmarks.corpora import (
     distractors,
     judged,
     known_items,
+    packaged,
     section_of,
     xquad,
 )
@@ -36,7 +37,6 @@ from rag.documents.chunk import document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import Chunk, Document
-from rag.retrieval.embed import LocalEmbedder
 from rag.retrieval.fuse import ranked, reciprocal_rank_fusion
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
@@ -150,7 +150,7 @@ def measured(
     """Each system's mean over the queries."""
     runs: dict[str, list[ScoredDoc]] = {system: [] for system in SYSTEMS}
     with tempfile.TemporaryDirectory() as folder, database_of_its_own(postgres) as database_url:
-        embedder = CachingEmbedder(LocalEmbedder(), cache)
+        embedder = CachingEmbedder(packaged(), cache)
         place = Installation(Path(folder), embedder, database_url)
         place.ingest([*corpus.entries, *others])
         for query, asked in corpus.queries.items():
@@ -182,7 +182,7 @@ def latencies(data: Path, cache: Path | None, sizes: Sequence[int]) -> None:
     queries = list(judged(data, "emanual").queries.values())[:100]
     everything = [*judged(data, "emanual").entries, *distractors(data)]
     everything += [entry for name in SETS[3:] for entry in judged(data, name).entries]
-    embedder = CachingEmbedder(LocalEmbedder(), cache)
+    embedder = CachingEmbedder(packaged(), cache)
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             place = Installation(Path(folder), embedder)

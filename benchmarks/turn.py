@@ -18,13 +18,12 @@ from typing import Any
 import click
 import numpy as np
 
-from benchmarks.corpora import data_option, rows_of
+from benchmarks.corpora import data_option, packaged, rows_of
 from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
 from rag.records import Text
-from rag.retrieval.embed import LocalEmbedder
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
 from rag.wiring import Application, build
@@ -106,7 +105,7 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
 @click.option("--questions", "question_count", default=60, show_default=True)
 def main(data: Path, sizes: str, question_count: int) -> None:
     """Print percentiles for each size of library."""
-    embedder = LocalEmbedder()
+    embedder = packaged()
     embedder.embed(["warm"])
     asked = questions(data, question_count)
     print(f"{'chunks':>7} {'until':>12} {'p50 ms':>8} {'p95 ms':>8}")

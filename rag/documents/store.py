@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from sqlalchemy import Engine, Row, Select, delete, func, select, update
+from sqlalchemy import Engine, Row, Select, delete, func, select, text, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
@@ -24,6 +24,10 @@ from rag.documents.store_rows import (
 from rag.errors import NotFound
 from rag.records import Chunk, Document, Section
 from rag.seams import ChunkChanges
+
+# A plain list of keys: SQLite looks each up, where it would read all sections for rows IN rows.
+_SECTION_TEXTS = 'SELECT document_id, "index", text FROM sections WHERE '
+_NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +121,13 @@ class SqlDocumentStore:
 
     def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
-        wanted: dict[str, set[int]] = {}
-        for document_id, index in keys:
-            wanted.setdefault(document_id, set()).add(index)
         found: dict[tuple[str, int], str] = {}
         with reading(self._engine) as connection:
-            for document_id, indices in wanted.items():
-                for batch in batches(sorted(indices)):
-                    query = select(section_table.c.index, section_table.c.text).where(
-                        section_table.c.document_id == document_id, section_table.c.index.in_(batch)
-                    )
-                    found.update(
-                        ((document_id, row[0]), row[1]) for row in connection.execute(query)
-                    )
+            for batch in batches(keys):
+                query = text(_SECTION_TEXTS + " OR ".join(map(_NTH_KEY.format, range(len(batch)))))
+                places = {f"d{n}": key[0] for n, key in enumerate(batch)}
+                places |= {f"i{n}": key[1] for n, key in enumerate(batch)}
+                found |= {(row[0], row[1]): row[2] for row in connection.execute(query, places)}
         return found
 
     def section(self, document_id: str, index: int) -> Section:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 from rag.retrieval.query import Term
-from rag.retrieval.word_index import DEPTH, HEADING_WEIGHT, with_list
+from rag.retrieval.word_index import DEPTH, HEADING_WEIGHT, chunk_count, with_list
+
+MOST_SCORED = 20_000  # rows that one query scores, summed over its terms
 
 
 class Fts5Words:
@@ -27,6 +29,7 @@ class Fts5Words:
     ) -> list[tuple[str, float]]:
         """Terms of one weight are one query; FTS5 scores each term, and they add up."""
         scores: dict[int, float] = {}
+        terms = self._affordable(connection, terms)
         for weight in sorted({term.weight for term in terms}, reverse=True):
             match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
             found = connection.execute(self._SCORES, {"match": match, "limit": DEPTH * limit})
@@ -36,6 +39,23 @@ class Fts5Words:
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
         ids = {found.row: found.id for found in rows}
         return [(ids[row], score) for row, score in best if row in ids]
+
+    def _affordable(self, connection: Connection, terms: Sequence[Term]) -> Sequence[Term]:
+        """The rarest, as many as one query can score whatever the size of the library.
+
+        bm25() is computed for every chunk that holds any of the terms.
+        """
+        if chunk_count(connection) * len(terms) <= MOST_SCORED:
+            return terms
+        chosen: list[Term] = []
+        scored = 0
+        by_frequency = zip(self.frequencies(connection, terms), terms, strict=True)
+        for frequency, term in sorted(by_frequency, key=lambda pair: pair[0]):
+            scored += frequency
+            if scored > MOST_SCORED and any(each.counts for each in chosen):
+                break
+            chosen.append(term)
+        return chosen
 
     def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
         return [

@@ -25,6 +25,7 @@ FEEDBACK = 5  # best chunks that the query's vector is moved towards …
 FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
 _HEADER_WEIGHT = 1 - DENSE_WEIGHT  # words that stand above a row count as words do
 MOST_APART = 5  # searches for one query
+DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -86,10 +87,10 @@ class HybridRetriever:
         return found[0] if len(found) == 1 else self._shared(found, limit)
 
     def _found(self, vector: Vector, dense: str, lexical: str, *, limit: int) -> list[Hit]:
-        candidates = self._candidates(vector, lexical)
+        candidates = self._candidates(vector, lexical, max(CANDIDATES, DEEPEST * limit))
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense, candidates)
-        found = self._read(_folded(candidates), lexical, limit)
+        found = self._read(_folded(candidates, DEEPEST * limit), lexical, limit)
         coverage = self._coverage({dense, lexical}, [c.chunk.id for c, _ in found])
         return [
             replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
@@ -109,15 +110,16 @@ class HybridRetriever:
         own, shared = rows[: len(queries)], rows[len(queries) :]
         return [_unit(weights @ np.vstack([row, shared])) for row in own]
 
-    def _candidates(self, vector: Vector, lexical_query: str) -> list[Candidate]:
+    def _candidates(self, vector: Vector, lexical_query: str, most: int) -> list[Candidate]:
         cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, limit=CANDIDATES))
         fused = self._second_look(vector, _fused(cosines, words), words)
-        chunks = self._documents.chunks(list(fused))
+        best = ranked(fused)[:most]
+        chunks = self._documents.chunks([key for key, _ in best])
         lowest = min(cosines.values(), default=0.0)
         return [
             Candidate(chunks[key], score, cosines.get(key, lowest))
-            for key, score in ranked(fused)
+            for key, score in best
             if key in chunks
         ]
 
@@ -146,7 +148,7 @@ class HybridRetriever:
         self, candidates: Sequence[Candidate], query: str, limit: int
     ) -> list[tuple[Candidate, Hit]]:
         """The best in their neighbourhood; more are read only if too many became one."""
-        for count in (2 * limit, 6 * limit):
+        for count in (2 * limit, DEEPEST * limit):
             keys = dict.fromkeys(_section(candidate.chunk) for candidate in candidates[:count])
             texts = self._documents.section_texts(list(keys))
             read = candidates[:count]
@@ -234,14 +236,16 @@ def relevance(cosine: float, coverage: float) -> float:
     return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
-def _folded(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Without copies: the same words under the same heading, in whichever documents.
+def _folded(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """The first without copies: the same words under the same heading, in whichever documents.
 
     The same words under another title are no copy: sibling products' manuals differ by the
     product's name alone.
     """
     best: dict[str, Candidate] = {}
     for candidate in candidates:
+        if len(best) == most:
+            break
         chunk = candidate.chunk
         words = re.findall(r"\w+", f"{chunk.heading}\n{chunk.text}".casefold())
         best.setdefault(" ".join(words), candidate)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, make_url, text
 
 from rag.database import migrate, open_engine
+from rag.retrieval import fts5
 from tests.retrieval.conftest import Library
 
 
@@ -185,3 +186,14 @@ def test_no_text_breaks_a_search(engine: Engine, query: str) -> None:
     library = Library(engine)
 
     assert library.lexical.search(query, limit=3) == []
+
+
+def test_words_that_very_many_chunks_hold_leave_the_rare_ones_to_decide(library, monkeypatch):
+    monkeypatch.setattr(fts5, "MOST_SCORED", 10)
+    texts = [f"The pump of the plant number{n} hums." for n in range(30)]
+    chunks = library.add("Plant", *texts)
+
+    found = library.lexical.search("Which pump hums at plant number7?", limit=5)
+
+    assert [key for key, _ in found] == [chunks[7].id]
+    assert library.lexical.search("Does a pump hum?", limit=5)  # only frequent ones: still found

@@ -1,0 +1,164 @@
+"""What grows with the library: time and memory at 1k, 20k, 200k chunks and more.
+
+    python -m benchmarks.scale [--sizes 1000,20000,200000] [--place DIR]
+
+Texts are generated with the word frequencies of a language (Zipf) and a vocabulary that grows with
+them; vectors are random around the centres of topics, so no model is needed and no time is spent
+in one. Database, word index and Chroma are real.
+"""
+
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter, process_time
+
+import click
+import numpy as np
+
+from rag.documents.store_rows import StoredDocument
+from rag.records import Chunk, Document, Section
+from rag.seams import Matrix
+from rag.settings import Settings
+from rag.wiring import Application, build
+
+DIMENSIONS = 384
+PER_DOCUMENT = 100
+WORDS = 90
+TOPICS = 400
+SYLLABLES = ("ba", "co", "di", "fe", "gu", "ha", "ki", "lo", "mu", "ne", "pa", "ri", "so", "tu")
+QUERIES = 40
+
+
+class TopicEmbedder:
+    """Vectors near the topic that a text names in its first word; needs no model."""
+
+    name = "topics"
+    dimensions = DIMENSIONS
+    max_tokens = 256
+
+    def __init__(self) -> None:
+        self._centres = np.random.default_rng(1).normal(size=(TOPICS, DIMENSIONS))
+
+    def count_tokens(self, texts: list[str]) -> list[int]:
+        return [len(text.split()) + 2 for text in texts]
+
+    def embed(self, texts: list[str]) -> Matrix:
+        seeds = [sum(map(ord, text)) * 31 + len(text) for text in texts]
+        noise = np.stack([np.random.default_rng(s).normal(size=DIMENSIONS) for s in seeds])
+        rows = self._centres[[seed % TOPICS for seed in seeds]] + noise
+        unit: Matrix = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+
+def word(number: int) -> str:
+    """A word that can be said; few numbers give short ones."""
+    said = ""
+    while True:
+        said += SYLLABLES[number % len(SYLLABLES)]
+        number //= len(SYLLABLES)
+        if number == 0:
+            return said
+
+
+def texts(count: int, seed: int) -> Iterator[str]:
+    """Sentences whose words are as often as words are."""
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        ranks = np.minimum(random.zipf(1.3, size=WORDS), 10_000_000)
+        words = [word(int(rank)) for rank in ranks]
+        halves = " ".join(words[: WORDS // 2]), " ".join(words[WORDS // 2 :])
+        yield f"{halves[0].capitalize()}. {halves[1].capitalize()}."
+
+
+def documents(count: int, *, first: int) -> Iterator[StoredDocument]:
+    """So many chunks in documents of a hundred."""
+    for number in range(first, first + count // PER_DOCUMENT):
+        key = f"d{number:08}"
+        parts = list(texts(PER_DOCUMENT, number))
+        sections, chunks = [], []
+        for place, part in enumerate(parts):
+            where = f"§ {place}"
+            sections.append(Section(place, (f"Part {place}",), where, part))
+            about = (key, f"{key}.md", f"Manual {number}", place, place, (f"Part {place}",), where)
+            chunks.append(Chunk(f"{key}-{place}", *about, part, 0, len(part)))
+        size = sum(map(len, parts))
+        head = (key, f"{key}.md", f"Manual {number}", "text/markdown", key, size, len(chunks))
+        yield StoredDocument(Document(*head, datetime.now(UTC), ()), sections, chunks)
+
+
+def add(application: Application, count: int, *, first: int) -> None:
+    """As an ingest stores and indexes them."""
+    batch: list[StoredDocument] = []
+    for stored in documents(count, first=first):
+        batch.append(stored)
+        if len(batch) == 10:
+            application.documents.replace_all(batch)
+            batch = []
+    if batch:
+        application.documents.replace_all(batch)
+    application.ingestion.synchronise()
+
+
+def timed(act: Callable[[], object]) -> tuple[float, float]:
+    """Milliseconds of the clock and of the processor."""
+    clock, processor = perf_counter(), process_time()
+    act()
+    return (perf_counter() - clock) * 1000, (process_time() - processor) * 1000
+
+
+def memory() -> float:
+    """MiB of this process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def show(size: int, what: str, took: tuple[float, float]) -> None:
+    """One row."""
+    print(f"{size:>9} {what:>28} {took[0]:>10.1f} {took[1]:>10.1f} {memory():>8.0f}", flush=True)
+
+
+def measure(place: Path, size: int) -> None:
+    """All rows of one size."""
+    shutil.rmtree(place, ignore_errors=True)
+    settings, embedder = Settings(data_dir=place), TopicEmbedder()
+    application = build(settings, embedder=embedder)
+    show(size, "fill", timed(lambda: add(application, size, first=0)))
+    application.stop()
+    reopened: list[Application] = []
+    show(size, "open", timed(lambda: reopened.append(build(settings, embedder=embedder))))
+    application = reopened[0]
+    show(size, "ready", timed(application.warm_up))
+    questions = [" ".join(text.split()[3:11]) for text in texts(QUERIES, size + 1)]
+    rows = np.array([timed(lambda q=q: application.retriever.search(q)) for q in questions])
+    show(size, "search p50", tuple(np.percentile(rows, 50, axis=0)))
+    show(size, "search p95", tuple(np.percentile(rows, 95, axis=0)))
+    first = size // PER_DOCUMENT + 1
+    show(size, "add 1,000 chunks", timed(lambda: add(application, 1000, first=first)))
+
+    def remove() -> None:
+        for number in range(first, first + 1000 // PER_DOCUMENT):
+            application.ingestion.delete(f"d{number:08}")
+
+    show(size, "remove 1,000 chunks", timed(remove))
+    show(size, "list the documents", timed(application.documents.documents))
+    application.stop()
+    used = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+    print(f"{size:>9} {'on disk, MiB':>28} {used / 2**20:>10.0f}")
+
+
+@click.command()
+@click.option("--sizes", default="1000,20000", show_default=True)
+@click.option("--place", type=click.Path(path_type=Path), help="Where to keep the library.")
+def main(sizes: str, place: Path | None) -> None:
+    """Print milliseconds by the clock and of the processor, and MiB."""
+    print(f"{'chunks':>9} {'what':>28} {'ms':>10} {'CPU ms':>10} {'MiB':>8}")
+    with tempfile.TemporaryDirectory() as folder:
+        for size in map(int, sizes.split(",")):
+            measure((place or Path(folder)) / str(size), size)
+
+
+if __name__ == "__main__":
+    main()
