@@ -184,12 +184,15 @@ def reindex(settings: Settings) -> None:
 
 
 @main.command()
+@click.option("--repair", "repairs", is_flag=True, help="First make the indexes whole.")
 @as_json_option
 @click.pass_obj
-def doctor(settings: Settings, as_json: bool) -> None:
+def doctor(settings: Settings, repairs: bool, as_json: bool) -> None:
     """Check everything Groundnote needs, and say what to do where something is missing."""
-    from rag.doctor import examine
+    from rag.doctor import examine, repair
 
+    if repairs:
+        click.echo(f"Before the repair: {repair(settings)}.", err=True)
     findings = examine(settings)
     if as_json:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))

@@ -29,7 +29,7 @@ def examine(settings: Settings) -> list[Finding]:
         ("data folder", _data_folder),
         ("database", _database),
         ("embedding model", _embedding),
-        ("vector index", _vectors),
+        ("indexes", _indexes),
         ("job queue", _job_queue),
         ("language model", _language_model),
     )
@@ -46,9 +46,11 @@ def _finding(subject: str, check: Callable[[Settings], str], settings: Settings)
 
 
 def _data_folder(settings: Settings) -> str:
+    from rag.storage import check_room
     from rag.wiring import make_data_dir
 
     make_data_dir(settings)
+    check_room(settings.data_dir)
     free = shutil.disk_usage(settings.data_dir).free / 2**30
     return f"{settings.data_dir}, {free:.1f} GiB free"
 
@@ -69,8 +71,9 @@ def _embedding(settings: Settings) -> str:
     return f"{embedder.name}, {embedder.dimensions} dimensions"
 
 
-def _vectors(settings: Settings) -> str:
-    from rag.wiring import open_documents, open_embedder, open_index
+def _indexes(settings: Settings) -> str:
+    from rag.storage import compare
+    from rag.wiring import open_database, open_documents, open_embedder, open_index
 
     url = running_server(settings.data_dir)
     if url is not None:
@@ -78,22 +81,28 @@ def _vectors(settings: Settings) -> str:
     index = open_index(settings, open_embedder(settings))
     try:
         index.check()
-        held = index.chunk_ids()
+        found = compare(open_database(settings), open_documents(settings), index)
     finally:
         index.close()
-    documents = open_documents(settings).documents()
-    return _compared(len(held), sum(document.chunk_count for document in documents))
-
-
-def _compared(vectors: int, chunks: int) -> str:
-    """Raises SetupError unless there is a vector for each chunk."""
-    if vectors != chunks:
+    if not found.is_whole:
         raise SetupError(
-            f"{vectors} vectors for {chunks} chunks: an ingest was interrupted, or the index is of "
-            "another library. The next `groundnote ingest` or `serve` finishes the first; run "
-            "`groundnote reindex` for the second."
+            f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )
-    return f"{vectors} vectors"
+    return str(found)
+
+
+def repair(settings: Settings) -> str:
+    """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
+    from rag.wiring import build
+
+    url = running_server(settings.data_dir)
+    if url is not None:
+        raise SetupError(f"The server at {url} holds the index; it repairs it when it starts.")
+    application = build(settings)
+    try:
+        return str(application.repair())
+    finally:
+        application.stop()
 
 
 def _job_queue(settings: Settings) -> str:

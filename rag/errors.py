@@ -10,6 +10,7 @@ RagError
 ├── NotAllowed             no key, or not this one                                  401
 ├── SetupError             settings, keys, missing packages: tell the operator      500
 │   └── IndexMismatch      the index was built with another embedding model         500
+├── StorageFailed          the disk is full or read-only: tell everybody             507
 └── ModelError             the language model failed us                             502
     ├── ModelUnavailable   it cannot be reached, refuses us or is overloaded        503
     ├── ContextTooLong     it says that the messages do not fit its window          502
@@ -79,6 +80,12 @@ class SetupError(RagError):
 
 class IndexMismatch(SetupError):
     """The vector index was built with another embedding model: `groundnote reindex` rebuilds it."""
+
+
+class StorageFailed(RagError):
+    """The disk is full or can only be read; what is stored is whole, what was asked is not kept."""
+
+    http_status = 507
 
 
 class ModelError(RagError):

@@ -8,6 +8,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -121,6 +122,10 @@ class Ingestion:
             finally:
                 self._turn.release()
         return document
+
+    def alone(self) -> AbstractContextManager[object]:
+        """While nothing else is embedded or taken out of the index."""
+        return self._turn
 
     def synchronise(self) -> int:
         """Bring the index up to the database; returns how many chunks were embedded.

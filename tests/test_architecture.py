@@ -19,7 +19,7 @@ ORDER = [
     {"sessions"},
     {"summaries"},
     {"migrations", "answers"},
-    {"answering", "drafting", "toolroom", "ingestion", "settings", "jobs"},
+    {"answering", "drafting", "toolroom", "ingestion", "settings", "jobs", "storage"},
     {"assistant", "memory"},
     {"background"},
     {"wiring"},

@@ -72,8 +72,8 @@ def test_names_an_index_that_another_model_built(settings, tmp_path):
 
     found = wrong(settings())
 
-    assert "'another'" in found["vector index"]
-    assert "groundnote reindex" in found["vector index"]
+    assert "'another'" in found["indexes"]
+    assert "groundnote reindex" in found["indexes"]
 
 
 def test_names_an_index_that_lacks_chunks(settings):
@@ -87,8 +87,8 @@ def test_names_an_index_that_lacks_chunks(settings):
 
     found = wrong(settings())
 
-    assert found["vector index"].startswith("0 vectors for 1 chunks")
-    assert "groundnote reindex" in found["vector index"]
+    assert found["indexes"].startswith("1 of 1 chunks have no vector")
+    assert "groundnote doctor --repair" in found["indexes"]
 
 
 def test_names_an_index_that_another_process_holds(settings, tmp_path):
@@ -100,7 +100,7 @@ def test_names_an_index_that_another_process_holds(settings, tmp_path):
 
     found = wrong(settings())
 
-    assert "4711" in found["vector index"]
+    assert "4711" in found["indexes"]
     holder.close()
 
 
@@ -133,6 +133,6 @@ def test_names_servers_that_are_not_there(settings):
 
     assert "llm.base_url" in found["language model"]
     assert "jobs.url" in found["job queue"]
-    assert "retrieval.chroma_url" in found["vector index"]
+    assert "retrieval.chroma_url" in found["indexes"]
     assert "sessions.database_url" in found["database"]
     assert "secret" not in "".join(found.values())

@@ -75,9 +75,19 @@ class TestParts:
 
     def test_readiness_says_which_part_is_missing(self, tmp_path):
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
-        assert application.ready() == {"database": True, "model": False, "index": False}
+        assert application.ready() == {
+            "database": True,
+            "model": False,
+            "index": False,
+            "storage": True,
+        }
         application.warm_up()
-        assert application.ready() == {"database": True, "model": True, "index": True}
+        assert application.ready() == {
+            "database": True,
+            "model": True,
+            "index": True,
+            "storage": True,
+        }
 
         (tmp_path / "groundnote.db").unlink()
         application.engine.dispose()

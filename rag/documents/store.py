@@ -186,6 +186,18 @@ class SqlDocumentStore:
         with reading(self._engine) as connection:
             return int(connection.execute(query).scalar_one())
 
+    def embedded_ids(self) -> set[str]:
+        """Ids of the chunks that the vector index shall hold."""
+        query = select(chunk_table.c.id).where(chunk_table.c.is_embedded.is_(True))
+        with reading(self._engine) as connection:
+            return set(connection.execute(query).scalars())
+
+    def chunk_count(self) -> int:
+        """Of the whole library."""
+        with reading(self._engine) as connection:
+            count = select(func.count()).select_from(chunk_table)
+            return int(connection.execute(count).scalar_one())
+
     def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
         """The vector index holds these now; returns those that were deleted meanwhile."""
         existing: set[str] = set()

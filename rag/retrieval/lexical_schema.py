@@ -15,7 +15,7 @@ UNSPACED = f"[{ALPHABETIC_UNSPACED}{OTHER_UNSPACED}]"
 MAX_POSITIONS = 16384  # the letters of one chunk beyond this are not set apart
 
 
-def _set_apart(column: str) -> str:
+def set_apart(column: str) -> str:
     """An SQL expression: the text with each run of unspaced letters as overlapping runs."""
     letter = f"substr({column}, n, 1)"
     piece = (
@@ -35,12 +35,12 @@ def _set_apart(column: str) -> str:
 
 _ADD = (
     "INSERT INTO chunks_fts (rowid, heading, text) "
-    f"VALUES (new.row, {_set_apart('new.heading')}, {_set_apart('new.text')});"
+    f"VALUES (new.row, {set_apart('new.heading')}, {set_apart('new.text')});"
 )
 # The index holds no text: it has to be told what it indexed.
 _REMOVE = (
     "INSERT INTO chunks_fts (chunks_fts, rowid, heading, text) "
-    f"VALUES ('delete', old.row, {_set_apart('old.heading')}, {_set_apart('old.text')});"
+    f"VALUES ('delete', old.row, {set_apart('old.heading')}, {set_apart('old.text')});"
 )
 
 SQLITE_DDL: tuple[str, ...] = (

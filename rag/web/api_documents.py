@@ -21,7 +21,6 @@ from rag.web.library_models import (
     RefusedModel,
     UploadedModel,
 )
-from rag.web.owner import note
 from rag.web.problems import REFUSALS, FieldProblem, problem, problem_response
 from rag.web.request_models import DocumentPath, JobPath, PageQuery, SearchBody, UploadForm
 from rag.web.response_models import as_json
@@ -46,10 +45,7 @@ def upload_documents(form: UploadForm) -> tuple[dict[str, Any], int] | Response:
         return _nothing_taken(upload)
     queued = []
     for taken in upload.taken:
-        job = application().jobs.submit_ingest(
-            taken.name, taken.upload.read(), owner=rights.uploader()
-        )
-        note("document.uploaded", taken.name)
+        job = rights.add_document(taken.name, taken.upload.read())
         queued.append(QueuedModel(id=job.id, document=taken.name))
     refused = [RefusedModel(document=file.name, reason=str(file.error)) for file in upload.refused]
     return as_json(UploadedModel(jobs=queued, refused=refused)), 202

@@ -13,7 +13,6 @@ from rag.records import Chunk, Document, Job, JobState
 from rag.web import rights
 from rag.web.current import application, checked_id
 from rag.web.found_passages import passage_of, passages_for, section_html
-from rag.web.owner import note
 from rag.web.page_forms import wanted_index, words
 from rag.web.show_page import show_page
 from rag.web.uploads import RefusedFile, library_name, sort_upload
@@ -54,8 +53,7 @@ def upload() -> Shown:
         return _library_page(error="No file came. Choose one or more files first."), 422
     sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
     for taken in sorted_files.taken:
-        application().jobs.submit_ingest(taken.name, taken.upload.read(), owner=rights.uploader())
-        note("document.uploaded", taken.name)
+        rights.add_document(taken.name, taken.upload.read())
     if sorted_files.refused:
         return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
     return redirect(url_for("document_pages.documents"), 303)
@@ -83,8 +81,7 @@ def paste() -> Shown:
         page = _library_page(paste_error=str(error), title=title, content=text)
         return page, error.http_status
     headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
-    application().jobs.submit_ingest(name, headed.encode(), owner=rights.uploader())
-    note("document.uploaded", name)
+    rights.add_document(name, headed.encode())
     return redirect(url_for("document_pages.documents"), 303)
 
 

@@ -2,6 +2,7 @@
 
 from rag.errors import Forbidden
 from rag.records import Document, Job
+from rag.storage import check_room
 from rag.web.current import application
 from rag.web.owner import current_owner, note
 
@@ -12,9 +13,13 @@ def is_admin() -> bool:
     return settings.auth.mode == "single" or current_owner() in settings.auth.admins
 
 
-def uploader() -> str:
-    """Whose documents uploads of this caller become; empty where they are everybody's."""
-    return "" if is_admin() else current_owner()
+def add_document(name: str, data: bytes) -> Job:
+    """Take an upload of this caller's. Raises StorageFailed before anything is half done."""
+    check_room(application().settings.data_dir)
+    owner = "" if is_admin() else current_owner()
+    job = application().jobs.submit_ingest(name, data, owner=owner)
+    note("document.uploaded", name)
+    return job
 
 
 def may_change(document: Document) -> bool:

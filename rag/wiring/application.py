@@ -22,6 +22,7 @@ from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
+from rag.storage import Differences, check_room, repair
 from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
 
@@ -69,10 +70,17 @@ class Application:
         return is_local and self.settings.retrieval.chroma_url is None
 
     def warm_up(self) -> None:
-        """Load model and index before the first question needs them; finish interrupted ingests."""
+        """Load model and index before the first question needs them, and make the index whole."""
         self.index.nearest(self.embedder.embed(["warm"])[0], limit=1)
         self.warm.set()
-        self.ingestion.synchronise()
+        self.repair()
+
+    def repair(self) -> Differences:
+        """Make vectors and words follow the database again; returns what there was to do."""
+        with self.ingestion.alone():
+            return repair(
+                self.engine, self.documents, self.index, embed_missing=self.ingestion.synchronise
+            )
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
@@ -95,6 +103,7 @@ class Application:
             "database": _works(self._ask_database),
             "model": self.warm.is_set(),
             "index": self.warm.is_set() and _works(self._ask_index),
+            "storage": _works(lambda: check_room(self.settings.data_dir)),
         }
 
     def _ask_database(self) -> None:

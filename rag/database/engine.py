@@ -1,0 +1,168 @@
+"""Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk says, in words."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+)
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from rag.errors import SetupError, StorageFailed
+
+SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
+
+
+def open_engine(url: str) -> Engine:
+    """Connect; call `migrate` once before use.
+
+    On SQLite every write transaction begins IMMEDIATE: two writers wait for each other instead
+    of failing when the second one upgrades its lock.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return create_engine(
+            parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
+        )
+    if parsed.get_backend_name() != "sqlite":
+        raise SetupError(
+            f"sessions.database_url is {parsed.render_as_string()!r}; expected a URL that starts "
+            "with sqlite:/// or postgresql://."
+        )
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        parsed,
+        connect_args={"check_same_thread": False, "timeout": 15},
+        hide_parameters=True,  # an error's text would hold questions and documents otherwise
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver opens no transaction of its own
+    for pragma in SQLITE_PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One write transaction: commits at the end, rolls back on any error.
+
+    Raises:
+        StorageFailed: the disk is full or can only be read.
+    """
+    try:
+        with engine.connect() as connection, connection.begin():
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+    except OperationalError as error:
+        reason = _storage_reason(str(error.orig))
+        if reason is None:
+            raise
+        raise StorageFailed(reason) from error
+
+
+def _storage_reason(said: str) -> str | None:
+    """What SQLite and PostgreSQL say of a disk that cannot take more, in words for everybody."""
+    if re.search(r"disk is full|no space left|could not extend file|disk I/O error", said, re.I):
+        return (
+            "The disk that holds the data is full, so this could not be kept. Make room and try "
+            "again; nothing that was stored is lost."
+        )
+    if re.search(r"readonly database|read-only", said, re.I):
+        return (
+            "The data can only be read just now, so this could not be kept. Make its disk writable "
+            "and try again; nothing that was stored is lost."
+        )
+    return None
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One read transaction: several reads inside see the same state.
+
+    Raises:
+        StorageFailed: an index of the database is damaged.
+    """
+    try:
+        with engine.connect() as connection, connection.begin():
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            elif connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield connection
+    except DatabaseError as error:
+        if not re.search("malformed|corrupt|vtable constructor failed", str(error.orig)):
+            raise
+        raise StorageFailed(
+            "An index of the database is damaged. The documents themselves are looked after apart: "
+            "`groundnote doctor --repair` makes the index anew from them."
+        ) from error
+
+
+def as_utc(moment: datetime) -> datetime:
+    """SQLite forgets the zone; what we store is UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def storable(text: str) -> str:
+    """The text without what databases refuse: NULs and lone surrogates become U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return (
+        text.encode("utf-16-le", "surrogatepass")
+        .decode("utf-16-le", "replace")
+        .replace("\x00", "\ufffd")
+    )
+
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+
+
+@cache
+def newest_revision() -> str:
+    """Revisions are numbered by the names of their files."""
+    return max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the schema to the newest version; several processes may call it at once."""
+    if _revision(engine) == newest_revision():
+        return  # nearly always, and without loading Alembic
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    with writing(engine) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise SetupError(
+                f"The database {engine.url.render_as_string()} is not of this version ({error}); a "
+                "newer version of Groundnote may have used it. Use that one, or another database."
+            ) from error
+
+
+def _revision(engine: Engine) -> str | None:
+    with reading(engine) as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
