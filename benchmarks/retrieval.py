@@ -78,6 +78,7 @@ class Installation:
         engine = open_engine(database_url or f"sqlite:///{folder / 'bench.db'}")
         migrate(engine)
         self.embedder = embedder
+        self.engine = engine
         self.store = SqlDocumentStore(engine)
         self.lexical = LexicalIndex(engine)
         self.index = ChromaIndex(embedder.name, directory=folder / "chroma")

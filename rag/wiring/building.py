@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag.answering import Answering
-from rag.answers.extractive import ExtractiveWriter
+from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
@@ -86,7 +86,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         LexicalIndex(engine),
         documents,
         reranker=open_reranker(settings),
-        split=lambda query: searched_apart(query, documents.lexicon),
+        split=lambda query: searched_apart(query, documents.lexicon()),
     )
     asked = _table_answers(settings, tables)
     library = Library(documents, retriever, embedder, (asked,), asked.told)
@@ -118,7 +118,7 @@ def _assistant(
     settings: Settings, library: "Library", background: Background, metrics: Metrics
 ) -> Assistant:
     model = open_model(settings)
-    without_model = ExtractiveWriter(library.embedder, lexicon=library.documents.lexicon)
+    without_model = CardWriter(lexicon=library.documents.lexicon)
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from werkzeug.serving import make_server
 
-from rag.answers.extractive import ExtractiveWriter
+from rag.answers.card_writer import CardWriter
 from rag.documents.files import IncomingFile
 from rag.seams import ModelDelta
 from rag.settings import Settings
@@ -112,7 +112,7 @@ def held_writer(monkeypatch):
     A server notices that a browser has left when it writes to it; so there must be words left.
     """
     let_go = threading.Event()
-    write = ExtractiveWriter.write
+    write = CardWriter.write
 
     def held(self, request):
         words = [word for delta in write(self, request) for word in delta.text.split(" ")]
@@ -122,6 +122,6 @@ def held_writer(monkeypatch):
             time.sleep(WORD_SECONDS)
             yield ModelDelta(text=word + " " * (at + 1 < len(words)))
 
-    monkeypatch.setattr(ExtractiveWriter, "write", held)
+    monkeypatch.setattr(CardWriter, "write", held)
     yield let_go
     let_go.set()

@@ -1,0 +1,139 @@
+"""Every question of a set with what is found for it: by us, and by a plain BM25."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cards.sets import Given, QuestionSet, Wanted
+from benchmarks.retrieval import Installation
+from rag.answers.parts import searched_apart
+from rag.database import reading
+from rag.records import Hit, Source
+from rag.retrieval.fts5 import Fts5Words
+from rag.retrieval.passages import neighbourhood
+from rag.retrieval.query import Term, tokens_of
+from rag.retrieval.search import HybridRetriever
+from rag.seams import Embedder, Matrix, WriteRequest
+from rag.text.words import STOP_WORDS
+
+SOURCES = 8
+BATCH = 500
+
+
+class KnownTexts:
+    """An embedder that remembers each text's vector, in a folder if one is named."""
+
+    def __init__(self, embedder: Embedder, folder: Path | None) -> None:
+        self._embedder = embedder
+        self._path = folder / "vectors.npz" if folder else None
+        self._vectors: dict[str, Matrix] = {}
+        self._is_new = False
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self.max_tokens = embedder.max_tokens
+        self.count_tokens = embedder.count_tokens
+        if self._path and self._path.exists():
+            with np.load(self._path) as kept:
+                self._vectors = dict(zip(kept["keys"].tolist(), kept["vectors"], strict=True))
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        keys = [self._key(text) for text in texts]
+        missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in self._vectors}
+        if missing:
+            found = self._embedder.embed(list(missing.values()))
+            self._vectors.update(zip(missing, found, strict=True))
+            self._is_new = True
+        return np.array([self._vectors[key] for key in keys], dtype=np.float32)
+
+    def _key(self, text: str) -> str:
+        return hashlib.sha256(f"{self.name}\0{text}".encode("utf-8", "replace")).hexdigest()[:32]
+
+    def save(self) -> None:
+        """Write what is known, if anything is new."""
+        if self._path and self._is_new:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            vectors = np.array(list(self._vectors.values()), dtype=np.float32)
+            np.savez(self._path, keys=list(self._vectors), vectors=vectors)
+            self._is_new = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question with the passages that were found for it."""
+
+    wanted: Wanted
+    request: WriteRequest
+    plain: Source | None  # BM25's first, in its neighbourhood
+    names: tuple[str, ...] = ()  # of products, in all documents of its set
+
+
+def searched(questions: QuestionSet, embedder: KnownTexts) -> Iterator[Found]:
+    """The documents of a set in a library of their own, and each question searched in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Installation(Path(folder), embedder)
+        stored = list(questions.documents(embedder))
+        place.store.replace_all(stored)
+        chunks = [chunk for document in stored for chunk in document.chunks]
+        for start in range(0, len(chunks), BATCH):
+            part = chunks[start : start + BATCH]
+            vectors = embedder.embed([chunk.embedded_text for chunk in part])
+            place.index.add([chunk.id for chunk in part], vectors)
+        embedder.save()
+        names = place.store.lexicon()
+        retriever = HybridRetriever(
+            embedder,
+            place.index,
+            place.lexical,
+            place.store,
+            split=lambda query: searched_apart(query, names),
+        )
+        for wanted in questions.questions:
+            hits = retriever.search(wanted.question, limit=SOURCES)
+            sources = tuple(source_of(number, hit) for number, hit in enumerate(hits, start=1))
+            relevance = {number: hit.relevance for number, hit in enumerate(hits, start=1)}
+            request = WriteRequest(wanted.question, sources, (), 1_000, relevance=relevance)
+            yield Found(wanted, request, _plain_first(place, wanted.question), names)
+        embedder.save()
+        place.index.close()
+
+
+def given(each: Given) -> Found:
+    """A question with the one passage that it was judged with, as if that was found."""
+    source = Source(1, "c1", "d1", each.title, each.title, "", (), each.text, each.text, "")
+    request = WriteRequest(each.wanted.question, (source,), (), 1_000)
+    return Found(each.wanted, request, source)
+
+
+def _plain_first(place: Installation, question: str) -> Source | None:
+    """The best chunk by the words of the question alone, each by itself."""
+    words = tokens_of(question)
+    terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
+    with reading(place.engine) as connection:
+        best = Fts5Words().search(connection, terms, 1) if terms else []
+    for chunk_id, score in best:
+        chunk = place.store.chunks([chunk_id])[chunk_id]
+        key = chunk.document_id, chunk.section_index
+        text = place.store.section_texts([key])[key]
+        start, end = neighbourhood(text, chunk.start, chunk.end)
+        return source_of(0, Hit(chunk, score, text[start:end], start, end))
+    return None
+
+
+def source_of(number: int, hit: Hit) -> Source:
+    """A hit as a session would register it."""
+    chunk = hit.chunk
+    return Source(
+        number=number,
+        chunk_id=chunk.id,
+        document_id=chunk.document_id,
+        document_name=chunk.document_name,
+        document_title=chunk.document_title,
+        locator=chunk.locator,
+        heading_path=chunk.heading_path,
+        text=chunk.text,
+        passage=hit.passage,
+        content_hash="",
+    )

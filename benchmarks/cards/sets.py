@@ -1,0 +1,264 @@
+"""The sets of questions, each with its documents and what must be shown."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.corpora import Entry, chunks_of, rows_of, section_of
+from rag.documents.chunk import cut, document_id_for
+from rag.documents.limits import LoadLimits
+from rag.documents.load import load
+from rag.documents.store_rows import StoredDocument
+from rag.errors import RagError
+from rag.records import Document
+from rag.seams import Embedder
+from rag.text.words import STOP_WORDS
+
+HERE = Path(__file__).parent
+SAMPLE_LIBRARY = HERE.parents[1] / "data"
+_FIGURE = re.compile(r"\d[\d.,]*\d|\d")
+_WORD = re.compile(r"[^\W_]+")
+ENOUGH = 0.5  # of an answer's words, where people did not name the ones that count
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question, and how to tell whether a text answers it."""
+
+    question: str
+    group: str  # what must stay together when rules are fitted: a document
+    words: tuple[str, ...] = ()  # all of these must be shown …
+    answer: str = ""  # … or enough words of this
+    documents: frozenset[str] = frozenset()  # where; anywhere if none is named
+    answerable: bool = True
+
+    def is_shown_by(self, text: str, document: str) -> bool:
+        """Whether this text of this document answers."""
+        if not self.answerable or (self.documents and document not in self.documents):
+            return False
+        if self.words:
+            shown = _plain(text)
+            return all(_plain(word) in shown for word in self.words)
+        return _share(self._key_words(), text) >= ENOUGH
+
+    def is_told_by(self, line: str, document: str) -> bool:
+        """Whether one line of it does: words of the answer, and hardly others."""
+        if self.words:
+            return self.is_shown_by(line, document)
+        if not self.answerable or (self.documents and document not in self.documents):
+            return False
+        mine = _terms(line)
+        return bool(mine) and (
+            _share(self._key_words(), line) >= ENOUGH
+            or len(mine & _terms(self.answer)) >= 0.6 * len(mine)
+        )
+
+    def _key_words(self) -> frozenset[str]:
+        told = _terms(self.answer) - _terms(self.question)
+        return told or _terms(self.answer)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[*`_|\\]", " ", text).casefold().split())
+
+
+def _terms(text: str) -> frozenset[str]:
+    words = (word.rstrip("s") for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS)
+    return frozenset(words) | frozenset(_FIGURE.findall(text))
+
+
+def _share(wanted: frozenset[str], text: str) -> float:
+    return len(wanted & _terms(text)) / len(wanted) if wanted else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Questions over one library."""
+
+    name: str
+    questions: tuple[Wanted, ...]
+    documents: Callable[[Embedder], Iterator[StoredDocument]]
+
+
+# ── Where the documents come from ────────────────────────────────────────────────────────────
+
+
+def of_entries(entries: Iterable[Entry], embedder: Embedder) -> Iterator[StoredDocument]:
+    """Sections that a set has cut already."""
+    for entry in entries:
+        own_id = document_id_for(entry.id)
+        chunks = chunks_of(entry, embedder)
+        title = entry.product or entry.title
+        yield StoredDocument(
+            _record(own_id, entry.id, title, len(entry.text), len(chunks)),
+            [section_of(entry)],
+            [replace(chunk, document_id=own_id) for chunk in chunks],
+        )
+
+
+def of_files(files: Iterable[tuple[str, bytes]], embedder: Embedder) -> Iterator[StoredDocument]:
+    """Files, read as an ingest reads them; what cannot be read is left out."""
+    for name, data in files:
+        try:
+            parsed = load(name, data, limits=LoadLimits())
+        except RagError:
+            continue
+        own_id = document_id_for(name)
+        chunks = cut(
+            own_id,
+            name,
+            parsed.title,
+            parsed.sections,
+            count_tokens=embedder.count_tokens,
+            max_tokens=embedder.max_tokens,
+        )
+        record = _record(own_id, name, parsed.title, len(data), len(chunks), parsed.names)
+        yield StoredDocument(record, parsed.sections, chunks)
+
+
+def _record(
+    own_id: str, name: str, title: str, size: int, chunks: int, names: Sequence[str] = ()
+) -> Document:
+    now = datetime.now(UTC)
+    return Document(own_id, name, title, "text/plain", "", size, chunks, now, tuple(names))
+
+
+# ── The sets ─────────────────────────────────────────────────────────────────────────────────
+
+
+def judged_set(data: Path, name: str) -> QuestionSet:
+    """Sections, questions, judgments and an answer that a person wrote."""
+    rows = list(rows_of(data / name / "dev" / "queries.jsonl"))
+    gold: dict[str, set[str]] = {}
+    for line in (data / name / "dev" / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        query, entry, _grade = line.split("\t")[:3]
+        gold.setdefault(query, set()).add(entry)
+    questions = tuple(
+        Wanted(
+            row["text"],
+            sorted(gold.get(str(row["id"]), {""}))[0],
+            answer=row["answer"],
+            documents=frozenset(gold.get(str(row["id"]), ())),
+        )
+        for row in rows
+    )
+    entries = [
+        Entry(str(row["id"]), row.get("title", ""), row["text"], row.get("product", ""))
+        for row in rows_of(next((data / name).glob("corpus.jsonl*")))
+    ]
+    return QuestionSet(name, questions, lambda embedder: of_entries(entries, embedder))
+
+
+def site(data: Path, name: str) -> QuestionSet:
+    """A project's documentation with questions of our own: `questions.jsonl` beside this."""
+    rows = [row for row in rows_of(HERE / "questions.jsonl") if row["site"] == name]
+    questions = tuple(Wanted(row["question"], row["path"], tuple(row["shown"])) for row in rows)
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for row in rows_of(data / "doc_sites" / f"{name}.jsonl"):
+            path = row["path"]
+            told = path.removesuffix("x") if path.endswith(".mdx") else path
+            yield told, row["text"].encode()
+
+    return QuestionSet(name, questions, lambda embedder: of_files(files(), embedder))
+
+
+def filings(data: Path) -> QuestionSet:
+    """Quarterly reports: the figures of the answer, or else enough of its words."""
+    folder = data / "sec10q"
+    questions = []
+    for row in rows_of(folder / "dev" / "queries.jsonl"):
+        answer = re.split(r"\n\s*SOURCE", row["answer"])[0]
+        documents = frozenset(row["docs"])
+        questions.append(Wanted(row["text"], row["docs"][0], (), answer, documents))
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for path in sorted((folder / "docs").glob("*.pdf")):
+            yield path.name, path.read_bytes()
+
+    return QuestionSet("sec10q", tuple(questions), lambda embedder: of_files(files(), embedder))
+
+
+def sample_library() -> QuestionSet:
+    """The library that comes along."""
+    rows = [row for row in rows_of(SAMPLE_LIBRARY / "questions.jsonl") if row.get("key")]
+    questions = tuple(
+        Wanted(row["question"], row["document"], (_said(row["key"]),)) for row in rows
+    )
+    folder = SAMPLE_LIBRARY / "library"
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                yield path.relative_to(folder).as_posix(), path.read_bytes()
+
+    return QuestionSet("sample", questions, lambda embedder: of_files(files(), embedder))
+
+
+def _said(key: str) -> str:
+    """Cells of a CSV file are shown apart."""
+    return key.replace(",", " ") if re.search(r"\w,\w", key) else key
+
+
+def paragraphs(data: Path, language: str) -> QuestionSet:
+    """Paragraphs of an encyclopedia, with the words that answer."""
+    rows = rows_of(data / "xquad" / "dev" / f"queries_{language}.jsonl")
+    questions = tuple(Wanted(r["text"], r["doc"], (r["answers"][0],)) for r in rows)
+    entries = [
+        Entry(str(row["id"]), row.get("title", ""), row["text"])
+        for row in rows_of(data / "xquad" / f"corpus_{language}.jsonl")
+    ]
+    return QuestionSet(f"xquad-{language}", questions, lambda e: of_entries(entries, e))
+
+
+def long_texts(data: Path) -> QuestionSet:
+    """Five long texts with the spans that answer; the first span must be shown."""
+    folder = data / "chunking_spans"
+    questions = tuple(
+        Wanted(row["text"], f"{row['corpus']} {row['spans'][0]['start'] // 20_000}", (), s["text"])
+        for row in rows_of(folder / "dev" / "queries.jsonl")
+        for s in row["spans"][:1]
+    )
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for path in sorted((folder / "corpora").glob("*.md")):
+            yield path.name, path.read_bytes()
+
+    return QuestionSet("chunking", questions, lambda embedder: of_files(files(), embedder))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A question with the one passage that it was judged with."""
+
+    wanted: Wanted
+    title: str
+    text: str
+
+
+def given_passages(data: Path) -> list[Given]:
+    """Half of them about the subject, but without the answer."""
+    found = []
+    for row in rows_of(data / "clapnq" / "dev" / "answers.jsonl"):
+        passage = row["passages"][0]
+        answer = " ".join(s for a in row["answers"] for s in a.get("sentences", ()))
+        wanted = Wanted(row["text"], row["id"], answer=answer, answerable=bool(row["answerable"]))
+        found.append(Given(wanted, passage["title"], " ".join(passage["sentences"])))
+    return found
+
+
+def sets_of(data: Path) -> Mapping[str, Callable[[], QuestionSet]]:
+    """By name; all but the last two are measured, those are for fitting rules alone."""
+    return {
+        "sample": sample_library,
+        "emanual": lambda: judged_set(data, "emanual"),
+        "anthropic_docs": lambda: judged_set(data, "anthropic_docs"),
+        "flask": lambda: site(data, "flask"),
+        "meshtastic": lambda: site(data, "meshtastic"),
+        "sec10q": lambda: filings(data),
+        "xquad-en": lambda: paragraphs(data, "en"),
+        "xquad-de": lambda: paragraphs(data, "de"),
+        "chunking": lambda: long_texts(data),
+    }

@@ -1,0 +1,34 @@
+"""Answer without a model: a card of the passages that were found."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rag.answers.card import Mentions, card_of
+from rag.answers.markdown import markdown_of
+from rag.answers.prompts import says_declined
+from rag.seams import ModelDelta, WriteRequest
+
+
+class CardWriter:
+    """Quotes; it states nothing of its own."""
+
+    name = "extractive"
+
+    def __init__(
+        self,
+        *,
+        lexicon: Callable[[], Sequence[str]] = tuple,
+        mentions: Mentions = lambda name: None,
+    ) -> None:
+        """`lexicon` gives the product names of all documents, as they are at each question."""
+        self._lexicon = lexicon
+        self._mentions = mentions
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        card = card_of(request, self._lexicon(), self._mentions)
+        for paragraph in markdown_of(card):
+            yield ModelDelta(text=paragraph)
+        if card.parts:
+            yield ModelDelta(card=card)
+
+    def declined(self, text: str) -> bool:
+        return says_declined(text)

@@ -1,0 +1,84 @@
+"""A card as short Markdown with `[n]` markers: for terminals, programs and exports."""
+
+import re
+from collections.abc import Iterator
+
+from rag.answers.prompts import DECLINE
+from rag.records import Card, CardPart, Mention, ShownPassage
+from rag.text.sentences import CODE_INDENT
+
+CLOSEST = "The documents may not answer this. The closest passages:"
+MORE = "More passages:"
+LONGEST_KEY = 60  # words of a further passage
+_ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
+_ESCAPED = re.compile(r"([\\*_`<>])")
+
+
+def markdown_of(card: Card) -> Iterator[str]:
+    """The card's paragraphs one by one, with what stands between them."""
+    if not card.parts:
+        yield DECLINE
+        return
+    separator = ""
+    for part in card.parts:
+        for paragraph in _part(part):
+            yield separator + paragraph
+            separator = "\n\n"
+    for mention in card.mentions:
+        yield separator + _mention(mention)
+
+
+def _part(part: CardPart) -> Iterator[str]:
+    first, *others = part.passages
+    if part.asked:
+        yield f"**{_plain(part.asked)}**"
+    if part.is_weak:
+        yield CLOSEST
+    if part.line:
+        yield cited(part.line, first.number)
+    yield f"**{_plain(first.heading)}** [{first.number}]"
+    yield _quoted(first)
+    if others:
+        entries = (f"- {_plain(each.heading)}: {_short(each)}" for each in others)
+        yield "\n".join([MORE, "", *entries])
+
+
+def cited(text: str, number: int) -> str:
+    """The text with its marker, before the full stop."""
+    end = _ENDS_IN_STOP.search(text)
+    if end is None:
+        return f"{text} [{number}]"
+    return f"{text[: end.start()]} [{number}]{end[0]}"
+
+
+def _quoted(passage: ShownPassage) -> str:
+    """The passage as a quotation; what is marked carries its number."""
+    text, number = passage.text, passage.number
+    for start, end in sorted(passage.marked, reverse=True):
+        text = text[:start] + _marked(text[start:end], number) + text[end:]
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+def _marked(unit: str, number: int) -> str:
+    if unit.startswith(CODE_INDENT):  # nothing in code is a marker
+        return unit
+    if unit.rstrip().endswith("|"):
+        return f"{unit.rstrip()[:-1].rstrip()} [{number}] |"
+    return cited(unit, number)
+
+
+def _short(passage: ShownPassage) -> str:
+    words = passage.key.split()
+    told = " ".join(words[:LONGEST_KEY])
+    return cited(f"{told} …" if len(words) > LONGEST_KEY else told, passage.number)
+
+
+def _mention(mention: Mention) -> str:
+    links = ", ".join(f"[{_plain(each.title)}](/documents/{each.id})" for each in mention.documents)
+    more = mention.count - len(mention.documents)
+    rest = f" and {more} more" if more > 0 else ""
+    return f"{mention.count} documents mention {_plain(mention.name)}: {links}{rest}."
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(r"\\\1", " ".join(text.split())).replace("[", "(").replace("]", ")")

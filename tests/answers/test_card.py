@@ -1,0 +1,210 @@
+"""What a card shows, and how it reads as text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.answers.card import MOST_SHOWN, card_of
+from rag.answers.card_writer import CardWriter
+from rag.answers.markdown import CLOSEST
+from rag.citations.markers import cited_numbers
+from rag.records import DocumentLink, Mention, Source
+from rag.seams import WriteRequest
+
+NAMES = ("Aero 5", "Aero 5 Pro")
+WEIGHTS = "| Name | Weight |\n| --- | --- |\n| Aero 5 | 410 g |\n| Aero 7 | 510 g |"
+
+
+def source(number, passage, title="Handbook", path=("Refunds",), text=None):
+    return Source(
+        number=number,
+        chunk_id=f"c{number}",
+        document_id=f"d{number}",
+        document_name=f"{number}.md",
+        document_title=title,
+        locator="",
+        heading_path=path,
+        text=text or passage,
+        passage=passage,
+        content_hash="",
+    )
+
+
+def asked(question, *sources, relevance=0.9):
+    relevances = {each.number: relevance for each in sources}
+    return WriteRequest(question, sources, (), 1_000, relevance=relevances)
+
+
+def card(request, lexicon=NAMES, mentions=lambda name: None):
+    return card_of(request, lexicon, mentions)
+
+
+def written(request):
+    return "".join(delta.text for delta in CardWriter(lexicon=lambda: NAMES).write(request))
+
+
+REFUNDS = source(
+    1, "Refunds are made by bank transfer. A refund takes five business days. Call us."
+)
+TABLE = source(2, WEIGHTS, "Price list", ("Weights",))
+
+
+class TestTheFirstPassage:
+    def test_is_shown_whole_with_its_headings(self):
+        (part,) = card(asked("How long does a refund take?", REFUNDS)).parts
+
+        assert part.passages[0].text == REFUNDS.passage
+        assert part.passages[0].heading == "Handbook › Refunds"
+
+    def test_has_the_sentence_marked_that_matters_most(self):
+        (part,) = card(asked("How long does a refund take?", REFUNDS)).parts
+
+        assert part.passages[0].key == "A refund takes five business days."
+
+    def test_has_the_row_marked(self):
+        (part,) = card(asked("What is the weight of the Aero 5?", TABLE)).parts
+
+        assert part.passages[0].key == "| Aero 5 | 410 g |"
+
+    def test_is_about_the_product_that_was_asked_for_not_its_sibling(self):
+        sibling = source(1, "Hold RESET for 15 seconds.", "Aero 5 Pro manual", ("Reset",))
+        right = source(2, "Hold RESET for 10 seconds.", "Aero 5 manual", ("Reset",))
+
+        (part,) = card(asked("How do I reset the Aero 5?", sibling, right)).parts
+
+        assert part.passages[0].number == 2
+
+    def test_comes_with_what_follows_a_repeated_question_marked(self):
+        faq = source(1, "Is the fan noisy at night?\nThis is normal after an update.")
+
+        (part,) = card(asked("Why is the fan noisy at night?", faq)).parts
+
+        assert part.passages[0].key == "This is normal after an update."
+
+
+class TestTheLineAbove:
+    def test_is_quoted_where_it_surely_answers(self):
+        farther = source(2, "The canteen opens at eleven.", "Lunch", ())
+        relevance = {1: 0.97, 2: 0.1}
+        question = "How many business days does a refund take?"
+
+        (part,) = card(
+            WriteRequest(question, (REFUNDS, farther), (), 1_000, relevance=relevance)
+        ).parts
+
+        assert part.line == "A refund takes five business days."
+
+    @pytest.mark.parametrize(
+        ("question", "passage"),
+        [
+            pytest.param(
+                "How do I reset the Aero 5?", "To reset the Aero 5, hold the button.", id="steps"
+            ),
+            pytest.param(
+                "What does the Aero 5 cost?", "Revision B of the Aero 5 costs much.", id="no price"
+            ),
+            pytest.param(
+                "Is the fan noisy at night?", "The fan is noisy at night.", id="nothing new"
+            ),
+        ],
+    )
+    def test_is_left_out_otherwise(self, question, passage):
+        found = source(1, passage, "Aero 5 manual", ())
+
+        assert not card(asked(question, found)).parts[0].line
+
+    def test_is_no_other_product_s(self):
+        other = source(1, "The Aero 5 Pro weighs 620 g and is black.", "Routers", ())
+
+        assert not card(asked("How much does the Aero 5 weigh?", other)).parts[0].line
+
+
+class TestFurtherPassages:
+    def test_are_three_at_most_and_none_twice(self):
+        same = [source(n, "A refund takes five days.", path=()) for n in (1, 2)]
+        others = [source(n, f"A refund of kind {n} takes {n} days.") for n in range(3, 9)]
+
+        (part,) = card(asked("How long does a refund take?", *same, *others)).parts
+
+        assert len(part.passages) == MOST_SHOWN
+        assert len({each.text for each in part.passages}) == MOST_SHOWN
+
+
+class TestSeveralParts:
+    def test_two_questions_get_a_part_each(self):
+        question = "How long does a refund take and what is the weight of the Aero 5?"
+
+        parts = card(asked(question, REFUNDS, TABLE)).parts
+
+        assert [part.asked for part in parts] == [
+            "How long does a refund take", "what is the weight of the Aero 5?",
+        ]  # fmt: skip
+        assert [part.passages[0].number for part in parts] == [1, 2]
+
+    def test_two_products_get_a_part_each(self):
+        one = source(1, "It weighs 410 g.", "Aero 5 manual", ("Technical data",))
+        other = source(2, "It weighs 620 g.", "Aero 5 Pro manual", ("Technical data",))
+
+        parts = card(asked("What do the Aero 5 and the Aero 5 Pro weigh?", one, other)).parts
+
+        assert [(part.asked, part.passages[0].number) for part in parts] == [
+            ("Aero 5", 1), ("Aero 5 Pro", 2),
+        ]  # fmt: skip
+
+    def test_what_one_passage_answers_is_one_part(self):
+        question = "What is the weight of the Aero 5 and what is the weight of the Aero 7?"
+
+        (part,) = card(asked(question, TABLE)).parts
+
+        assert len(part.passages[0].marked) == 2
+
+
+class TestWhatIsWeak:
+    def test_claims_nothing(self):
+        text = written(asked("How many business days does a refund take?", REFUNDS, relevance=0.1))
+
+        assert text.startswith(CLOSEST)
+
+    def test_is_declined_where_nothing_is_related(self):
+        writer = CardWriter()
+        request = asked("How long does a refund take?", REFUNDS, relevance=0.01)
+
+        text = "".join(delta.text for delta in writer.write(request))
+
+        assert writer.declined(text)
+        assert cited_numbers(text) == []
+
+    def test_is_declined_without_sources(self):
+        assert card(asked("How long does a refund take?")).parts == ()
+
+
+def test_documents_that_mention_a_name_are_counted_and_linked():
+    mention = Mention("Aero 5", 7, (DocumentLink("d9", "a.md", "A [1] * list"),))
+    writer = CardWriter(lexicon=lambda: NAMES, mentions=lambda name: mention)
+
+    text = "".join(d.text for d in writer.write(asked("What is the weight of the Aero 5?", TABLE)))
+
+    assert text.endswith("7 documents mention Aero 5: [A (1) \\* list](/documents/d9) and 6 more.")
+    assert cited_numbers(text) == [2]
+
+
+def test_as_text_the_marked_row_carries_the_number():
+    assert "> | Aero 5 | 410 g [2] |" in written(asked("What is the weight of the Aero 5?", TABLE))
+
+
+def test_markers_of_the_documents_are_no_citations():
+    found = source(3, "A refund takes five days [7]. See [1, 2].", "Title [4]", ("Path [5]",))
+
+    assert set(cited_numbers(written(asked("How long does a refund take?", found)))) == {3}
+
+
+@given(
+    st.lists(st.text(alphabet="aB5 .?:|-*1\n[]>#`", max_size=60), max_size=4),
+    st.text(alphabet="aB5 ?[]1", max_size=30),
+)
+def test_no_number_is_invented_whatever_the_documents_say(passages, question):
+    sources = [source(n + 1, text, text[:9], (text[:5],)) for n, text in enumerate(passages)]
+
+    text = written(asked(question, *sources))
+
+    assert set(cited_numbers(text)) <= {each.number for each in sources}
