@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import MarkerGate
-from rag.citations.glued import find_glued, set_off
 from rag.citations.markers import find_markers
 from rag.drafting import Draft, Registered, through_gate
 from rag.errors import ModelError, ModelInterrupted
@@ -167,7 +166,6 @@ class Answering:
             by_number |= {source.number: source for source in session.sources(others)}
         text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
         if not declined:
-            text = set_off(text, find_glued(text, by_number))
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)

@@ -217,7 +217,7 @@ class TestWithAModel:
 
         (citation,) = again.message.answer.citations
         assert (citation.number, citation.attributed) == (number, False)
-        assert again.message.content == f"{said} [{number}]."
+        assert again.message.content == f"{said}[{number}]."
 
     def test_a_citation_that_its_source_does_not_carry_is_flagged(self, session, with_model):
         assistant, _ = with_model("The Aero 5 Pro costs 900 euros in Norway [1].")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.citations.grammar import Marker
+from rag.citations.markers import Marker
 
 
 @dataclass(frozen=True, slots=True)

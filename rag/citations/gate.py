@@ -1,27 +1,50 @@
-"""Let the markers of a stream through only if their numbers are allowed."""
+"""The one front door for citations: every spelling in, `[n]` out, for streams and whole texts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
-from rag.citations.markers import Rewriter
+import regex
+
+from rag.citations.markers import Rewriter, cited_numbers
+
+_HEAD = regex.compile(
+    r"[\s>#*_\-]*(?:the |all )?(?:cited )?(?:sources?|references?|citations?|footnotes?|notes|"
+    r"bibliography|works cited|quellen(?:angaben?|verzeichnis|nachweise?)?|belege|"
+    r"literatur(?:verzeichnis)?|fuentes|références|fonti|bronnen|参考文献|参考资料|来源|出典)"
+    r"(?: cited| used)?[\s*_]*(?:[:：]?[\s*_]*$|[:：][\s*_]*(?=[\[【［(^\d]))",
+    regex.IGNORECASE,
+)
+_RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
+_DEFINITION = regex.compile(
+    r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"
+)
+_ENTRY = regex.compile(r"\s*(?:[-*+•>][ \t]+)?[\[【［(^]{1,2}[0-9]")
+_SENTENCE = regex.compile(r"[.!?]\s*$|[.!?]\s*\[[0-9]+\]\s*$")
+_NUMBERED = regex.compile(
+    r"\s*(?:[-*+•>][ \t]+)?(?:[\[【［(^]{1,2}[0-9]|[0-9]{1,3}[.):]|https?://)"
+)
+_LONGEST_LINE = 1_000
+_FENCE = regex.compile(r"\s*>?\s*(?:```|~~~)")
 
 
 class MarkerGate:
-    """`keep_markers` for a text that arrives in deltas: joined, the outputs are the same text.
+    """Lets the citations of a stream through as `[n]` if their numbers are allowed.
 
-    Only what cannot be decided yet is held back: the beginning of a marker, one blank, or the
-    line after an unclosed backtick, each up to the limits in rag.citations.grammar.
+    Joined, the outputs are the same for every split of the text. Held back is only what cannot be
+    decided yet: the beginning of a citation, of code or mathematics, a comma or blank, and what may
+    be the list of sources at the end, which is left out.
     """
 
     def __init__(self, allowed: Callable[[int], bool]) -> None:
+        self._ending = _Ending()
         self._rewriter = Rewriter(allowed)
 
     def feed(self, delta: str) -> str:
         """The next text to show; often shorter or longer than the delta."""
-        return self._rewriter.feed(delta)
+        return self._rewriter.feed(self._ending.feed(delta))
 
     def finish(self) -> str:
         """What was held back, when the stream has ended."""
-        return self._rewriter.finish()
+        return self._rewriter.feed(self._ending.finish()) + self._rewriter.finish()
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -32,3 +55,92 @@ class MarkerGate:
     def removed(self) -> tuple[int, ...]:
         """Numbers taken out so far, in the order in which they first appeared."""
         return tuple(self._rewriter.removed)
+
+
+def canonical(text: str, known: Container[int] | None = None) -> str:
+    """An answer with every citation spelled `[n]` and without a list of sources at its end.
+
+    Numbers that are not `known` are taken out; where nobody can say, all are known.
+    """
+    gate = MarkerGate((lambda _number: True) if known is None else known.__contains__)
+    return gate.feed(text) + gate.finish()
+
+
+class _Ending:
+    """Holds back what may be the list of sources at the end of an answer, line by line."""
+
+    def __init__(self) -> None:
+        self._passed: list[str] = []  # let through, to know what it cites
+        self._line = ""  # from the line break before it on
+        self._passes = False  # the line is none of a list
+        self._held = ""  # lines of a list, and what is blank before it
+        self._is_list = False
+        self._after_rule = False
+        self._in_fence = False
+
+    def feed(self, text: str) -> str:
+        return "".join(map(self._take, regex.split(r"(?=\n)", text)))
+
+    def finish(self) -> str:
+        rest = self._complete()
+        held, self._held, self._line = self._held, "", ""
+        is_left_out = self._is_list and cited_numbers("".join(self._passed))
+        return rest if is_left_out else rest + held
+
+    def _take(self, piece: str) -> str:
+        """A line break with what follows it, or more of the same line."""
+        before = self._complete() if piece.startswith("\n") else ""
+        self._line += piece
+        if not self._passes:
+            if self._may_belong(self._line):
+                return before
+            return before + self._release()
+        self._passed.append(piece)
+        return before + piece
+
+    def _may_belong(self, line: str) -> bool:
+        if self._in_fence or len(line) > _LONGEST_LINE:
+            return False
+        if self._is_list:
+            return True
+        patterns = [_HEAD, _RULE, _DEFINITION, *([_ENTRY] if self._after_rule else [])]
+        return any(pattern.match(line, partial=True) for pattern in patterns)
+
+    def _complete(self) -> str:
+        """The line has ended: keep it back, or let it through with all that was held."""
+        released = ""
+        if not self._passes and self._line:
+            released = "" if self._belongs(self._line) else self._release()
+            self._held += "" if released else self._line
+        if _FENCE.match(self._line):
+            self._in_fence = not self._in_fence
+        self._line, self._passes = "", False
+        return released
+
+    def _belongs(self, line: str) -> bool:
+        if not line.strip():
+            return True
+        if _RULE.match(line):
+            self._after_rule = True
+            return True
+        begins = (
+            _HEAD.match(line) or self._defines(line) or (self._after_rule and _ENTRY.match(line))
+        )
+        if begins:
+            self._is_list = True
+            return True
+        return self._is_list and (bool(_NUMBERED.match(line)) or not _SENTENCE.search(line))
+
+    def _defines(self, line: str) -> bool:
+        """`[7]: https://…`, or `[7]: title` where the answer has cited 7 before."""
+        found = _DEFINITION.match(line)
+        if not found:
+            return False
+        number = int(found["number"])
+        return bool(found["address"]) or number in cited_numbers("".join(self._passed))
+
+    def _release(self) -> str:
+        released = self._held + self._line
+        self._passed.append(released)
+        self._held, self._is_list, self._after_rule, self._passes = "", False, False, True
+        return released

@@ -1,241 +1,150 @@
-"""The grammar of `[n]` markers, and the scanner that reads it in texts and streams alike.
+"""The spellings of a citation in the wild, as patterns; DESIGN.md lists them.
 
-A marker is `[n]`, `[n, m]` or `[n-m]` (also with an en dash), in square, full-width `［ ］` or
-lenticular `【 】` brackets. Numbers begin at 1 and have no leading zero; they and the commas and
-dashes between them may be full-width, blanks may stand around commas and dashes only, and
-zero-width characters inside count as absent. Other digits (superscript, Arabic-Indic) are text.
-
-Not a marker: inside inline code or a fence; `[` directly after an ASCII letter, digit or `_`, or
-after the `]` of such an index (`arr[0]`, `a[1][2]`); before `(` (a link or image); at the start of
-a line before `:` (a definition). Full-width brackets are never indices, links or definitions.
-
-Every rule can be decided within MAX_MARKER or
-MAX_CODE characters, so that a stream is never held back for longer:
-
-- inline code closes on its own line, with as many backticks as it began with, within MAX_CODE
-  characters; backticks that find no end in that distance are rewritten as apostrophes;
-- a fence is opened by three backticks or tildes at the start of a line, and ends with the text at
-  the latest; a line with further backticks after the first three opens inline code instead;
-- a bracket followed by more than MAX_MARKER characters of numbers is no marker; `(` replaces it;
-- a range over more than MAX_RANGE numbers, or one that runs backwards, stands for its two ends.
+Every pattern ends with a character of its own, so that what matches in the beginning of a text
+matches in all of it. `regex` also tells whether a beginning may still come to match, which is what
+a stream has to know.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
-MAX_MARKER = 4_000
-MAX_CODE = 500
-MAX_RANGE = 100
+import regex
 
+OPENING = "[【［〔"
+SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
+BLANKS = " \\t\u00a0\u2009\u202f\u3000"
+BEGINS_BRACKET = OPENING + "\\"
+MOST = 1_000  # characters of a spelling
+MAX_CODE = 500  # characters between a backtick and the one that closes it, on the same line
+MAX_MATH = 300
+_LOOK_BACK = 80
 
-@dataclass(frozen=True, slots=True)
-class Marker:
-    """A marker in a text: its distinct numbers in order, and where it stands."""
-
-    numbers: tuple[int, ...]
-    start: int
-    end: int
-
-
-OPENING = "[【［"
-_INVISIBLE = "\u00ad\u200b-\u200d\u2060\ufeff"
-_DIGITS = "0-9０-９"
-_BLANKS = " \\t\u00a0\u202f\u3000"
-_COMMAS = ",，、"
-_DASHES = "\\-‐‑–—－"
-_INSIDE = rf"[{_DIGITS}{_INVISIBLE}{_BLANKS}{_COMMAS}{_DASHES}]"
-_NUMBER = rf"[{_INVISIBLE}]*+[1-9１-９][{_DIGITS}{_INVISIBLE}]*+"
-_RANGE = rf"{_NUMBER}(?:[{_BLANKS}]*+[{_DASHES}][{_BLANKS}]*+{_NUMBER})?+"
-_NUMBERS = rf"{_RANGE}(?:[{_BLANKS}]*+[{_COMMAS}][{_BLANKS}]*+{_RANGE})*+"
-_MARKER = re.compile(rf"\[{_NUMBERS}\]|【{_NUMBERS}】|［{_NUMBERS}］")
-# The most of a marker that can be told from other text: nothing, or a digit and what follows it.
-_BEGINNING = rf"[{_INVISIBLE}]*+(?:[{_DIGITS}]{_INSIDE}*+)?"
-_BEGUN = re.compile(rf"[{re.escape(OPENING)}]{_BEGINNING}")
-_ONE_RANGE = re.compile(rf"([{_DIGITS}]+)(?:[{_BLANKS}]*[{_DASHES}][{_BLANKS}]*([{_DIGITS}]+))?")
-_INVISIBLES = re.compile(rf"[{_INVISIBLE}]+")
-_PLAIN = re.compile(rf"[^{re.escape(OPENING)}\]`~\n]+")
-_MAX_RUN = 100
-_RUN = re.compile(rf"`{{1,{_MAX_RUN}}}|~{{1,{_MAX_RUN}}}")
-_MAX_FENCE_LINE = 300
-_FENCE_END = re.compile(r"[ \t]*([`~]*)[ \t]*")
-_LINE = re.compile(r"[^\n]*")
-
-BLANK = re.compile(rf"[{_BLANKS}]")
-IDENTIFIER = re.compile(r"[A-Za-z0-9_]")
-INSIDE = re.compile(rf"{_INSIDE}*")
-CANDIDATE = re.compile(rf"([{re.escape(OPENING)}])({_BEGINNING})([\]】］]|\Z)")
-
-
-def _numbers(marker: str) -> tuple[int, ...]:
-    numbers: dict[int, None] = {}
-    for found in _ONE_RANGE.finditer(_INVISIBLES.sub("", marker)):
-        first = int(found.group(1))
-        last = int(found.group(2) or first)
-        if first <= last < first + MAX_RANGE:
-            numbers.update(dict.fromkeys(range(first, last + 1)))
-        else:
-            numbers.update(dict.fromkeys((first, last)))
-    return tuple(numbers)
+_B = rf"[{BLANKS}{INVISIBLE}]*+"
+_DIGIT = "[0-9０-９]"
+_NUMBER = rf"[1-9１-９](?:[{INVISIBLE}]*+{_DIGIT})*+"
+_DASH = "[-‐‑–—－]"
+_RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}{_NUMBER})?+)"
+_SOURCE = r"(?:sources?|src|refs?|references?|cit(?:e|ation)s?|quellen?|来源|來源|出典|参考)"
+_PREFIX = (
+    rf"(?:(?:{_SOURCE}|doc(?:ument)?s?|passages?|excerpts?|chunks?|footnotes?){_B}[.:#]?{_B}\#?|"
+    rf"[s#^№]{_B})"
+)
+_REST = r"[^\[\]【】［］〔〕\n]"
+_TAIL = (
+    rf"(?:(?::[0-9]{{1,4}})?[†‡]{_REST}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
+    rf"|{_B}[,;:]{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|fig(?:ure)?s?|"
+    rf"seiten?|abschnitt|kapitel|zeilen?)\b){_REST}{{0,80}}+"  # 7, §1.1
+    rf"|{_B}[:：][ \u00a0](?=[^\W\d_]{{2}}|[\"“„'‘«]){_REST}{{0,120}}+"  # 7: title
+    rf"|,[ \u00a0](?!None|True|False|NaN|{_SOURCE})(?-i:[A-ZÄÖÜ][a-zäöüß]{{2}}){_REST}{{0,120}}+)"
+)
+_BREAK = rf"{_B}\n?{_B}"
+_BETWEEN = rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:and[{BLANKS}])?|(?:and|und|et|y)[{BLANKS}]){_BREAK}"
+_ITEM = rf"(?:{_PREFIX})?{_RANGE}(?:{_TAIL})?"
+_INNER = rf"{_B}{_ITEM}(?:{_BETWEEN}{_ITEM})*{_B}"
+_BRACKET = rf"(?:\\{{0,2}}\[{_INNER}\\{{0,2}}\]|【{_INNER}】|［{_INNER}］|〔{_INNER}〕)"
+_TARGET = (
+    r"\((?P<target>[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
+    r"(?:[ ]\"[^\"\n]{0,100}+\")?\)"
+)
+_SEPARATOR = (
+    rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?(?<=[{BLANKS}])(?:and|und|or|oder|&)(?=[{BLANKS}]))?{_B}"
+)
+_ROW = rf"\^?{_BRACKET}(?:{_TARGET})?(?:{_SEPARATOR}{_BRACKET}(?:{_TARGET})?)*"
+_HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++){_B}"
+_DOUBLE = rf"\[(?:{_B}{_ROW}{_B}|{_HIGH})\]"
+_ANCHOR = rf"<a\b[^<>\n]{{0,200}}+>{_B}(?:{_BRACKET}|{_INNER}){_B}</a>"
 
 
-class Scanner:
-    """Reads a text in pieces of any size into literal text and markers.
+def _compiled(pattern: str) -> "regex.Pattern[str]":
+    return regex.compile(pattern, regex.IGNORECASE)
 
-    Each rule either decides from the characters at hand or asks for more; what it decides is
-    the same for every split, because it never looks beyond a fixed distance.
-    """
 
-    line_is_blank: bool  # so far
-    after_index: bool  # a `[` here would be an index
+def _behind(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
+    """What a text ends with: to be matched with all of the text, from its end."""
+    return regex.compile(pattern, flags | regex.REVERSE)
 
-    def __init__(self) -> None:
-        self._text = ""  # not decided yet
-        self._at = 0
-        self._offset = 0  # of `_text` in the whole text
-        self._final = False
-        self._fence = ""
-        self._brackets: list[bool] = []  # open ones of this line: is it an index?
-        self._dropped = False
-        self.line_is_blank = True
-        self.after_index = False
 
-    def scan(self, text: str, *, final: bool = False) -> Iterator[str | Marker]:
-        """Yield what is decided; with `final`, the rest too."""
-        self._text = self._text[self._at :] + text
-        self._at = 0
-        self._final = final
-        while self._at < len(self._text):
-            was_blank = self.line_is_blank
-            start = self._at
-            token = self._next()
-            if token is None:
-                return
-            yield token
-            if self._dropped:  # as if it had never been there
-                self.line_is_blank = was_blank
-                self._dropped = False
-            self._offset += self._at - start
+BRACKET = _compiled(_BRACKET)
+TARGET = _compiled(_TARGET)
+SEPARATOR = _compiled(rf"{_SEPARATOR}(?=[{regex.escape(OPENING)}\\])")
+AROUND = {  # by the character that they begin with
+    "[": _compiled(_DOUBLE),
+    "(": _compiled(
+        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?){_B})?(?:{_ROW}|{_DOUBLE}|"
+        rf"{_HIGH}|{_SOURCE}{_B}[.:\#]?{_B}{_INNER}){_B}[)）]"
+    ),
+    "<": _compiled(
+        rf"<(?P<tag>sup|cite|ref|citation|source|footnote)\b[^<>\n]{{0,80}}+>{_B}"
+        rf"(?:{_ANCHOR}|{_ROW}|(?P<figure>{_INNER})){_B}</(?P=tag)>|{_ANCHOR}"
+        rf"|<(?:cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?/?>"
+    ),
+    "^": _compiled(rf"\^{_BRACKET}"),
+    "*": _compiled(rf"(?P<run>\*{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^*])"),
+    "_": _compiled(rf"(?P<run>_{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^_\w])"),
+}
+AROUND["（"] = AROUND["("]
+RAISED = _compiled(
+    rf"[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+"
+    rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])"
+)
+_REPORTS = (
+    r"(?:says?|states?|gives?|notes?|reports?|shows?|lists?|adds?|claims?|mentions?|confirms?|"
+    r"den(?:ies|y)|specif(?:ies|y)|recommends?|requires?|allows?|warns?|explains?|describes?|"
+    r"suggests?|contradicts?|disagrees?|agrees?|nennt|sagt|gibt|zeigt)"
+)
+AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
+# In prose: "according to source 7, …", and "Source 7 says …".
+_SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"
+_NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
+INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
+REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}]{_REPORTS}[\s,.:;])")
+INTRODUCES = _behind(
+    r"(?:according to|as per|\bper|based on|\bsee|\bfrom|\bin|\bby|cf\.|laut|nach|gemäß|siehe|"
+    r"\band|\bund)[ ](?:the )?",
+    regex.IGNORECASE,
+)
+BEGINS = _behind(
+    r"(?:^|[.!?;:,\]】］〕)…]|\b(?:and|but|while|und|aber))[\s>*_\-]*", regex.IGNORECASE
+)
 
-    def drop(self) -> None:
-        """Told by who consumes: the marker just yielded is removed from the text."""
-        self._dropped = True
+MATH = {
+    "$": regex.compile(
+        rf"\$\$[\s\S]{{1,{MAX_MATH}}}?\$\$"
+        rf"|\$(?=[^\s$\d])(?:[^\s$]{{1,{MAX_MATH}}}+|[^$\n]{{0,{MAX_MATH}}}?[\\^_=+<>{{}}]"
+        rf"[^$\n]{{0,{MAX_MATH}}}?)(?<![\s\\])\$(?=\D)"
+        rf"|\$\d[^\s$]{{0,40}}?[\\^_={{}}][^$\n]{{0,{MAX_MATH}}}?(?<![\s\\])\$(?=\D)"
+    ),
+    "\\": regex.compile(rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"),
+}
 
-    def _next(self) -> str | Marker | None:
-        """The next token, or None if more text is needed to tell."""
-        char = self._text[self._at]
-        if char == "\n":
-            return self._newline()
-        if self._fence:
-            return self._fence_line()
-        if char in "`~":
-            return self._run()
-        if char in OPENING:
-            return self._opening(char)
-        if char == "]":
-            return self._take(self._at + 1, index=bool(self._brackets) and self._brackets.pop())
-        found = _PLAIN.match(self._text, self._at)
-        end = found.end() if found else self._at + 1
-        return self._take(end, index=bool(IDENTIFIER.match(self._text, end - 1)))
 
-    def _take(self, end: int, *, index: bool = False) -> str:
-        taken = self._text[self._at : end]
-        self._at = end
-        self.line_is_blank = self.line_is_blank and not taken.strip(" \t")
-        self.after_index = index
-        return taken
+def beginning_with(char: str) -> "list[regex.Pattern[str]]":
+    """The patterns of what may begin with this character."""
+    found = [AROUND.get(char), MATH.get(char), BRACKET if char in BEGINS_BRACKET else None]
+    return [pattern for pattern in found if pattern]
 
-    def _newline(self) -> str:
-        taken = self._take(self._at + 1)
-        self._brackets.clear()
-        self.line_is_blank = True
-        return taken
 
-    def _needs(self, end: int, limit: int) -> bool:
-        """Whether what was read up to `end` may read otherwise with more text, before `limit`."""
-        return end == len(self._text) and end < limit and not self._final
+# What stands before a bracket that is an index: an identifier, a call, an index, an address. A
+# word, a figure, a unit or a name with a number is none.
+_INDEX = _behind(
+    r"(?:(?<![^\W_])(?!_[^_\s]++_(?![\w]))(?:\w+_\w*|_\w+)"  # snake_case, but no _emphasis_
+    r"|(?<!\w)[a-z]+[a-z][A-Z][a-z]\w*"  # camelCase
+    r"|(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\."
+    r"(?!(?:pdf|docx?|xlsx?|pptx?|csv|md|txt|html?)$)[a-z_]\w*"  # with a dot, and no file
+    r"|(?<!\w)[A-Za-z_]\w*(?!\((?:s|es|n|en|e|r|er|in|innen)\)$)\([^()\n]*\)"  # a call
+    r"|\w\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|\w\[[^\[\]\s]*"  # after or within another index
+    r"|(?:->|::|[$@])\w+|://\S*"
+    r"|(?<![\w.,'’-]|\d[ ])[a-uw-z]\d?)"  # a lone letter, no unit behind a figure
+)
 
-    def _opening(self, bracket: str) -> str | Marker | None:
-        if bracket == "[" and self.after_index:
-            self._brackets.append(True)
-            return self._take(self._at + 1)
-        limit = self._at + MAX_MARKER
-        found = _MARKER.match(self._text, self._at, limit)
-        if found:
-            return self._marker(bracket, found)
-        begun = _BEGUN.match(self._text, self._at, limit)
-        end = begun.end() if begun else self._at
-        if self._needs(end, limit):
-            return None
-        taken = self._take(self._at + 1)
-        if end == limit:
-            return "("
-        if bracket == "[":
-            self._brackets.append(False)
-        return taken
 
-    def _marker(self, bracket: str, found: re.Match[str]) -> str | Marker | None:
-        end = found.end()
-        if bracket == "[":
-            if end == len(self._text) and not self._final:
-                return None
-            after = self._text[end : end + 1]
-            if after == "(" or (after == ":" and self.line_is_blank):
-                return self._take(end)
-        self._take(end)
-        return Marker(_numbers(found.group()), self._offset, self._offset + len(found.group()))
+def is_index(before: str) -> bool:
+    """Whether a bracket directly after this text is an index."""
+    last = before[-1:]
+    touches = last.isalnum() or (last and last in "_)]")
+    return bool(touches and _INDEX.match(before[-_LOOK_BACK:]))
 
-    def _run(self) -> str | None:
-        """Backticks or tildes: a fence, inline code, or themselves."""
-        found = _RUN.match(self._text, self._at)
-        end = found.end() if found else self._at + 1
-        if self._needs(end, self._at + _MAX_RUN):
-            return None
-        run = self._text[self._at : end]
-        if run[0] == "`":
-            return self._code(run, end)
-        if self.line_is_blank and len(run) >= 3:
-            self._fence = run
-        return self._take(end)
 
-    def _code(self, run: str, end: int) -> str | None:
-        limit = end + MAX_CODE
-        newline = self._text.find("\n", end, limit)
-        stop = newline if newline >= 0 else min(limit, len(self._text))
-        whole = newline >= 0 or self._final  # the line is known to its end
-        if self.line_is_blank and len(run) >= 3 and self._text.find("`", end, stop) < 0:
-            if whole and stop < limit:
-                self._fence = run
-                return self._take(end)
-        else:
-            closing = re.compile(rf"(?<!`){run}(?!`)").search(self._text, end, stop)
-            if closing and not self._needs(closing.end(), limit):
-                return self._take(closing.end())
-            if newline >= 0:
-                return self._take(end)
-        return self._unclosed(run, end, stop == limit)
-
-    def _unclosed(self, run: str, end: int, is_too_long: bool) -> str | None:
-        if not (self._final or is_too_long):
-            return None
-        self._take(end)
-        return "'" * len(run) if is_too_long else run
-
-    def _fence_line(self) -> str | None:
-        """A line inside a fence, or what is left of it; perhaps the line that closes the fence."""
-        if self.line_is_blank:
-            limit = self._at + _MAX_FENCE_LINE
-            found = _FENCE_END.match(self._text, self._at, limit)
-            end = found.end() if found else self._at
-            if self._needs(end, limit):
-                return None
-            at_end = end < limit and self._text[end : end + 1] in ("", "\n")
-            if found and at_end and self._closes(found.group(1)):
-                self._fence = ""
-                return self._take(end)
-            self.line_is_blank = False  # whatever comes on this line does not close the fence
-        line = _LINE.match(self._text, self._at)
-        return self._take(line.end() if line else self._at + 1)
-
-    def _closes(self, run: str) -> bool:
-        return run.startswith(self._fence) and not run.strip(self._fence[0])
+# What stands before a raised figure that is an exponent: a figure, a symbol or a unit.
+EXPONENT = _behind(r"(?:(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
+UNIT = _behind(r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))")

@@ -1,11 +1,22 @@
-"""Find, check and rewrite `[n]` markers in text; their grammar is in rag.citations.grammar."""
+"""Find, check and rewrite citations in text; how they are spelled is in rag.citations.grammar."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag.citations.glued import find_glued, set_off
-from rag.citations.grammar import BLANK, CANDIDATE, IDENTIFIER, INSIDE, OPENING, Marker, Scanner
+from rag.citations import grammar
+from rag.citations.scanner import Cited, Marker, Scanner
+
+__all__ = [
+    "Kept",
+    "Marker",
+    "Rewriter",
+    "cited_numbers",
+    "find_markers",
+    "keep_markers",
+    "marker_text",
+    "neutralise",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +27,11 @@ class Kept:
     removed: tuple[int, ...]
 
 
-# Before these, the blank in front of a removed marker goes too: "days [99]." becomes "days."
-_TIGHT = re.compile(r"[\s.,;!?)}»”’。，；！？）」』]")
-
-
 def find_markers(text: str) -> list[Marker]:
     """All markers of a text, in order; adjacent ones such as `[1][2]` are two."""
-    return [token for token in Scanner().scan(text, final=True) if isinstance(token, Marker)]
+    tokens = Scanner().scan(text, final=True)
+    found = (token for token in tokens if isinstance(token, Cited) and not token.leads_away)
+    return [marker for cited in found for marker in cited.markers]
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -31,9 +40,9 @@ def cited_numbers(text: str) -> list[int]:
 
 
 def keep_markers(text: str, allowed: Callable[[int], bool]) -> Kept:
-    """Rewrite every marker to `[n]` or `[n, m]` with its allowed numbers.
+    """Rewrite every citation to `[n]` if its number is allowed, and take it out if not.
 
-    A marker without any is removed together with the blank before it.
+    The blank, the comma or the brackets that it would leave behind go with it.
     """
     rewriter = Rewriter(allowed)
     kept = rewriter.feed(text) + rewriter.finish()
@@ -41,120 +50,166 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> Kept:
 
 
 def marker_text(numbers: Sequence[int]) -> str:
-    """The canonical marker for these numbers; several brackets where one would be too long."""
-    groups = [numbers[at : at + 50] for at in range(0, len(numbers), 50)]
-    return "".join("[" + ", ".join(map(str, group)) + "]" for group in groups)
+    """The canonical spelling of these numbers."""
+    return "".join(f"[{number}]" for number in numbers)
 
 
 # ── Documents' own markers ───────────────────────────────────────────────────────────────────
 
+# A bracket that is a marker or could become one, whatever is put behind it.
+_CANDIDATE = re.compile(
+    rf"([{re.escape(grammar.OPENING)}])([\s{grammar.INVISIBLE}]*(?:[\^#s]\s*)?"
+    rf"(?:[0-9０-９][^\[\]【】［］〔〕\n]{{0,200}})?)([\]】］〕]|(?=[{re.escape(grammar.OPENING)}])|\Z)",
+    re.IGNORECASE,
+)
+
 
 def neutralise(text: str) -> str:
-    """Make what looks like a marker in a document's own text harmless: `[1]` becomes `(1)`.
-
-    Directly after an identifier or a bracket, where it may be an index, it becomes `[ 1 ]`. The
-    result holds no marker and no beginning of one, whatever is put before or after it.
-    """
-    return CANDIDATE.sub(_harmless, text)
+    """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
+    plain = _CANDIDATE.sub(_harmless, text)
+    return "".join(
+        token if isinstance(token, str) else _in_parentheses(token)
+        for token in Scanner().scan(plain, final=True)
+    )
 
 
 def _harmless(found: re.Match[str]) -> str:
-    opening, numbers, closing = found.groups()
-    if closing and not numbers:
+    _opening, inside, closing = found.groups()
+    is_cut_off = found.end() == len(found.string) and not closing
+    if not is_cut_off and not any(character.isdigit() for character in inside):
         return found.group()
-    before = found.string[found.start() - 1 : found.start()] if found.start() else ""
-    if opening == "[" and numbers and (IDENTIFIER.match(before) or before in ("]", ")")):
-        return f"[ {numbers} ]" if closing else f"[ {numbers}"
-    return f"({numbers})" if closing else f"({numbers}"
+    return f"({inside})" if closing else f"({inside}"
+
+
+def _in_parentheses(cited: Cited) -> str:
+    if cited.leads_away:
+        return cited.text
+    numbers = ", ".join(str(n) for marker in cited.markers for n in marker.numbers)
+    return f"{cited.leaves} ({numbers})".lstrip() if cited.leaves else f"({numbers})"
 
 
 # ── Rewriting ────────────────────────────────────────────────────────────────────────────────
+
+# A comma or blank at the end of what is known: it goes with a marker that is removed.
+_GAP = re.compile(rf"(?:[,;，、]?[{grammar.BLANKS}]|[,;，、])\Z")
+# Before these, what stood in front of a removed marker goes too: "days [99]." becomes "days."
+_TIGHT = re.compile(r"[.,;:!?)}»”’*_|。，；：！？）」』\n]")
+_BLANK = re.compile(rf"[{grammar.BLANKS}]")
+_BEFORE_ANYTHING = "([{（「『«“„\"'"
+_OPENS_BLOCK = "`~-*+•◦‣–>"
+_TAIL = 300  # characters of the output that may come to be read otherwise
+_BEGUN = re.compile(r"[\[【［〔<$\\]|[(（](?=\W*(?:src|ref|cit|sou|que))", re.IGNORECASE)
 
 
 class Rewriter:
     """Keeps the allowed markers of a text that comes in pieces of any size.
 
-    Taking a marker out must not make a marker, an index, a link or code out of what stood around
-    it: in such places a blank or "…" is left behind. One blank is held back at the end of what
-    is known, because it goes with a marker that is removed.
+    Taking a marker out must not make a citation, an index, a link or code out of what stood
+    around it: in such places a blank or "…" is left behind.
     """
 
     def __init__(self, allowed: Callable[[int], bool]) -> None:
         self._allowed = allowed
         self._scanner = Scanner()
-        self._gap = ""  # the blank held back
-        self._pending = False  # a marker was removed at the end of the output
-        self._last = ""  # last character of the output, without the gap
-        self._begun = False  # the output ends with what may become a marker: "[1, "
-        self._line_is_blank = True  # so far
-        self._index = False  # a `[` at the end of the output would be an index
-        self._marker = ""  # "line" or "text" if the output ends with a marker: where that stands
+        self._gap = ""  # held back
+        self._line = ""  # of the output, without the gap
+        self._removed_here = False  # a marker, at the end of the output
+        self._after_marker = False
         self.removed: dict[int, None] = {}
         self.cited: dict[int, None] = {}
 
     def feed(self, text: str, *, final: bool = False) -> str:
         """What of the text so far is decided and was not given out yet."""
         return "".join(
-            self._keep(token) if isinstance(token, Marker) else self._literal(token)
+            self._literal(token) if isinstance(token, str) else self._keep(token)
             for token in self._scanner.scan(text, final=final)
         )
 
     def finish(self) -> str:
         """The rest: the text has ended."""
         rest = self.feed("", final=True)
-        gap = "" if self._pending else self._gap
+        gap = "" if self._removed_here else self._gap
         self._gap = ""
         return rest + gap
 
     def _literal(self, token: str) -> str:
-        text = self._before(token[0]) + token
-        self._gap = token[-1] if BLANK.match(token[-1]) else ""
+        if self._removed_here and not self._line.strip():
+            token = token.lstrip(": \t")  # "[99]: text" on a line of its own
+            if not token:
+                return ""
+        text = self._joint(token[0]) + token
+        gap = _GAP.search(text)
+        self._gap = gap.group() if gap else ""
         text = text[: len(text) - len(self._gap)]
-        self._last = text[-1:] or self._last
-        self._begun = token in OPENING or (self._begun and bool(INSIDE.fullmatch(token)))
-        self._index = self._scanner.after_index
-        self._line_is_blank = self._scanner.line_is_blank
-        self._marker = ""
-        self._pending = False
+        self._note(text)
+        self._removed_here = self._after_marker = False
         return text
 
-    def _before(self, char: str) -> str:
-        """What stands between the output so far and the next character of literal text."""
-        if self._gap:
-            tight = _TIGHT.match(char) or (char == ":" and not self._marker)
-            return "" if self._pending and tight else self._gap
-        if self._pending and char == self._last and char in "`~":
-            return "…"
-        is_link = bool(self._marker) and char == "("
-        is_definition = self._marker == "line" and char == ":"
-        is_index = self._pending and self._index and char == "["
-        return " " if is_link or is_definition or is_index else ""
+    def _note(self, text: str) -> None:
+        _, newline, last = text.rpartition("\n")
+        self._line = (last if newline else self._line + last)[-_TAIL:]
 
-    def _keep(self, marker: Marker) -> str:
-        allowed = [number for number in marker.numbers if self._allowed(number)]
-        kept = set(allowed)
-        self.cited.update(dict.fromkeys(allowed))
-        self.removed.update(dict.fromkeys(n for n in marker.numbers if n not in kept))
-        return self._write(marker_text(allowed)) if allowed else self._remove()
+    def _joint(self, following: str) -> str:
+        """What stands between the output so far and the next character of literal text."""
+        gap = self._gap
+        if not self._removed_here:
+            return gap or (" " if self._after_marker and following == "(" else "")
+        if following in grammar.SUPERSCRIPT or self._would_join(following):
+            return gap + "…"
+        if _TIGHT.match(following):
+            return "" if self._line[-1:] != following else "…"
+        if _BLANK.match(following):
+            return gap.rstrip() if self._line.strip() else ""
+        is_free = not self._line.strip() or self._line[-1] in _BEFORE_ANYTHING
+        return gap or ("" if is_free else " ")
+
+    def _would_join(self, following: str) -> bool:
+        """Whether it would open a block, or be read as the unit of the figure before it."""
+        if not self._line.strip():
+            return following in _OPENS_BLOCK
+        return not self._gap and self._line[-1].isdigit() and following.isalpha()
+
+    def _keep(self, cited: Cited) -> str:
+        numbers = [n for marker in cited.markers for n in marker.numbers]
+        allowed = {number for number in numbers if self._allowed(number)}
+        if cited.leads_away and len(allowed) < len(set(numbers)):
+            return self._literal(cited.text)
+        self.cited.update(dict.fromkeys(n for n in numbers if n in allowed))
+        self.removed.update(dict.fromkeys(n for n in numbers if n not in allowed))
+        kept = ""
+        for marker, between in zip(cited.markers, cited.between, strict=True):
+            own = marker_text([number for number in marker.numbers if number in allowed])
+            kept += (between if kept else "") + own if own else ""
+        return self._write(kept) if kept else self._remove(cited.leaves)
 
     def _write(self, marker: str) -> str:
-        lead = self._gap or (" " if self._index else "")
-        self._marker = "line" if self._line_is_blank else "text"
-        self._gap, self._last, self._begun, self._index = "", "]", False, False
-        self._pending = self._line_is_blank = False
+        lead = self._gap
+        joins = self._line.endswith(("\\", "^")) or grammar.is_index(self._line)
+        if joins and not lead and not self._after_marker:
+            lead = " "
+        self._note(lead + marker)
+        self._gap, self._removed_here, self._after_marker = "", False, True
         return lead + marker
 
-    def _remove(self) -> str:
-        self._scanner.drop()
-        if not self._begun:
-            self._pending = True
+    def _remove(self, leaves: str) -> str:
+        if leaves:
+            return self._literal(leaves)
+        if not self._could_become():
+            self._removed_here = True
             return ""
-        left, self._gap = self._gap + "…", ""
-        self._last, self._begun, self._index, self._marker = "…", False, False, ""
+        left = self._gap + "…"
+        self._note(left)
+        self._gap, self._removed_here, self._after_marker = "", False, False
         return left
 
-
-def canonical(text: str) -> str:
-    """The text with every marker as `[n]`; those directly after a word of prose are citations."""
-    text = set_off(text, find_glued(text, range(1, 10_000)))
-    return keep_markers(text, lambda number: True).text
+    def _could_become(self) -> bool:
+        """Whether what follows could make a citation, code or mathematics out of the line's end."""
+        line = self._line + self._gap
+        if line.endswith(tuple("`~$\\")):
+            return True
+        for begun in _BEGUN.finditer(line):
+            for pattern in grammar.beginning_with(begun.group()[0]):
+                found = pattern.match(line, begun.start(), partial=True)
+                if found and found.partial:
+                    return True
+        return False

@@ -12,9 +12,8 @@ from typing import Literal, TypeAlias
 
 from rag.citations.clauses import Part, parts_of
 from rag.citations.code import code_blocks
-from rag.citations.grammar import Marker
 from rag.citations.leaning import leans, limits, states_something
-from rag.citations.markers import find_markers
+from rag.citations.markers import Marker, find_markers
 from rag.text.sentences import Span, split_sentences
 
 Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from rag.citations.gate import canonical
 from rag.citations.register import as_source
 from rag.database import message_vectors, messages, reading, sessions, storable, writing
 from rag.errors import NotFound
@@ -171,9 +172,10 @@ class SqlSession:
             return matching(connection, self._key, words, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+        spelled = [_canonical(message) for message in messages]
         with self._writing() as (connection, session):
-            register_rows.bring(connection, self._key, messages, sources)
-            self._append_all(connection, messages)
+            register_rows.bring(connection, self._key, spelled, sources)
+            self._append_all(connection, spelled)
             return session.message_count
 
     def _append_all(self, connection: Connection, brought: Sequence[ImportedMessage]) -> None:
@@ -371,3 +373,10 @@ class SqlConversationStore:
                 .values(status=MessageStatus.INTERRUPTED.value)
             )
             return ended.rowcount
+
+
+def _canonical(message: ImportedMessage) -> ImportedMessage:
+    """An answer with its citations spelled as ours are; nothing else is touched."""
+    if message.role != Role.ASSISTANT:
+        return message
+    return replace(message, content=canonical(message.content))

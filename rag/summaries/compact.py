@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag.citations.markers import canonical
+from rag.citations.gate import canonical
 from rag.errors import UserError
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary
 from rag.seams import ChatModel, ModelRequest, SessionHandle, TokenCounter

@@ -9,7 +9,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from rag.citations.markers import canonical
+from rag.citations.gate import canonical
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
 from rag.summaries.compose import Composed

@@ -1,10 +1,8 @@
-import re
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag.citations.grammar import MAX_CODE, MAX_MARKER
+from rag.citations.grammar import MAX_CODE, MOST
 from rag.citations.markers import (
     cited_numbers,
     find_markers,
@@ -61,7 +59,25 @@ HOSTILE = st.lists(
             "\n[1]: ",
             "`[99]`",
             "\n```\n",
-            "[" + "1," * MAX_MARKER,
+            "<sup>99</sup>",
+            "⁹⁹",
+            "²",
+            "[^99]",
+            "\\[99\\]",
+            "\\",
+            "$",
+            "$x$",
+            "**",
+            "(Source 99)",
+            "(source ",
+            "source 99 says ",
+            "According to ",
+            "【99†source】",
+            "[99: the title]",
+            ", [99], ",
+            " and ",
+            "    ",
+            "[" + "1," * MOST,
             "`" + "x" * MAX_CODE,
         ]
     ),
@@ -105,8 +121,6 @@ def nothing(number: int) -> bool:
         pytest.param("```\n[1]\n```\n[2]", [(2,)], id="after-a-fence"),
         pytest.param("  ~~~ x\n[1]\n~~~~ \n[2]", [(2,)], id="after-a-fence-of-tildes"),
         pytest.param("```a``` [2]", [(2,)], id="three-backticks-in-one-line"),
-        pytest.param("[1-1000000000]", [(1, 1000000000)], id="endless-range-is-its-ends"),
-        pytest.param("[3-1]", [(3, 1)], id="backward-range-is-its-ends"),
         pytest.param("[12345678901234567890]", [(12345678901234567890,)], id="long-number"),
     ],
 )
@@ -114,30 +128,28 @@ def test_finds_markers(text: str, numbers: list[tuple[int, ...]]) -> None:
     found = find_markers(text)
 
     assert [marker.numbers for marker in found] == numbers
-    assert all(text[m.start] in "[【［" and text[m.end - 1] in "]】］" for m in found)
+    assert all(cited_numbers(text[m.start : m.end]) == list(m.numbers) for m in found)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("arr[1]", id="index"),
         pytest.param("a_[1][2]", id="index-of-an-index"),
         pytest.param("a[i][2]", id="index-after-a-named-index"),
         pytest.param("a[b[1]][2]", id="index-in-an-index"),
         pytest.param("[1](https://x)", id="link"),
         pytest.param("![1](x.png)", id="image"),
-        pytest.param("[1]: https://x", id="definition"),
-        pytest.param("a\n  [1]: x", id="indented-definition"),
         pytest.param("`[1]`", id="inline-code"),
         pytest.param("``x ` [1]``", id="inline-code-with-a-backtick"),
         pytest.param("```\n[1]\n```", id="fence"),
         pytest.param("```python\n[1]", id="open-fence"),
         pytest.param("~~~\n```\n[1]\n~~~", id="fence-in-a-fence"),
         pytest.param("[0] [01] [1, 0] [1, 02]", id="zeros"),
-        pytest.param("[a] [1a] [1.2] [-1] [1-2-3] [1,] [,1] [] [^1]", id="other-brackets"),
-        pytest.param("[ 1 ]", id="blanks-inside"),
+        pytest.param(
+            "[a] [1a] [1.2] [-1] [1-2-3] [1,] [,1] [] [3-1] [1-1000]", id="other-brackets"
+        ),
         pytest.param("[1】【1]", id="unequal-brackets"),
-        pytest.param("[¹] [٣]", id="other-digits"),
+        pytest.param("[٣]", id="other-digits"),
         pytest.param("[1\n]", id="line-break-inside"),
         pytest.param("[1", id="unfinished"),
     ],
@@ -152,29 +164,128 @@ def test_leaves_other_brackets_alone(text: str) -> None:
     [
         pytest.param("Two [1] and five [99].", "Two [1] and five.", (99,), id="unknown"),
         pytest.param("Two [1, 99].", "Two [1].", (99,), id="group"),
-        pytest.param("Two [2-5].", "Two [2, 3].", (4, 5), id="range"),
-        pytest.param("Two【1】 or［９９］!", "Two [1] or!", (99,), id="full-width"),
+        pytest.param("Two [2-5].", "Two [2][3].", (4, 5), id="range"),
+        pytest.param("Two【1】 or［９９］!", "Two[1] or!", (99,), id="full-width"),
         pytest.param("a [98] [99] b", "a b", (98, 99), id="two-removed"),
         pytest.param("a [99][1] b", "a [1] b", (99,), id="kept-after-removed"),
         pytest.param("a [1] [99].", "a [1].", (99,), id="removed-after-kept"),
         pytest.param("a [99]b", "a b", (99,), id="words-are-not-joined"),
         pytest.param("[1]【99】(x)", "[1] (x)", (99,), id="no-link-is-made"),
-        pytest.param("[1][99]: x", "[1] : x", (99,), id="no-definition-is-made"),
+        pytest.param("[99]: x", "x", (99,), id="colon-of-a-removed-marker"),
         pytest.param("a【99】[1]", "a [1]", (99,), id="no-index-is-made"),
         pytest.param("[9【98】9]", "[9…9]", (98,), id="no-marker-is-made"),
         pytest.param("[1, [99] 2]", "[1, … 2]", (99,), id="no-group-is-made"),
         pytest.param("x ``[99]` [1]", "x ``…` [1]", (99,), id="no-code-is-made"),
         pytest.param("【1】(x)", "[1] (x)", (), id="full-width-before-a-parenthesis"),
+        pytest.param("a [1](https://x.y) b", "a [1] b", (), id="link"),
+        pytest.param("a [99](https://x.y) b", "a [99](https://x.y) b", (), id="link-elsewhere"),
+        pytest.param("a [99](#s) b", "a b", (99,), id="link-to-a-source"),
+        pytest.param("a, [99].", "a.", (99,), id="comma-before"),
+        pytest.param("a [1], [99], and [2].", "a [1], and [2].", (99,), id="comma-between"),
+        pytest.param("a ([99]).", "a.", (99,), id="parentheses"),
+        pytest.param("a **[99]** b", "a b", (99,), id="emphasis"),
+        pytest.param("**a [99]** b", "**a** b", (99,), id="within-emphasis"),
+        pytest.param(
+            "According to source 99, so.", "According to source, so.", (99,), id="in-prose"
+        ),
         pytest.param("[99]", "", (99,), id="only-a-marker"),
         pytest.param("a [99]", "a", (99,), id="at-the-end"),
         pytest.param("a ", "a ", (), id="blank-at-the-end"),
-        pytest.param("[1-1000000000]", "[1]", (1000000000,), id="endless-range"),
     ],
 )
 def test_keeps_allowed_numbers_only(text: str, kept: str, removed: tuple[int, ...]) -> None:
     result = keep_markers(text, known)
 
     assert (result.text, result.removed) == (kept, removed)
+
+
+SPELLINGS = [
+    "x [7].", "x.[7]", "so[7].", "x [7]", "x [ 7 ].",
+    "x\u00a0[7].", "x [7\u200b].", "x ([7]).",
+    "x (see [7]).", "x **[7]**.", "x *[7]*.", "x __[7]__.", "x \\[7\\].",
+    "x【7】.", "x 【7†source】.",
+    "x 【7:0†source】.", "x [7†L3-L5].", "x ［7］.", "x 〔7〕.", "x [^7].", "x ^[7].", "x [[7]].",
+    "x [[7]](#a).", "x [7](#cite).", "x [7]().", "x [Source 7].", "x [source: 7].", "x [Ref. 7].",
+    "x [ref 7].", "x [S7].", "x [#7].", "x [doc7].", "x [Document 7].", "x [cite: 7].",
+    "x (Source 7).",
+    "x (source: 7).", "x [7: The handbook].", "x [7, §1.1].", "x [7, p. 12].", "x [7, Section 2].",
+    "so<sup>7</sup>.", "x <sup>[7]</sup>.",
+    'so<sup><a href="#7">7</a></sup>.', 'x <a href="#s">[7]</a>.',
+    "x <cite>7</cite>.", '<ref id="7"/>', "words⁷.", "x ⁷.", "x. ⁷",
+    "水[7]。", "水。[7]", "ماء [7].",
+    "(at noon)[7].", "in 2019[7].", "109.36 dB[7].", "41.3 W[7] |", "5 m[7].", "file(s)[7].",
+    "see manual.pdf[7].", "**so**[7].", "`code`[7].", "$x = 1$ [7].", "costs $5 [7] or $6.",
+    "> x [7].", "- x [7]", "| x | y [7] |", "[7]: The lamp is red.", "According to source 7, so.",
+    "Source 7 says so.", "laut Quelle 7 so.", "– [7] –", "“x”[7]", "x%[7]", "x °C[7]", "K117[7]",
+    "x [７].",
+    "x [Quelle 7].", "x![7]", "Q4[7]", "iPhone[7]", "kWh[7]", "50 °C[7]", "- item\n\n    more [7]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_every_spelling_is_read_written_once_and_removed(text: str) -> None:
+    assert cited_numbers(text) == [7]
+    written = keep_markers(text, lambda number: number == 7).text
+    assert written.count("[7]") == 1
+    assert keep_markers(written, lambda number: number == 7).text == written
+    without = keep_markers(text, nothing)
+    assert without.removed == (7,)
+    assert not set("7７⁷") & set(without.text.replace("K117", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("x [7; 8].", [7, 8]),
+        ("x [7 and 8].", [7, 8]),
+        ("x [7, 8, and 9].", [7, 8, 9]),
+        ("x [7 & 8].", [7, 8]),
+        ("x [7 und 8].", [7, 8]),
+        ("x [7,\n8].", [7, 8]),
+        ("x [7-9].", [7, 8, 9]),
+        ("x [7 – 9, 12].", [7, 8, 9, 12]),
+        ("x dB[7][8].", [7, 8]),
+        ("x [7] [8].", [7, 8]),
+        ("x [7], [8] and [9].", [7, 8, 9]),
+        ("x ([7], [8]).", [7, 8]),
+        ("x [Sources 7, 8].", [7, 8]),
+        ("x [Source 7, Source 8].", [7, 8]),
+        ("x (Sources 7 and 8).", [7, 8]),
+        ("x [S7, S8].", [7, 8]),
+        ("x [^7][^8].", [7, 8]),
+        ("words⁷˒⁸.", [7, 8]),
+        ("x <sup>7, 8</sup>.", [7, 8]),
+        ("x 【7†source】【8†source】.", [7, 8]),
+        ("According to sources 7 and 8, so.", [7, 8]),
+        ("x [7](#a), [8](#b).", [7, 8]),
+    ],
+)
+def test_several_numbers(text: str, numbers: list[int]) -> None:
+    assert cited_numbers(text) == numbers
+    written = keep_markers(text, lambda _number: True).text
+    assert cited_numbers(written) == numbers
+    assert all(f"[{number}]" in written for number in numbers)
+    assert not any(str(number) in keep_markers(text, nothing).text for number in numbers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a[7]", "x1[7]", "my_list[7]", "userIds[7]", "self.rows[7]", "f(x)[7]", "get()[7]",
+        "a[i][7]", "p->q[7]", "ns::v[7]", "$HOME[7]", "https://x.y/z[7]", "(7)", "[0]", "[07]",
+        "[7-3]",
+        "[1-99]", "[7.5]", "[7a]", "[12:30]", "[x]", "[ ]", "![7](x.png)", "10⁷", "x²", "5 m²",
+        "kg/m³",
+        "10⁻⁷", "m<sup>2</sup>", "10<sup>7</sup>", "(a+b)²", "¹⁵N", "$x[7]$", "$$a_{[7]}$$",
+        "\\(x[7]\\)",
+        "\\[ x[7] = 2 \\]", "`[7]`", "``a ` [7]``", "```\n[7]\n```", "~~~\n[7]", "    [7]", "\t[7]",
+        "> ```\n> [7]\n> ```", "power source 7 is on", "the source 7", "[Figure 7]", "[page 7]",
+        "[Step 7]", "[2024-05-07]", "[1, None]",
+    ],
+)  # fmt: skip
+def test_what_is_no_citation_keeps_every_letter(text: str) -> None:
+    assert find_markers(text) == []
+    assert keep_markers(text, nothing).text == text
 
 
 @given(HOSTILE)
@@ -200,8 +311,8 @@ def test_rewriting_twice_changes_nothing_more(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 def test_offsets_are_exact(text: str) -> None:
     for marker in find_markers(text):
-        assert re.fullmatch(r"[\[【［].*[\]】］]", text[marker.start : marker.end])
-        assert cited_numbers(text[marker.start : marker.end]) == list(marker.numbers)
+        assert 0 <= marker.start < marker.end <= len(text)
+        assert set(cited_numbers(text[marker.start : marker.end])) <= set(marker.numbers)
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=120, unique=True))
@@ -216,7 +327,7 @@ def test_written_markers_are_read_back(numbers: list[int]) -> None:
         pytest.param("as shown [1].", "as shown (1).", id="citation"),
         pytest.param("as shown [1, 2-4]", "as shown (1, 2-4)", id="group"),
         pytest.param("【1】［２］", "(1)(２)", id="full-width"),
-        pytest.param("rows[1][2] = 0", "rows[ 1 ][ 2 ] = 0", id="index"),
+        pytest.param("rows[1][2] = 0", "rows(1)(2) = 0", id="index"),
         pytest.param("cut off [99", "cut off (99", id="cut-in-a-number"),
         pytest.param("cut off [", "cut off (", id="cut-after-the-bracket"),
         pytest.param("[note] [x1] []", "[note] [x1] []", id="other-brackets"),
@@ -232,9 +343,11 @@ def test_harmless_text_stays_harmless_in_any_context(first: str, second: str) ->
     harmless = neutralise(first)
 
     assert neutralise(harmless) == harmless
-    assert find_markers(harmless + neutralise(second)) == []
+    both = harmless + neutralise(second)
+    assert not any(both[marker.start] in "[【［" for marker in find_markers(both))
     assert find_markers("\n" + harmless + "1]") == []
-    assert find_markers("x " + harmless) == []
+    behind = "x " + harmless
+    assert not any(behind[marker.start] in "[【［" for marker in find_markers(behind))
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_any_text_is_resolved_into_some_query(question, history):
         pytest.param("What do [2-4] say?", (2, 3, 4), id="range"),
         pytest.param("What does source 12 say?", (12,), id="in-words"),
         pytest.param("Open the second source", (7,), id="counted-out"),
-        pytest.param("What is arr[3]?", (), id="index-of-an-array"),
+        pytest.param("What is my_rows[3]?", (), id="index-of-an-array"),
     ],
 )
 def test_sources_that_a_question_names_are_found(question, numbers):

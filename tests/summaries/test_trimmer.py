@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
-from rag.citations.markers import canonical, cited_numbers
+from rag.citations.gate import canonical
+from rag.citations.markers import cited_numbers
 from rag.errors import TooLarge
 from rag.text.names import contains_name
 from rag.tokens import count_tokens

@@ -1,0 +1,286 @@
+"""Reads a text, whole or in pieces, into literal text and citations.
+
+Code, mathematics, links and indices are literal text. Nothing is held back that is decided, and
+each decision looks ahead for a fixed distance only, so that every split of a text reads alike.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import regex
+
+from rag.citations import grammar
+from rag.citations.code import CodeLines
+
+MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards
+_MAX_TOGETHER = 20
+_CONTEXT = 500  # characters of the line that are kept for looking back
+_MAX_LINE = 300  # of a line that may open or close a fence
+
+_SPECIAL = r"\n`$\\\[【［〔(（<^*_" + grammar.SUPERSCRIPT
+_PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ])+")
+_LINE = regex.compile(r"[^\n]+")
+_RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
+_RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
+_TICKS = re.compile(r"`{1,100}")
+_INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
+_TELLING = 8  # visible characters of a line that tell a list's entry
+_NOT_ESCAPED = "\n\\[【［"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A marker in a text: its distinct numbers in order, and where it stands."""
+
+    numbers: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """Markers side by side, each with the text between it and the one before."""
+
+    markers: tuple[Marker, ...]
+    between: tuple[str, ...]
+    text: str  # as it was spelled
+    leads_away: bool = False  # a link to elsewhere: a citation only if its number is known
+    leaves: str = ""  # what stays of it without its numbers
+
+
+class _MoreNeeded(Exception):
+    """What follows decides, and is not here yet."""
+
+
+class Scanner:
+    """Told a text piece by piece; the tokens joined are the text."""
+
+    def __init__(self) -> None:
+        self._text = ""  # of the line so far, and what is not decided yet
+        self._at = 0
+        self._offset = 0  # of `_text` in the whole
+        self._line = 0  # where the line begins in `_text`
+        self._final = False
+        self._code = CodeLines()
+        self._begins = True  # a line, whose kind is not known yet
+        self._is_code = False
+        self._cited_to = -1  # where the last marker ended
+
+    def scan(self, text: str, *, final: bool = False) -> Iterator[str | Cited]:
+        """Yield what is decided; with `final`, the rest too."""
+        passed = max(self._line, self._at - _CONTEXT)
+        self._text = self._text[passed:] + text
+        self._at -= passed
+        self._line = max(0, self._line - passed)
+        self._offset += passed
+        end = len(self._text)
+        if final:
+            self._final = True
+            self._text += "\n"  # for patterns that look one character ahead
+        while self._at < end:
+            try:
+                yield self._next()
+            except _MoreNeeded:
+                return
+
+    def _next(self) -> str | Cited:
+        if self._begins:
+            self._begin_line()
+        char = self._text[self._at]
+        if char == "\n":
+            self._begins = True
+            self._line = self._at + 1
+            return self._take(self._line)
+        if self._is_code:
+            return self._taken_by(_LINE)
+        if char == "`":
+            return self._ticks()
+        found = self._citation(char)
+        if found:
+            return found
+        return self._mathematics(char) if char in grammar.MATH else self._taken_by(_PLAIN)
+
+    def _take(self, end: int) -> str:
+        taken = self._text[self._at : end]
+        self._at = end
+        return taken
+
+    def _taken_by(self, pattern: "regex.Pattern[str]") -> str:
+        found = pattern.match(self._text, self._at)
+        return self._take(found.end() if found else self._at + 1)
+
+    def _match(
+        self, pattern: "regex.Pattern[str]", at: int, most: int = grammar.MOST
+    ) -> "regex.Match[str] | None":
+        found = pattern.match(self._text, at, at + most)
+        is_cut = not self._final and len(self._text) < at + most
+        if not found and is_cut and pattern.match(self._text, at, partial=True):
+            raise _MoreNeeded
+        return found
+
+    def _before(self, at: int) -> str:
+        return self._text[max(self._line, at - _CONTEXT) : at]
+
+    # ── Code and mathematics ─────────────────────────────────────────────────────────────────
+
+    def _begin_line(self) -> None:
+        line, newline, _ = self._text[self._at : self._at + _MAX_LINE].partition("\n")
+        visible = line.lstrip(" \t>")
+        is_fence = visible.startswith(("```", "~~~"))
+        if not newline and len(line) < _MAX_LINE and (is_fence or len(visible) < _TELLING):
+            raise _MoreNeeded
+        self._is_code = self._code.reads(line)
+        self._begins = False
+
+    def _ticks(self) -> str:
+        """Inline code up to as many backticks on the same line, else the backticks themselves."""
+        run = _TICKS.match(self._text, self._at)
+        start = run.end() if run else self._at
+        limit = start + grammar.MAX_CODE
+        newline = self._text.find("\n", start, limit)
+        stop = newline if newline >= 0 else min(limit, len(self._text))
+        is_whole = newline >= 0 or len(self._text) > limit
+        closing = re.compile(rf"(?<!`)`{{{start - self._at}}}(?!`)").search(self._text, start, stop)
+        if closing and (closing.end() < stop or is_whole):
+            return self._take(closing.end())
+        if not is_whole:
+            raise _MoreNeeded
+        return self._take(start)
+
+    def _mathematics(self, char: str) -> str:
+        found = self._match(grammar.MATH[char], self._at, 3 * grammar.MAX_MATH)
+        if found:
+            return self._take(found.end())
+        if char == "$":
+            return self._take(self._at + 1)
+        if self._at + 1 == len(self._text):
+            raise _MoreNeeded
+        return self._take(self._at + (1 if self._text[self._at + 1] in _NOT_ESCAPED else 2))
+
+    # ── Citations ────────────────────────────────────────────────────────────────────────────
+
+    def _citation(self, char: str) -> str | Cited | None:
+        if char in grammar.SUPERSCRIPT:
+            return self._raised()
+        if char in "sSqQ":
+            return self._spoken()
+        first = self._unit(self._at, is_next=self._offset + self._at == self._cited_to)
+        return self._together(first) if first else None
+
+    def _unit(self, at: int, *, is_next: bool) -> Cited | None:
+        """A bracket, or what stands around one: `([7])`, `**[7]**`, `<sup>7</sup>`."""
+        char = self._text[at]
+        if char in "[\\(" and not is_next and grammar.is_index(self._before(at)):
+            return None
+        around = grammar.AROUND.get(char)
+        found = self._match(around, at) if around else None
+        is_plain = not found and char in grammar.BEGINS_BRACKET
+        if is_plain:
+            found = self._match(grammar.BRACKET, at)
+        if not found or not self._fits(char, found):
+            return None
+        end = found.end()
+        target = self._match(grammar.TARGET, end) if char in "[\\" else None
+        if target and is_plain and self._before(at).endswith("!"):
+            return None  # an image
+        numbers = _numbers(_ranges(found))
+        if not numbers:
+            return None
+        end = target.end() if target else end
+        leads_away = bool(target and is_plain and grammar.AWAY.search(target["target"]))
+        return self._cited(numbers, at, end, leads_away=leads_away)
+
+    def _cited(
+        self, numbers: tuple[int, ...], at: int, end: int, *, leads_away: bool = False
+    ) -> Cited:
+        marker = Marker(numbers, self._offset + at, self._offset + end)
+        return Cited((marker,), ("",), self._text[at:end], leads_away)
+
+    def _fits(self, char: str, found: "regex.Match[str]") -> bool:
+        """Whether emphasis opens here, and a raised figure is no exponent."""
+        before = self._before(found.start())
+        if char == "<":
+            return not (found["figure"] and _is_exponent(before, found["figure"]))
+        if char not in "*_":
+            return True
+        run = re.escape(found["run"])
+        is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
+        return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
+
+    def _together(self, first: Cited) -> Cited:
+        """With the markers that stand beside it, so that what is between them can go with them."""
+        found, at = first, self._at + len(first.text)
+        while not first.leads_away and len(found.markers) < _MAX_TOGETHER:
+            separator = self._match(grammar.SEPARATOR, at)
+            is_next = bool(separator and separator.end() == at)
+            unit = self._unit(separator.end(), is_next=is_next) if separator else None
+            if not separator or not unit or unit.leads_away:
+                break
+            between = (*found.between, separator.group())
+            text = found.text + separator.group() + unit.text
+            found = Cited(found.markers + unit.markers, between, text)
+            at = separator.end() + len(unit.text)
+        self._at, self._cited_to = at, self._offset + at
+        return found
+
+    def _raised(self) -> str | Cited:
+        """Superscript figures: a citation, or an exponent."""
+        found = self._match(grammar.RAISED, self._at)
+        before = self._before(self._at)
+        numbers = _numbers(_raised_ranges(found.group())) if found else ()
+        if found and numbers and not _is_exponent(before, found.group()):
+            cited = self._cited(numbers, self._at, found.end())
+            self._at, self._cited_to = found.end(), self._offset + found.end()
+            return cited
+        return self._taken_by(_RAISED)
+
+    def _spoken(self) -> Cited | None:
+        """ "According to source 7, …" and "Source 7 says …"."""
+        before = self._before(self._at)
+        found = None
+        if grammar.INTRODUCES.match(before):
+            found = self._match(grammar.INTRODUCED, self._at)
+        elif grammar.BEGINS.match(before) or self._follows_marker():
+            found = self._match(grammar.REPORTING, self._at)
+        numbers = _numbers(found.captures("range")) if found else ()
+        if not found or not numbers:
+            return None
+        cited = self._cited(numbers, self._at, found.end())
+        self._at, self._cited_to = found.end(), self._offset + found.end()
+        return replace(cited, leaves=found["word"])
+
+    def _follows_marker(self) -> bool:
+        cited_to = self._cited_to - self._offset
+        return cited_to >= 0 and not self._text[cited_to : self._at].strip(" \t>*_-…")
+
+
+def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
+    """The distinct numbers in order; none if one of the ranges is none."""
+    numbers: dict[int, None] = {}
+    for each in ranges:
+        ends = [int(end) for end in re.findall(r"\d+", _INVISIBLE.sub("", each))]
+        if not 0 < ends[0] <= ends[-1] < ends[0] + MAX_RANGE:
+            return ()
+        numbers.update(dict.fromkeys(range(ends[0], ends[-1] + 1)))
+    return tuple(numbers)
+
+
+def _ranges(found: "regex.Match[str]") -> list[str]:
+    raised = found.capturesdict().get("raised")
+    return _raised_ranges(raised[0]) if raised else found.captures("range")
+
+
+def _raised_ranges(text: str) -> list[str]:
+    """The numbers of `⁷` or `⁷˒⁸`; none where one begins with a zero."""
+    ranges = re.split(r"[,˒⸴]", text)
+    return (
+        []
+        if any(each.startswith("⁰") for each in ranges)
+        else [each.translate(_RAISED_TO) for each in ranges]
+    )
+
+
+def _is_exponent(before: str, figure: str) -> bool:
+    is_power = figure.strip().translate(_RAISED_TO) in ("2", "3")
+    return bool(grammar.EXPONENT.match(before) or (is_power and grammar.UNIT.match(before)))
