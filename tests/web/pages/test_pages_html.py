@@ -42,7 +42,7 @@ class TestMarkers:
             pytest.param("*It*[1] **is**[2]", ["[1]", "[2]"], id="beside emphasis"),
             pytest.param("| a | b |\n| --- | --- |\n| c [1] | d [2] |", ["[1]", "[2]"], id="table"),
             pytest.param("- one [1]\n- two [2]", ["[1]", "[2]"], id="list"),
-            pytest.param("`a[1]` and arr[2] and [3](http://x)", [], id="code, index, link"),
+            pytest.param("`a[1]` and my_rows[2] and [3](http://x)", [], id="code, index, link"),
             pytest.param("Not registered [77].", [], id="an unknown number"),
             pytest.param("Wide 【1】 ［2］", ["[1]", "[2]"], id="full width"),
         ],
