@@ -1,6 +1,7 @@
 """Serve the app: one process with many threads (see rag.web.slow_clients)."""
 
 import _thread
+import ctypes
 import errno
 import json
 import logging
@@ -23,6 +24,7 @@ from rag.web.uploads import BYTES_PER_MB
 from rag.wiring import Application, build, open_database
 
 ADDRESS_FILE = "server.json"
+M_ARENA_MAX = -8  # of malloc.h
 log = logging.getLogger(__name__)
 
 
@@ -32,6 +34,7 @@ def serve(settings: Settings) -> None:
     Raises:
         SetupError: the data folder, the database, the index or the address cannot be had.
     """
+    _share_memory()
     open_database(settings).dispose()
     _check_index(settings)
     _check_address(settings.web.host, settings.web.port)
@@ -45,6 +48,12 @@ def serve(settings: Settings) -> None:
         application.stop()
     if failures:
         raise failures[0]
+
+
+def _share_memory() -> None:
+    """One heap for all threads: glibc keeps freed memory for each of many otherwise."""
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def _serve(application: Application, failures: list[RagError]) -> None:
