@@ -96,7 +96,8 @@ class Compactor:
             covered = self._read(session, epoch, end)
             covered.take(choices)
             if asked is not None:
-                choice = self._ask(asked, covered, choices["asked"], end)
+                shown = min(READ_TOKENS, 2 * room.budget_tokens)
+                choice = self._ask(asked, covered, choices["asked"], end, room=shown)
                 choices, asked = _with(choices, choice, end), None
                 covered.take(choices)
             turns = self._tokens_from(session, end)
@@ -124,7 +125,7 @@ class Compactor:
             )
         covered = _Covered([Reading()] * start, [""] * start)
         self._extend(covered, session.messages(start, end))
-        choice = self._ask(self._model, covered, start, end)
+        choice = self._ask(self._model, covered, start, end, room=READ_TOKENS)
         covered.required.choose(choice)
         tokens = self._options.max_tokens
         composed = self._composed(session, covered, Limits(tokens, 4 * tokens))
@@ -193,7 +194,9 @@ class Compactor:
                 return stored
         return NOTHING_ASKED
 
-    def _ask(self, model: ChatModel | None, covered: _Covered, start: int, end: int) -> Choice:
+    def _ask(
+        self, model: ChatModel | None, covered: _Covered, start: int, end: int, *, room: int
+    ) -> Choice:
         """Show a model, once, the statements of the turns that none has seen."""
         if model is None or start >= end:
             return NOTHING_CHOSEN
@@ -207,7 +210,7 @@ class Compactor:
             said,
             lines,
             count=self._count,
-            room=READ_TOKENS,
+            room=room,
         )
 
     def _composed(self, session: SessionHandle, covered: _Covered, limits: Limits) -> Composed:

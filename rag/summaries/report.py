@@ -40,9 +40,10 @@ def report_of(
 def quotations_of(composed: Composed) -> tuple[Quotation, ...]:
     """Where each quoted line stands in the text, and the message that it is a span of."""
     found: list[Quotation] = []
+    text = f"\n{composed.text}\n"
     at = 0
     for line in composed.quoted:
-        at = composed.text.index(line.text, at)
+        at = text.index(f"\n{line.text}\n", at)
         found.append(Quotation(at, at + len(line.text), line.message))
         at += len(line.text)
     return tuple(found)
