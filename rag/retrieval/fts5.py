@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 from rag.retrieval.query import Term
-from rag.retrieval.word_index import DEPTH, HEADING_WEIGHT, chunk_count, with_list
+from rag.retrieval.word_index import (
+    DEPTH,
+    HEADING_WEIGHT,
+    MOST_WORDS,
+    SHORTEST_STEM,
+    chunk_count,
+    with_list,
+)
 
 MOST_SCORED = 20_000  # rows that one query scores, summed over its terms
 
@@ -13,12 +20,22 @@ MOST_SCORED = 20_000  # rows that one query scores, summed over its terms
 class Fts5Words:
     """A WordIndex over the table `chunks_fts`."""
 
+    stemmer = "porter"
+
     _SCORES = text(
         f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
         "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
     )
     _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
     _FREQUENCY = text("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH :match")
+    _VOCABULARY = text(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.library_words "
+        "USING fts5vocab(main, chunks_fts, row)"
+    )
+    _WORDS = text(
+        "SELECT term, doc FROM temp.library_words "
+        f"WHERE length(term) BETWEEN {SHORTEST_STEM} AND 40 ORDER BY doc DESC LIMIT {MOST_WORDS}"
+    )
     _HOLDERS = with_list(
         "SELECT chunks.id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
         "WHERE chunks_fts MATCH :match AND chunks.id IN :keys"
@@ -62,6 +79,11 @@ class Fts5Words:
             int(connection.execute(self._FREQUENCY, {"match": _fts5(term)}).scalar_one())
             for term in terms
         ]
+
+    def vocabulary(self, connection: Connection) -> dict[str, int]:
+        connection.execute(self._VOCABULARY)
+        rows = connection.execute(self._WORDS)
+        return {term: count for term, count in rows if term.isalpha()}
 
     def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
         held = connection.execute(self._HOLDERS, {"match": _fts5(term), "keys": list(chunk_ids)})

@@ -8,12 +8,20 @@ from functools import cache
 from itertools import pairwise
 
 from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
+from rag.text.languages import ENGLISH
+from rag.text.words import language_of
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
 MAX_TERMS = 64
 PHRASE_WEIGHT = 0.4
+CODE_WEIGHT = 3.0
 
-_STOP_WORDS = """
+_WRITTEN = re.compile(r"[^\W_]+(?:[-_.][^\W_]+)*")
+_NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
+
+# Fewer than in rag.text: `used`, `note` or `order` say little of a statement, but may be what a
+# question is about (measured: with that list fewer answers are found).
+_ENGLISH = """
 a about above after again all also am an and any are as at be because been before being below
 between both but by can could did do does doing down during each few for from further had has
 have having he her here hers him his how i if in into is it its itself just let many may me
@@ -23,7 +31,7 @@ those through to too under until up us very was we were what when where which wh
 whose why will with would you your yours don doesn didn isn aren wasn weren won wouldn couldn
 shouldn ll ve re s t d m im ive id
 """
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+ENGLISH_STOP_WORDS = frozenset(_ENGLISH.split())
 
 # People ask with a verb or an adjective, tables and lists answer under a noun.
 RESTATED_WEIGHT = 0.8
@@ -62,12 +70,20 @@ class Term:
 def terms_of(query: str) -> list[Term]:
     """What to look up for any text a user may type; [] when there is nothing."""
     words = _words(query)
-    told = [word for word in words if not _is_stop_word(word)] or words
+    spoken = language_of(query)
+    stop_words = ENGLISH_STOP_WORDS if spoken is ENGLISH else spoken.function_words
+    told = [word for word in words if not _is_stop_word(word, stop_words)] or words
     ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
+    pairs = _phrases(words, stop_words)
     found: dict[tuple[str, ...], Term] = {}
-    for term in (*ordinary, *_codes(words), *_phrases(words), *_restated(words)):
+    for term in (*_exact(query), *ordinary, *_codes(words), *pairs, *_restated(words)):
         found.setdefault(term.tokens, term)
     return list(found.values())[:MAX_TERMS]
+
+
+def names_in(query: str) -> frozenset[str]:
+    """Words that are written as names are, in lower case."""
+    return frozenset(found[0].lower() for found in _NAME.finditer(query))
 
 
 def tokens_of(text: str) -> frozenset[str]:
@@ -87,9 +103,9 @@ def _is_of_word(char: str) -> bool:
     return category[0] in "LNM" or category == "Co"
 
 
-def _is_stop_word(word: str) -> bool:
+def _is_stop_word(word: str, stop_words: frozenset[str]) -> bool:
     """Capitals are no stop word: `IT`, `US`."""
-    return word.lower() in STOP_WORDS and not (len(word) > 1 and word.isupper())
+    return word.lower() in stop_words and not (len(word) > 1 and word.isupper())
 
 
 _UNSPACED = re.compile(UNSPACED)
@@ -121,13 +137,13 @@ def _respelled(word: str) -> Iterator[Term]:
             yield Term((word[:cut], word[cut:]), counts=False)
 
 
-def _phrases(words: list[str]) -> Iterator[Term]:
+def _phrases(words: list[str], stop_words: frozenset[str]) -> Iterator[Term]:
     """Two words side by side, as in `channel list`."""
     for first, second in pairwise(words):
         pair = (first.lower(), second.lower())
         if (
-            not _is_stop_word(first)
-            and not _is_stop_word(second)
+            not _is_stop_word(first, stop_words)
+            and not _is_stop_word(second, stop_words)
             and not _UNSPACED.search("".join(pair))
         ):
             yield Term(pair, weight=PHRASE_WEIGHT, counts=False)
@@ -140,6 +156,16 @@ def _restated(words: list[str]) -> Iterator[Term]:
         told.append("price")
     for other in filter(None, told):
         yield Term((other,), weight=RESTATED_WEIGHT, counts=False)
+
+
+def _exact(query: str) -> Iterator[Term]:
+    """`E18`, `XR-500`: who types one wants what has it, whatever else the question says."""
+    for found in _WRITTEN.findall(query[:MAX_CHARACTERS]):
+        tokens = tuple(word.lower() for word in _words(found))
+        # A letter first, a digit somewhere: no quantity (`10GB`) and no ordinal.
+        is_code = found[0].isalpha() and _has_digit(found) and not _UNSPACED.search(found)
+        if tokens and len(found) > 2 and is_code:
+            yield Term(tokens, weight=CODE_WEIGHT, counts=len(tokens) == 1)
 
 
 def _codes(words: list[str]) -> Iterator[Term]:

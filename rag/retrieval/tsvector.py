@@ -12,7 +12,15 @@ from sqlalchemy import Connection, text
 
 from rag.retrieval.lexical_schema import ACCENTED, UNACCENTED
 from rag.retrieval.query import Term
-from rag.retrieval.word_index import DEPTH, HEADING_WEIGHT, chunk_count, idf, with_list
+from rag.retrieval.word_index import (
+    DEPTH,
+    HEADING_WEIGHT,
+    MOST_WORDS,
+    SHORTEST_STEM,
+    chunk_count,
+    idf,
+    with_list,
+)
 
 K1, B = 1.2, 0.75  # as in FTS5
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
@@ -58,6 +66,13 @@ class TsvectorWords:
         "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
     )
 
+    _WORDS = text(
+        "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
+        f"WHERE length(word) BETWEEN {SHORTEST_STEM} AND 40 ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
+    )
+
+    stemmer = "english"
+
     def __init__(self) -> None:
         self._average = (0, 1.0)  # chunks, and the average of their lengths then
 
@@ -85,6 +100,9 @@ class TsvectorWords:
     def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
         queries = [_tsquery(term) for term in terms]
         return list(connection.execute(self._FREQUENCIES, {"queries": queries}).scalars())
+
+    def vocabulary(self, connection: Connection) -> dict[str, int]:
+        return {word: count for word, count in connection.execute(self._WORDS) if word.isalpha()}
 
     def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
         held = connection.execute(self._HOLDERS, {"query": _tsquery(term), "keys": list(chunk_ids)})

@@ -197,3 +197,60 @@ def test_words_that_very_many_chunks_hold_leave_the_rare_ones_to_decide(library,
 
     assert [key for key, _ in found] == [chunks[7].id]
     assert library.lexical.search("Does a pump hum?", limit=5)  # only frequent ones: still found
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("docters certificate", "Leave"),
+        ("garphite colour", "Lamp"),
+        ("where is the config", "Setup"),
+        ("Was ist die Konfiguration", "Deutsch"),
+    ],
+)
+def test_a_word_that_the_library_does_not_know_meets_its_own(library, query, title) -> None:
+    library.add("Leave", "Send the doctor's note on the third day. A certificate follows.")
+    library.add("Lamp", "It comes in graphite and in white.")
+    library.add("Setup", "The configuration lies beside the program, in one file.")
+    library.add("Deutsch", "Die Konfiguration liegt im Ordner.")
+    library.add("Other", "Colours fade in the sun. A certificate is where it is.")
+
+    assert titles(library, query)[0] == title
+
+
+def test_a_name_that_the_library_does_not_know_is_no_other_name(library: Library) -> None:
+    (lamp,) = library.add("Lamp", "The Zephyr weighs two kilos.")
+
+    known = library.lexical.coverage("How heavy is the Zephyr lamp?", [lamp.id])[lamp.id]
+    other = library.lexical.coverage("How heavy is the Zephir lamp?", [lamp.id])[lamp.id]
+    typed = library.lexical.coverage("how heavy is the zephir lamp?", [lamp.id])[lamp.id]
+    assert other < typed == known
+
+
+def test_an_error_code_is_met_whatever_else_is_asked(library: Library) -> None:
+    for number in range(1, 30):
+        library.add(f"E{number}", f"E{number}: part {number} is blocked. Clean it.")
+    library.add("Display", "What the washing machine shows in its display, and why it stops.")
+    library.add(
+        "Programmes", "The washing machine stops in the middle of a programme. Why it does."
+    )
+
+    asked = "why does my washing machine stop in the middle and show E18 in its display"
+    assert titles(library, asked)[0] == "E18"
+
+
+def test_the_name_of_the_file_is_looked_up_too(library: Library) -> None:
+    library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
+    library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
+
+    found = library.lexical.search("ACME sales Q2", limit=1)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found])
+    assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
+
+
+def test_words_of_documents_that_came_since_are_known(library: Library) -> None:
+    library.add("One", "A lamp.")
+    assert titles(library, "grafite") == []
+    library.add("Two", "Grafit is dear, graphite is not.")
+
+    assert titles(library, "garphite") == ["Two"]

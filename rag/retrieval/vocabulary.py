@@ -1,0 +1,78 @@
+"""The words of the library, and which of them a word that it does not know may stand for.
+
+`docters` is `doctors`, and `config` is short for `configuration`: but only where the library's own
+words say so. What is unknown and like nothing stays unknown.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import snowballstemmer
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from rag.retrieval.query import Term
+
+SHORTEST = 4  # letters of a word that is looked up here
+TYPO_LETTERS = 5  # … of one that may be mistyped
+SECOND_TYPO = 9  # letters of one that may be mistyped twice
+CLIPPED_LETTERS = 7  # at most, of a short form
+LONGER_BY = 2  # letters that the word has at least, which is cut to a short form
+MORE_USUAL = 4  # times, than the short form
+CLIPPED_WEIGHT = 0.5
+
+
+class Vocabulary:
+    """Stems as the index holds them, with how many chunks have each."""
+
+    def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
+        self._counts = counts
+        self._words = sorted(counts)
+        self._by_letter: dict[str, list[str]] = {}
+        for word in self._words:
+            self._by_letter.setdefault(word[0], []).append(word)
+        self._stemmer = snowballstemmer.stemmer(stemmer)
+
+    def meant(self, terms: Sequence[Term], names: frozenset[str]) -> Iterator[Term]:
+        """The terms, and for words the library does not know those that were meant.
+
+        A mistyped word counts as the one that it stands for, a name never does: `Aera 5` may be
+        another product than `Aero 5`.
+        """
+        for term in terms:
+            word = term.tokens[0]
+            if len(term.tokens) > 1 or len(word) < SHORTEST or not word.isalpha():
+                yield term
+                continue
+            stem = self._stemmer.stemWord(word)
+            known = self._counts.get(stem, 0)
+            longer = self._longer(stem, known) if len(word) <= CLIPPED_LETTERS else ""
+            typed = "" if known or longer else self._likest(stem)
+            yield replace(term, counts=term.counts and (not typed or word in names))
+            if longer:
+                yield Term((longer,), weight=CLIPPED_WEIGHT, counts=False)
+            if typed:
+                yield replace(term, tokens=(typed,), counts=term.counts and word not in names)
+
+    def _longer(self, stem: str, known: int) -> str:
+        """The word that begins with this one and is far more usual in the library."""
+        at = bisect_left(self._words, stem)
+        best, most = "", MORE_USUAL * known
+        while at < len(self._words) and self._words[at].startswith(stem):
+            word = self._words[at]
+            if len(word) >= len(stem) + LONGER_BY and self._counts[word] > most:
+                best, most = word, self._counts[word]
+            at += 1
+        return best
+
+    def _likest(self, stem: str) -> str:
+        """The word that one slip of the keyboard makes of it, two in a long one."""
+        if len(stem) < TYPO_LETTERS:
+            return ""
+        slips = 2 if len(stem) >= SECOND_TYPO else 1
+        found = process.extract(
+            stem, self._by_letter.get(stem[0], []), scorer=OSA.distance, score_cutoff=slips, limit=8
+        )
+        best = min(found, key=lambda each: (each[1], -self._counts[each[0]]), default=None)
+        return best[0] if best else ""
