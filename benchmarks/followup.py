@@ -22,7 +22,7 @@ from benchmarks.retrieval import CachingEmbedder
 from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.followups.followup import resolve
+from rag.followups.resolve import resolve
 from rag.records import Chunk, Document, Resolution, Section
 from rag.retrieval.embed import LocalEmbedder
 from rag.retrieval.lexical import LexicalIndex

@@ -24,7 +24,7 @@ from sqlalchemy import Engine, event
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.database import migrate, open_engine
-from rag.followups.followup import FollowUps
+from rag.followups.resolve import FollowUps
 from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus

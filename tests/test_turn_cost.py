@@ -5,7 +5,7 @@ from sqlalchemy import event
 
 from rag.answering import Answering
 from rag.assistant import Assistant, Limits
-from rag.followups.followup import FollowUps
+from rag.followups.resolve import FollowUps
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.followups.followup_words import STOPWORDS, word_set
 from rag.records import Message, Role
 from rag.seams import Embedder, MatchedMessage, SessionHandle
+from rag.text.languages.language import words as word_set
+from rag.text.words import STOP_WORDS
 
 CANDIDATES = 60  # messages that the text search may propose
 RERANKED = 12  # turns that are read and compared by meaning
@@ -163,7 +164,7 @@ def telling_words(question: str) -> list[str]:
     """The words to look up: those that are not in every question."""
     found = [word.lower().replace("’", "'") for word in WORD.findall(question)]
     words = [word.removesuffix("'s") for word in found]
-    told = [word for word in words if word not in STOPWORDS | TALK]
+    told = [word for word in words if word not in STOP_WORDS | TALK]
     return list(dict.fromkeys(told))[:MAX_WORDS]
 
 

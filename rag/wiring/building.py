@@ -12,8 +12,8 @@ from rag.assistant import Assistant, Limits
 from rag.background import Background, uploads_for
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
-from rag.followups.followup import FollowUps
-from rag.followups.followup_rules import CUE_WORDS
+from rag.followups.resolve import FollowUps
+from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
 from rag.jobs import JobQueue, JobTable
 from rag.llm.tokens import CalibratedCounter, token_counter

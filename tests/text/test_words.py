@@ -50,8 +50,7 @@ def _strings(path: Path) -> list[str]:
 
 # Those that are not yet moved over; this only shrinks.
 NOT_MOVED = {
-    "followups/followup_words.py", "followups/followup_rules_pronouns.py", "retrieval/query.py",
-    "text/name_words.py", "summaries/thread.py", "tables/words.py",
+    "retrieval/query.py", "text/name_words.py", "summaries/thread.py", "tables/words.py",
 }  # fmt: skip
 
 

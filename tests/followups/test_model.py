@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
-from rag.followups.followup import FollowUps, read_reply
+from rag.followups.model import read_reply
+from rag.followups.resolve import FollowUps
 from tests.fakes import ScriptedModel
 
 HISTORY = [("Top 10 products in Q3", "Here they are [1].")]

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.followups.followup import FollowUps, resolve
-from rag.followups.followup_names import Names
+from rag.followups.names import Names
+from rag.followups.pronouns import SIGNS, WEIGHTS, Turn, candidates, model_of, probability
+from rag.followups.resolve import FollowUps, resolve
 
 LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
 BATTERY = [("What is the battery life of the Aero 5?", "It lasts 20 hours [1].")]
@@ -20,7 +21,6 @@ JOIN = [("When did Jane Doe join?", "In 2020 [1].")]
 
 FILLED = [
     ("quarter", "What about Q4?", TOP, "Top 10 products in Q4"),
-    ("modifier", "Show me by region", TOP, "Top 10 products in Q3 by region"),
     ("month", "And May?", [("What was our churn in April?", "")], "What was our churn in May?"),
     ("year", "How about 2024?", [("Revenue in 2023?", "")], "Revenue in 2024?"),
     ("year-and-quarter", "in Q1 2024", [("Revenue in Q3 2023", "")], "Revenue in Q1 2024"),
@@ -36,14 +36,6 @@ FILLED = [
     ("long-variant", "and the X2 Lite?", MESH, "Does the Nimbus Router X2 Lite support mesh?"),
     ("product", "Aero 7?", HEAVY, "How heavy is the Aero 7?"),
     ("same-for", "Same for the Aero 7", HEAVY, "How heavy is the Aero 7?"),
-    (
-        "compared",
-        "compared to the Aero 7?",
-        HEAVY,
-        "How heavy is the Aero 5 compared to the Aero 7?",
-    ),
-    ("attribute", "and the price?", BATTERY, "What is the price of the Aero 5?"),
-    ("bare-attribute", "price?", HEAVY, "What about the price of the Aero 5?"),
     ("person", "what about Bob Smith?", JOIN, "When did Bob Smith join?"),
     (
         "place",
@@ -52,21 +44,7 @@ FILLED = [
         "What is the VAT in Germany?",
     ),
     ("acronym", "What about the US?", [("Sales in Europe?", "")], "Sales in the US?"),
-    ("sorted", "sort by price", [("List all products", "")], "List all products by price"),
-    ("down", "break it down by month", [("Revenue in 2023", "")], "Revenue in 2023 by month"),
-    ("table", "as a table", [("Revenue in 2023", "")], "Revenue in 2023 as a table"),
-    ("only", "only in Germany", [("List all dealers", "")], "List all dealers in Germany"),
     ("filler", "Thanks! What about Q4?", TOP, "Top 10 products in Q4"),
-    ("abroad", "what about abroad?", HEAVY, "How heavy is the Aero 5 abroad?"),
-    (
-        "earlier-list",
-        "and the first one?",
-        [
-            ("Which headphones support LDAC?", "1. Étude ANC [1]\n2. Höra Buds [2]"),
-            ("How long does the battery of the Höra Buds last?", "8 hours [2]."),
-        ],
-        "How long does the battery of the Étude ANC last?",
-    ),
     (
         "owner",
         "and the Étude ANC?",
@@ -84,7 +62,6 @@ POINTED = [
     ("its", "What is its weight?", BATTERY, "What is the Aero 5's weight?"),
     ("its-alone", "its weight", HEAVY, "the Aero 5's weight"),
     ("it", "How do I reset it?", MESH, "How do I reset the Nimbus Router X2?"),
-    ("they", "Who maintains them?", [("Which servers run it?", "")], "Who maintains servers?"),
     ("she", "Where does she live?", JOIN, "Where does Jane Doe live?"),
     ("her-own", "What is her role?", JOIN, "What is Jane Doe's role?"),
     ("her-object", "Who works with her?", JOIN, "Who works with Jane Doe?"),
@@ -99,22 +76,9 @@ POINTED = [
         "product-of-the-answer",
         "How much does it cost?",
         [("Which router is the fastest?", "The Nimbus Router X2 is the fastest [1].")],
-        "How much does Nimbus Router X2 cost?",
+        "How much does the Nimbus Router X2 cost?",
     ),
-    ("definite", "Was the album good?", [("And then?", "They made a live album.")],
-     "Was the live album good?"),
-    ("second-of-list", "What does the second one cost?", SOLD, "What does Aero 5 cost?"),
-    ("second-in-prose", "Tell me more about the second one", PROSE, "Tell me more about Aero 5"),
-    ("last-of-enumeration", "Is the last one new?", COLOURS, "Is blue new?"),
-    ("option-number", "Is option 2 in stock?", SOLD, "Is Aero 5 in stock?"),
 ]  # fmt: skip
-BARE = [
-    ("why", "why?", HEAVY, "why – How heavy is the Aero 5?"),
-    ("more", "more", HEAVY, "more: How heavy is the Aero 5?"),
-    ("yes-to-an-offer", "yes", OFFER, "Tell me which models are"),
-    ("yes-to-nothing", "Yes, please", HEAVY, "How heavy is the Aero 5?"),
-    ("filler-why", "Ok, why?", HEAVY, "why – How heavy is the Aero 5?"),
-]
 ALONE = [
     ("other-product", "Does the Aero 7 have Bluetooth?", HEAVY),
     ("new-subject", "What did we decide about the database?", HEAVY),
@@ -132,9 +96,7 @@ def cases(table):
     return [pytest.param(*row[1:], id=row[0]) for row in table]
 
 
-@pytest.mark.parametrize(
-    ("question", "history", "expected"), cases(FILLED) + cases(POINTED) + cases(BARE)
-)
+@pytest.mark.parametrize(("question", "history", "expected"), cases(FILLED) + cases(POINTED))
 def test_a_follow_up_is_made_whole(question, history, expected):
     resolution = resolve(question, history, lexicon=LEXICON)
 
@@ -152,21 +114,11 @@ def test_a_standalone_question_passes_unchanged(question, history):
 
 
 def test_follow_ups_of_follow_ups_build_on_what_was_resolved():
-    history = [*TOP, ("What about Q4?", "Here [2].")]
+    history = [*BATTERY, ("and the Pro?", "30 hours [2].")]
 
-    resolution = resolve("Show me by region", history)
-
-    assert resolution.query == "Top 10 products in Q4 by region"
-
-
-def test_a_later_modifier_takes_the_place_of_the_earlier_one():
-    history = [*TOP, ("Show me by region", "Here [2].")]
-
-    assert resolve("and by month?", history).query == "Top 10 products in Q3 by month"
-
-
-def test_without_a_lexicon_a_variant_is_added_to_the_product_in_focus():
-    assert resolve("and the Pro?", HEAVY).query == "How heavy is the Aero 5 Pro?"
+    assert resolve("and the Aero 7?", history, lexicon=LEXICON).query == (
+        "What is the battery life of the Aero 7?"
+    )
 
 
 @given(st.text(max_size=80))
@@ -198,7 +150,6 @@ def test_any_text_is_resolved_into_some_query(question, history):
         pytest.param("Compare [2, 5] and [2]", (2, 5), id="several"),
         pytest.param("What do [2-4] say?", (2, 3, 4), id="range"),
         pytest.param("What does source 12 say?", (12,), id="in-words"),
-        pytest.param("Open the second source", (7,), id="counted-out"),
         pytest.param("What is my_rows[3]?", (), id="index-of-an-array"),
     ],
 )
@@ -288,31 +239,38 @@ def test_long_texts_are_resolved_all_the_same(question, history):
     assert resolve(question, history).query
 
 
-PLANS = [("Which plans are there?", "- Basic (free)\n- Team: 5 euros\n- **Max**, on request")]
-
-
 @pytest.mark.parametrize(
-    ("question", "history", "expected"),
+    ("question", "history"),
     [
-        pytest.param("Is the latter cheaper?", PLANS, "Is Max cheaper?", id="latter"),
-        pytest.param("Does the former cost much?", PLANS, "Does Basic cost much?", id="former"),
-        pytest.param("Is the 2nd plan monthly?", PLANS, "Is Team monthly?", id="ordinal-number"),
-        pytest.param("Is the fifth one new?", PLANS, "Is the fifth one new?", id="beyond-the-list"),
-        pytest.param(
-            "Is the second one new?", HEAVY, "Is the second one new?", id="nothing-was-listed"
-        ),
-        pytest.param("Open the second source", HEAVY, "Open the second source", id="one-source"),
+        pytest.param("and macOS?", [("How do I install it?", "Run it [1].")], id="no-place-for-it"),
+        pytest.param("only the North", [("What were the sales?", "11 [1].")], id="only"),
+        pytest.param("which of those is heavier?", SOLD, id="those"),
+        pytest.param("the second one?", SOLD, id="counted"),
+        pytest.param("why?", HEAVY, id="why"),
+        pytest.param("more", HEAVY, id="more"),
+        pytest.param("and the price?", BATTERY, id="another-property"),
+        pytest.param("What about the battery?", [("How heavy?", "410 g [1].")], id="degree"),
     ],
 )
-def test_entries_are_counted_out_where_there_are_that_many(question, history, expected):
-    resolution = resolve(question, history)
+def test_what_has_no_sure_place_is_shown_as_it_was_asked(question, history):
+    resolution = resolve(question, history, lexicon=LEXICON)
 
-    assert resolution.query == expected
-    assert resolution.source_numbers == ()
-
-
-def test_a_degree_is_no_thing_that_another_takes_the_place_of():
-    resolution = resolve("What about the battery?", [("How heavy?", "410 g [1].")])
-
-    assert resolution.query == "What about the battery?"
+    assert resolution.query == question
     assert resolution.is_followup
+    assert resolution.dense_context
+
+
+def test_no_word_is_looked_up_that_nobody_sees():
+    resolution = resolve("why?", HEAVY, lexicon=LEXICON)
+
+    assert resolution.lexical_query == resolution.query
+
+
+@pytest.mark.parametrize("kind", ["he", "she", "it", "they"])
+def test_every_sign_of_a_candidate_has_its_weight(kind):
+    past = [Turn("Who was Norman Borlaug and what are the Aero lamps?", "People of note.")]
+    found = candidates(kind, past, Names(LEXICON))
+
+    assert found
+    assert {len(each.signs) for each in found} == {len(SIGNS)} == {len(WEIGHTS[model_of(kind)])}
+    assert all(0 < probability(kind, each) < 1 for each in found)

@@ -1,23 +1,18 @@
-"""Make a question stand alone: with a language model where there is one, by rules otherwise."""
+"""Make a question stand alone with a language model; what it replies is checked."""
 
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 from rag.errors import ModelError
-from rag.followups import followup_context as context
-from rag.followups.followup_names import Names
-from rag.followups.followup_rules import CUE_WORDS, recall_turns, rewrite
-from rag.records import ChatMessage, Resolution, Role
+from rag.followups.searched import source_numbers
+from rag.records import ChatMessage, Role
 from rag.seams import ChatModel, ModelRequest
 
-__all__ = ["CUE_WORDS", "FollowUps", "resolve"]
-
-MODEL_TURNS = 3
 ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400
 MAX_REPLY_TOKENS = 200
@@ -35,68 +30,6 @@ class ModelTrial:
 
     model: ChatModel
     timeout_seconds: float
-
-
-class FollowUps:
-    """Resolves questions in the context of their conversation."""
-
-    def __init__(
-        self,
-        *,
-        model: ChatModel | None = None,
-        lexicon: Callable[[], Sequence[str]] = tuple,
-        cue_words: Sequence[str] = CUE_WORDS,
-        max_turns: int = 10,
-        timeout_seconds: float = 5.0,
-    ) -> None:
-        self._trial = ModelTrial(model, timeout_seconds) if model else None
-        self._lexicon = lexicon
-        self._names = Names()
-        self._names_of: tuple[str, ...] = ()
-        self._cue_words = tuple(cue_words)
-        self._max_turns = max_turns
-
-    def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution:
-        """The question standing alone; `history` is (question, answer) of turns that succeeded."""
-        turns = list(history)[-self._max_turns :] if self._max_turns else []
-        by_rules = _by_rules(question, turns, self._known_names(), self._cue_words)
-        if self._trial is None or not by_rules.is_followup:
-            return by_rules
-        rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
-        if not rewritten:
-            return by_rules
-        return context.model_resolution(question, rewritten, by_rules)
-
-    def _known_names(self) -> Names:
-        """The lexicon, indexed anew only when it changed."""
-        lexicon = tuple(self._lexicon())
-        if lexicon != self._names_of:
-            self._names, self._names_of = Names(lexicon), lexicon
-        return self._names
-
-
-def resolve(
-    question: str,
-    history: Sequence[tuple[str, str]],
-    *,
-    lexicon: Sequence[str] = (),
-    cue_words: Sequence[str] = CUE_WORDS,
-) -> Resolution:
-    """Resolve by rules alone."""
-    return FollowUps(lexicon=lambda: lexicon, cue_words=cue_words).resolve(question, history)
-
-
-def _by_rules(
-    question: str,
-    turns: Sequence[tuple[str, str]],
-    names: Names,
-    cue_words: Sequence[str],
-) -> Resolution:
-    past = recall_turns(turns, names, cue_words)
-    return context.rules_resolution(question, rewrite(question, past, names, cue_words), past)
-
-
-# ── With a model ─────────────────────────────────────────────────────────────────────────────
 
 
 def ask_model(trial: ModelTrial, question: str, turns: Sequence[tuple[str, str]]) -> str:
@@ -167,4 +100,4 @@ def _is_sound(rewritten: str, question: str) -> bool:
     room = max(MAX_QUERY_CHARACTERS, 2 * len(question))
     if not line or len(line) > room or "\n" in line:
         return False
-    return set(context.source_numbers(line)) <= set(context.source_numbers(question))
+    return set(source_numbers(line)) <= set(source_numbers(question))

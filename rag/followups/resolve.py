@@ -1,0 +1,73 @@
+"""Make a question stand alone: with a language model where there is one, by rules otherwise."""
+
+from collections.abc import Callable, Sequence
+
+from rag.followups import searched
+from rag.followups.model import ModelTrial, ask_model
+from rag.followups.names import Names
+from rag.followups.rules import CUE_WORDS, recall_turns, rewrite
+from rag.records import Resolution
+from rag.seams import ChatModel
+
+__all__ = ["CUE_WORDS", "FollowUps", "resolve"]
+
+MODEL_TURNS = 3
+
+
+class FollowUps:
+    """Resolves questions in the context of their conversation."""
+
+    def __init__(
+        self,
+        *,
+        model: ChatModel | None = None,
+        lexicon: Callable[[], Sequence[str]] = tuple,
+        cue_words: Sequence[str] = CUE_WORDS,
+        max_turns: int = 10,
+        timeout_seconds: float = 5.0,
+    ) -> None:
+        self._trial = ModelTrial(model, timeout_seconds) if model else None
+        self._lexicon = lexicon
+        self._names = Names()
+        self._names_of: tuple[str, ...] = ()
+        self._cue_words = tuple(cue_words)
+        self._max_turns = max_turns
+
+    def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution:
+        """The question standing alone; `history` is (question, answer) of turns that succeeded."""
+        turns = list(history)[-self._max_turns :] if self._max_turns else []
+        by_rules = _by_rules(question, turns, self._known_names(), self._cue_words)
+        if self._trial is None or not by_rules.is_followup:
+            return by_rules
+        rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
+        if not rewritten:
+            return by_rules
+        return searched.model_resolution(question, rewritten, by_rules)
+
+    def _known_names(self) -> Names:
+        """The lexicon, indexed anew only when it changed."""
+        lexicon = tuple(self._lexicon())
+        if lexicon != self._names_of:
+            self._names, self._names_of = Names(lexicon), lexicon
+        return self._names
+
+
+def resolve(
+    question: str,
+    history: Sequence[tuple[str, str]],
+    *,
+    lexicon: Sequence[str] = (),
+    cue_words: Sequence[str] = CUE_WORDS,
+) -> Resolution:
+    """Resolve by rules alone."""
+    return FollowUps(lexicon=lambda: lexicon, cue_words=cue_words).resolve(question, history)
+
+
+def _by_rules(
+    question: str,
+    turns: Sequence[tuple[str, str]],
+    names: Names,
+    cue_words: Sequence[str],
+) -> Resolution:
+    past = recall_turns(turns, names, cue_words)
+    return searched.rules_resolution(question, rewrite(question, past, names, cue_words), past)

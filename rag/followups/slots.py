@@ -1,0 +1,112 @@
+"""Put a fragment ("What about Q4?", "and the Pro?") in its place in the last question.
+
+Only a time takes the place of a time, and a name that of a name; what else a fragment may be, it is
+left as it was asked.
+"""
+
+import re
+from collections.abc import Sequence
+
+from rag.followups.mentions import Mention, mentions
+from rag.followups.names import Names
+
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+# Most telling first: in "Q4 2024" the quarter and the year are two slots.
+PERIODS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bq[1-4]\b|\b(?:first|second|third|fourth|last|1st|2nd|3rd|4th)\s+quarter\b",
+        r"\bh[12]\b|\b(?:first|second)\s+half\b",
+        rf"\b{MONTH}\b(?!\s+i\b)",
+        r"\b(?:19|20)\d\d(?:[-–/](?:\d\d|(?:19|20)\d\d))?\b|\bfy\s?\d{2,4}\b",
+        r"\b(?:this|last|next|previous|current|past)\s+(?:day|week|month|quarter|year|decade)\b",
+        r"\b(?:today|yesterday|tomorrow)\b",
+    )
+)
+BEFORE_PERIOD = re.compile(r"^(?:in|for|during|on|of)\s+", re.IGNORECASE)
+DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
+
+
+def fill(earlier: str, fragment: str, lexicon: Names) -> str:
+    """The earlier question with the fragment in its place; "" when no slot surely fits."""
+    return _period(earlier, fragment) if is_period(fragment) else _name(earlier, fragment, lexicon)
+
+
+def is_period(fragment: str) -> bool:
+    """Whether a fragment says nothing but a time."""
+    rest = BEFORE_PERIOD.sub("", fragment.strip())
+    for pattern in PERIODS:
+        rest = pattern.sub("", rest)
+    return not rest.strip(" ,") and bool(fragment.strip())
+
+
+def _period(earlier: str, fragment: str) -> str:
+    wanted = [pattern for pattern in PERIODS if pattern.search(fragment)]
+    if not all(pattern.search(earlier) for pattern in wanted):
+        return _other_period(earlier, BEFORE_PERIOD.sub("", fragment.strip()))
+    for pattern in wanted:
+        new = pattern.search(fragment)
+        earlier = pattern.sub(new[0] if new else "", earlier, count=1)
+    return earlier
+
+
+def _other_period(earlier: str, period: str) -> str:
+    """A year asked for a month: the new period takes the old one's place, or is added."""
+    old = next(filter(None, (pattern.search(earlier) for pattern in PERIODS)), None)
+    if old:
+        return earlier[: old.start()] + period + earlier[old.end() :]
+    body = earlier.rstrip()
+    mark = body[-1] if body[-1:] in {"?", "!", "."} else ""
+    return f"{body.rstrip('?!. ')} in {period}{mark}"
+
+
+def _name(earlier: str, fragment: str, lexicon: Names) -> str:
+    """A product, or another name, takes the place of the one that is most like it."""
+    names = [mention for mention in mentions(earlier, lexicon) if mention.is_name]
+    new = _new_name(fragment, [mention.text for mention in names], lexicon)
+    if not new or not names:
+        return ""
+    likeness = [_likeness(new, mention) for mention in names]
+    if likeness.count(max(likeness)) > 1:
+        return ""
+    old = names[likeness.index(max(likeness))]
+    # Behind an article the new name needs none of its own.
+    has_own = bool(DETERMINER.match(fragment)) and new == DETERMINER.sub("", fragment)
+    new = f"the {new}" if has_own and not old.has_article and new not in lexicon else new
+    return _put(earlier, old, new)
+
+
+def _likeness(new: str, old: Mention) -> tuple[int, bool, bool]:
+    """Shared words, else both may be people or places, else the place that a question is about."""
+    is_person = Mention(new, 0, is_name=True).may_be_person
+    return len(_words(new) & _words(old.text)), is_person == old.may_be_person, old.is_located
+
+
+def _new_name(fragment: str, in_focus: Sequence[str], lexicon: Names) -> str:
+    """ "the Pro" after "Aero 5" is "Aero 5 Pro"; "" for what is no name."""
+    short = DETERMINER.sub("", fragment.strip())
+    if short in lexicon:
+        return lexicon.spelled(short)
+    siblings = {
+        name: max(len(_words(name) & _words(other)) for other in in_focus)
+        for name in (lexicon.with_words(short.lower().split()) if in_focus else ())
+    }
+    best = max(siblings, key=lambda name: (siblings[name], -len(name)), default="")
+    if best and any((_words(best) - _words(short)) & _words(other) for other in in_focus):
+        return best
+    # Behind "about" a capital is no mere beginning of a sentence.
+    named = [mention for mention in mentions(f"about {short}", lexicon) if mention.is_name]
+    return short if len(named) == 1 and named[0].text == short else ""
+
+
+def _put(text: str, old: Mention, new: str) -> str:
+    """One name for another, with the ending that its owner's form takes."""
+    text = text[: old.start] + new + text[old.start + len(old.text) :]
+    return text if new.endswith("s") else re.sub(rf"({re.escape(new)})'(?=\s)", r"\1's", text)
+
+
+def _words(text: str) -> set[str]:
+    return set(text.lower().split())
