@@ -8,6 +8,14 @@ from itertools import pairwise
 
 from rag.text.words import STOP_WORDS, UNSPACED, stem, tokens
 
+# What questions call by another word than tables and texts do, by their stems.
+_SAME = {
+    **dict.fromkeys(("weigh", "heavi", "heavier"), "weight"),
+    **dict.fromkeys(("cost", "expens", "cheap", "cheaper"), "price"),
+    **dict.fromkeys(("kostet", "kost", "teuer", "billig"), "preis"),
+    **dict.fromkeys(("wiegt", "schwer"), "gewicht"),
+}
+
 
 @lru_cache(maxsize=8192)
 def sequence(text: str, code: str) -> tuple[str, ...]:
@@ -33,7 +41,8 @@ def _in_order(text: str, code: str) -> Iterator[str]:
         elif any(map(str.isdigit, lowered)):
             yield lowered
         elif lowered not in STOP_WORDS:
-            yield stem(lowered, code)
+            stemmed = stem(lowered, code)
+            yield _SAME.get(stemmed, stemmed)
 
 
 class TermWeights:

@@ -9,6 +9,7 @@ from rag.citations.markers import cited_numbers
 from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
 from rag.web.answers_html import Register, answer_html, plain_html, verdict_in_words
+from rag.web.card_html import CardHtml, card_html
 from rag.web.result_html import ShownResult, result_of, without_rows
 
 TURNS_SHOWN = 20
@@ -30,6 +31,7 @@ class ShownMessage:
     has_attributed: bool
     has_unsourced: bool
     is_last: bool
+    card: CardHtml | None = None  # shown in place of `html`
     result: ShownResult | None = None  # the table that was computed
 
     @property
@@ -187,6 +189,7 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         has_attributed=any(citation.attributed for citation in citations),
         has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
+        card=card_html(message.answer, replace(register, answer=message.index)),
     )
 
 
