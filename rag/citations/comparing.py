@@ -128,6 +128,7 @@ class Spot:
     place: Place
     names: tuple[str, ...]  # of the clause itself, else of what is around or before it
     words: frozenset[str]  # of the clause, its lead-in, label and header
+    told: frozenset[str]  # these, and the words of title and headings
     pieces: tuple[Clause, ...]  # the clauses in it
 
 
@@ -135,6 +136,7 @@ class Spot:
 def spots(source: SourceText) -> tuple[Spot, ...]:
     """All clauses of a source, and its sentences of several clauses whole."""
     found: list[Spot] = []
+    context = frozenset(source.context.words)
     names: tuple[str, ...] = source.heading.names
     for place in source.places:
         if place.window.kind == "row":
@@ -148,9 +150,10 @@ def spots(source: SourceText) -> tuple[Spot, ...]:
         for clause in pieces:
             own = place.around.names if in_cell else clause.reading.names
             words = frozenset(clause.reading.words) | frozenset(place.around.words) | lead
-            found.append(Spot(clause, place, own or names, words, (clause,)))
+            found.append(Spot(clause, place, own or names, words, words | context, (clause,)))
         if len(pieces) > 1:
-            found.append(Spot(whole, place, names, place.words, pieces))
+            told = place.words | context
+            found.append(Spot(whole, place, names, place.words, told, pieces))
     return tuple(found)
 
 

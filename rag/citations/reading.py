@@ -85,14 +85,13 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     )
     asserted = _CONDITION.sub("", _NO_NEGATION.sub(" ", text))
     denying = {token.lowered for token in tokens(asserted)}
-    all_tokens = list(tokens(text))
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
         raw=frozenset(token.lowered for token in tokens(_ANY_TIME.sub(" ", text))),
         figures=figures,
         names=tuple(dict.fromkeys(name.text.lower() for name in found)),
-        codes=frozenset(token.lowered for token in all_tokens if _is_code(token.text)),
-        is_negated=any(word in _NEGATIONS or word.endswith("n't") for word in denying),
+        codes=frozenset(token.lowered for token in tokens(text) if _is_code(token.text)),
+        is_negated=not denying.isdisjoint(_NEGATIONS) or any(w.endswith("n't") for w in denying),
         denied=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
         has_exception=bool(_UNLESS.search(text)),
     )
@@ -232,16 +231,19 @@ def held(word: str, there: frozenset[str], language: Language = ENGLISH) -> floa
         return 1.0
     if are_related(word, there):
         return _RELATED
-    is_part = _is_beginning if language is ENGLISH else _is_part
-    return _RELATED if any(is_part(word, other) for other in there) else 0.0
+    if language is not ENGLISH:
+        return _RELATED if any(_is_part(word, other) for other in there) else 0.0
+    alike = _beginnings(there).get(word[:_COMPOUND], ()) if len(word) >= _COMPOUND else ()
+    return _RELATED if any(o.startswith(word) or word.startswith(o) for o in alike) else 0.0
 
 
-def _is_beginning(word: str, other: str) -> bool:
-    return (
-        len(word) >= _COMPOUND
-        and len(other) >= _COMPOUND
-        and (other.startswith(word) or word.startswith(other))
-    )
+@lru_cache(maxsize=4096)
+def _beginnings(words: frozenset[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in words:
+        if len(word) >= _COMPOUND:
+            found.setdefault(word[:_COMPOUND], []).append(word)
+    return found
 
 
 def _is_part(word: str, other: str) -> bool:

@@ -363,8 +363,7 @@ class _Case:
         return (self._near(rest, spot) * len(rest) + len(turned)) / len(said)
 
     def _near(self, said: Sequence[str], spot: Spot) -> float:
-        context = frozenset[str]().union(*(source.context.words for source in self.sources))
-        return share(said, spot.words | context, self.language)
+        return share(said, spot.told, self.language)
 
     def _spelled(self, name: str) -> str:
         """A name as the source spells it."""

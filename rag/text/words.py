@@ -46,7 +46,7 @@ def tokens(text: str) -> Iterator[Token]:
 def language_of(text: str) -> Language:
     """The language that most function words of a text belong to; English where none tells."""
     lowered = [token.lowered for token in tokens(text[:4000])]
-    counted = [(sum(word in each.function_words for word in lowered), each) for each in LANGUAGES]
+    counted = [(len(each.function_words.intersection(lowered)), each) for each in LANGUAGES]
     signs = len(_GERMAN_SIGNS.findall(text[:4000].lower()))
     scores = {each.code: count + (signs if each is GERMAN else 0) for count, each in counted}
     best = max(LANGUAGES, key=lambda each: scores[each.code])
