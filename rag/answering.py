@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from rag.citations.attribution import attribute
 from rag.citations.check import check
+from rag.citations.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
 from rag.drafting import Draft, Registered, through_gate
@@ -27,6 +28,7 @@ from rag.records import (
     Verdict,
 )
 from rag.seams import DirectAnswer, DirectAnswers, ModelDelta, SessionHandle, Writer, WriteRequest
+from rag.seams.judging import Judge
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
@@ -67,12 +69,14 @@ class Answering:
         tools: Tools | None = None,
         *,
         fallback: Writer | None = None,
+        judge: Judge | None = None,
         direct: Sequence[DirectAnswers] = (),
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
         self._tools = tools
         self._fallback = fallback
+        self._judge = judge
         self._direct = direct
         self._learn = learn
 
@@ -158,7 +162,7 @@ class Answering:
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if draft.card is not None:
-            return quoted(draft, draft.card)
+            return quoted(draft, draft.card, shown)
         declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]
@@ -169,7 +173,9 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        checked = check(text, by_number)
+        checked = check(text, by_number, self._judge)
+        sources = () if declined else tuple(by_number.values())
+        notices = _notices(draft, text, sources)
         citations = tuple(
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
@@ -180,12 +186,12 @@ class Answering:
             unsourced=() if declined else _of_the_writer(checked.unsourced, draft),
             declined=declined,
             model=draft.model,
-            notices=tuple(draft.notices),
+            notices=notices,
             usage=draft.usage,
         )
 
 
-def quoted(draft: "Draft", card: Card) -> Answer:
+def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
     """A card: what it says stands in its sources word for word, so nothing is left to check."""
     text = draft.preface + draft.text
     citations = tuple(
@@ -193,8 +199,18 @@ def quoted(draft: "Draft", card: Card) -> Answer:
         for marker in find_markers(text)
         for number in marker.numbers
     )
-    notices = tuple(draft.notices)
+    notices = _notices(draft, text, shown)
     return Answer(text, citations, model=draft.model, card=card, notices=notices)
+
+
+def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:
+    """What people are told beside the answer: also where sources disagree, or it is off."""
+    asked = draft.resolution.query if draft.resolution else ""
+    told = (
+        (NoticeKind.DISAGREEMENT, disagreement(asked, sources)),
+        (NoticeKind.OTHER_PRODUCT, other_product(asked, text, sources)),
+    )
+    return (*draft.notices, *(Notice(kind, said) for kind, said in told if said))
 
 
 def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Unsourced, ...]:

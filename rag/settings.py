@@ -71,6 +71,14 @@ class EmbeddingSettings(_Section):
     cache_dir: Path | None = None  # of converted models; `models` in data_dir unless named
 
 
+class ChecksSettings(_Section):
+    """Who judges statements that words leave open."""
+
+    model: str = "off"  # "auto": the language model of answers; or the name of another
+    nli_model: Path | None = None  # a cross-encoder on disk, asked instead of a language model
+    timeout_seconds: float = Field(10, gt=0)
+
+
 class RetrievalSettings(_Section):
     """How sources are found."""
 
@@ -184,6 +192,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
     llm: LlmSettings = LlmSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
+    checks: ChecksSettings = ChecksSettings()
     context: ContextSettings = ContextSettings()
     summarization_settings: SummarizationSettings = SummarizationSettings()
     follow_up: FollowUpSettings = FollowUpSettings()

@@ -9,8 +9,10 @@ from rag.citations.comparing import COUNTED
 from rag.citations.markers import find_markers, keep_markers
 from rag.citations.reading import Reading, SourceText, read, read_source, share
 from rag.citations.statements import Statement, read_statements
-from rag.citations.verdict import Judgement, Said, judge
+from rag.citations.verdict import Judgement, Said, nearest_windows
+from rag.citations.verdict import judge as judge_by_words
 from rag.records import Citation, Source, Unsourced, Verdict
+from rag.seams.judging import Judge, OpenStatement
 from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
 from rag.text.languages import LANGUAGES
@@ -45,11 +47,14 @@ class JudgedPart:
     judgement: Judgement
 
 
-def check(text: str, sources: Mapping[int, Source]) -> Checked:
-    """Judge each citation by what it cites; a number that `sources` lacks carries nothing."""
+def check(text: str, sources: Mapping[int, Source], judge: Judge | None = None) -> Checked:
+    """Judge each citation by what it cites; a number that `sources` lacks carries nothing.
+
+    What words leave open, `judge` is asked for, all in one call.
+    """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    judged = judge_parts(text, statements, known)
+    judged = _with_opinions(judge_parts(text, statements, known), known, judge)
     free = (each for each in statements if each.states and not each.parts)
     above = _Above(text, judged, known)
     unsourced = (
@@ -71,9 +76,37 @@ def judge_parts(
             cited = [sources[number] for number in part.numbers if number in sources]
             judgement = Judgement(Verdict.OPEN)
             if statement.states:
-                judgement = judge(said, cited) if cited else _NO_SOURCE
+                judgement = judge_by_words(said, cited) if cited else _NO_SOURCE
             found.append(JudgedPart(statement, part, said, judgement))
     return found
+
+
+def _with_opinions(
+    judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
+) -> list[JudgedPart]:
+    """Open statements with the opinion of a judge, shown as the judge's."""
+    asked = [each for each in judged if _is_open(each)] if judge is not None else []
+    if judge is None or not asked:
+        return judged
+    opinions = judge.judge([_open_statement(each, sources) for each in asked])
+    told = {
+        id(each): replace(
+            each, judgement=Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
+        )
+        for each, opinion in zip(asked, opinions, strict=True)
+        if opinion is not None
+    }
+    return [told.get(id(each), each) for each in judged]
+
+
+def _is_open(each: JudgedPart) -> bool:
+    return each.statement.states and each.judgement.verdict is Verdict.OPEN
+
+
+def _open_statement(each: JudgedPart, sources: Mapping[int, SourceText]) -> OpenStatement:
+    cited = [sources[number] for number in each.part.numbers if number in sources]
+    evidence = tuple(window for source in cited for window in nearest_windows(each.said, source))
+    return OpenStatement(" ".join(f"{each.said.around} {each.said.text}".split()), evidence)
 
 
 def _said(text: str, statement: Statement, part: Part) -> Said:
@@ -120,7 +153,12 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
             found = _of_marker(text, judged, number, marker.start, marker.end)
             citation = Citation(number, marker.start, marker.end)
             if found is not None:
-                citation = replace(citation, verdict=found.verdict, reason=found.reason)
+                citation = replace(
+                    citation,
+                    verdict=found.verdict,
+                    reason=found.reason,
+                    judged_by=found.judged_by,
+                )
             yield citation
 
 
@@ -191,4 +229,5 @@ class _Above:
 
 
 def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:
-    return any(judge(Said(said), [source]).verdict in _CARRIES for source in sources.values())
+    judged = (judge_by_words(Said(said), [source]) for source in sources.values())
+    return any(each.verdict in _CARRIES for each in judged)

@@ -212,7 +212,8 @@ def _names_something(label: str) -> bool:
     """Whether a cell is a name of a thing: short, with a capital, a figure or a hyphen inside."""
     told = label.split()
     has_shape = any(c.isupper() for c in label[1:]) or any(c.isdigit() or c in "-+" for c in label)
-    return 0 < len(told) <= _LONGEST_LABEL and has_shape and label[0].isalpha()
+    is_one = label[:1].isalpha() and not any(c in ",;/" for c in label)
+    return 0 < len(told) <= _LONGEST_LABEL and has_shape and is_one
 
 
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────

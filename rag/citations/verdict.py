@@ -52,6 +52,7 @@ class Judgement:
     verdict: Verdict
     reason: str = ""
     near: float = 0.0
+    judged_by: str = ""  # "" where words decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,17 @@ def judge(said: Said, sources: Sequence[SourceText]) -> Judgement:
     return max((_Case(said, sources).judgement(), best), key=_rank)
 
 
+def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
+    """The windows of a source that share most words with a statement, under their headings."""
+    language = language_of(said.text)
+    words = read(f"{said.around} {said.text}", source.lexicon, language).words
+    places = [each for each in source.places if each.window.kind != "cell"]
+    nearest = sorted(places, key=lambda each: -share(words, each.words))[:_WINDOWS]
+    heading = source.source.document_title
+    return (" · ".join(filter(None, (heading, p.window.around, p.window.text))) for p in nearest)
+
+
+_WINDOWS = 3  # of one source that a judge is shown
 _ORDER = (
     Verdict.OFF_SUBJECT,
     Verdict.CONTRADICTED,

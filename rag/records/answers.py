@@ -85,6 +85,8 @@ class Usage:
 class NoticeKind(StrEnum):
     """Why an answer is less than it could be; what helps depends on it."""
 
+    DISAGREEMENT = "disagreement"  # sources give different values for the same
+    OTHER_PRODUCT = "other_product"  # the answer speaks of another product than the question
     CUT = "cut"  # the model might not write more: it can go on
     LOOP = "loop"  # the model repeated itself and was stopped
     WITHOUT_MODEL = "without_model"  # the model failed: it can be asked again

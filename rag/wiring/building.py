@@ -39,6 +39,7 @@ from rag.wiring.parts import (
     load_limits,
     open_embedder,
     open_index,
+    open_judge,
     open_model,
     open_reranker,
     open_tables,
@@ -136,6 +137,7 @@ def _assistant(
         writer,
         tools,
         fallback=without_model if model is not None else None,
+        judge=open_judge(settings),
         direct=library.direct,
         learn=lambda ours, theirs: count.learn(
             estimated_tokens=ours + tool_tokens(), reported_tokens=theirs

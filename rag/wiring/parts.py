@@ -4,6 +4,7 @@ import os
 
 from sqlalchemy import Engine
 
+from rag.answers.judging import InferenceJudge, ModelJudge
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
@@ -13,6 +14,7 @@ from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
+from rag.seams.judging import Judge
 from rag.settings import Settings
 from rag.tables.store import TableFiles, TableStore
 from rag.wiring.stores import open_database
@@ -97,3 +99,14 @@ def load_limits(settings: Settings) -> LoadLimits:
         max_pages=documents.max_pages,
         max_seconds=documents.read_timeout_seconds,
     )
+
+
+def open_judge(settings: Settings) -> Judge | None:
+    """Who decides what words leave open, if anybody is to."""
+    wanted = settings.checks
+    if wanted.nli_model is not None:
+        return InferenceJudge(wanted.nli_model)
+    if wanted.model == "off":
+        return None
+    model = open_model(settings, None if wanted.model == "auto" else wanted.model)
+    return ModelJudge(model, timeout_seconds=wanted.timeout_seconds) if model else None

@@ -1,0 +1,136 @@
+"""Sources that give different values for the same, and answers about another product than asked."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag.citations.comparing import Spot, are_siblings, same_name, spots
+from rag.citations.reading import Reading, SourceText, read, read_source, share
+from rag.records import Source
+from rag.text.amounts import Figure
+from rag.text.dates import dates
+from rag.text.figures import read_figures
+from rag.text.names import Lexicon
+from rag.text.units import UNIT_SIGNS
+from rag.text.words import language_of, tokens
+
+# The plainer words come first.
+_HOLDS = (
+    re.compile(r"\b(?:takes? precedence|prevails?|hat vorrang|maßgeblich)\b", re.IGNORECASE),
+    re.compile(
+        r"\b(?:supersedes?|outdated|no longer valid|replaces?|instead of|ersetzt|überholt)\b",
+        re.IGNORECASE,
+    ),
+)
+_MOST_VALUES = 4
+_ATTRIBUTE = 0.5  # of the question's words beside the name
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A figure that a source gives for what was asked."""
+
+    figure: Figure
+    source: Source
+
+
+def disagreement(question: str, sources: Sequence[Source]) -> str:
+    """The values with their sources and dates, and which holds as a source says; "" for none."""
+    known = [read_source(source) for source in sources]
+    values = [value for source in known for value in _values(question, source)]
+    apart = _apart(values)
+    if not apart:
+        return ""
+    listed = "; ".join(_described(value) for value in apart[:_MOST_VALUES])
+    told = (_what_holds(source, holds) for holds in _HOLDS for source in known)
+    holds = next((each for each in told if each), "")
+    return f"The sources disagree: {listed}.{holds}"
+
+
+def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
+    """What to say of an answer that names only a sibling of the product that was asked about."""
+    lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
+    asked = _names(read(question, lexicon, language_of(question)))
+    told = _names(read(answer, lexicon, language_of(answer)))
+    if len(asked) != 1 or any(same_name(asked[0], name) for name in told):
+        return ""
+    sibling = next((name for name in told if are_siblings(asked[0], name)), None)
+    if sibling is None or _says_a_figure(answer[: answer.lower().find(sibling)]):
+        return ""
+    spelled = {name.lower(): name for name in lexicon.names}
+    about = spelled.get(asked[0], asked[0])
+    return f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
+
+
+def _says_a_figure(before: str) -> bool:
+    """Whether something was said already, of what `it` stands for."""
+    return bool(read_figures(before))
+
+
+def _names(reading: Reading) -> list[str]:
+    return [name for name in reading.names if any(c.isdigit() or c in " +" for c in name)]
+
+
+def _values(question: str, source: SourceText) -> Iterator[_Value]:
+    """The figures of the places that name what was asked about, and what was asked of it."""
+    asked = read(question, source.lexicon, language_of(question))
+    names = _names(asked)
+    if len(names) != 1:
+        return
+    wanted = [word for word in asked.words if word not in names[0].split()]
+    wanted = [word for word in wanted if word not in ("long", "much", "mani", "year", "tell")]
+    for spot in spots(source):
+        if len(spot.pieces) == 1 and wanted and _is_about(names[0], wanted, spot):
+            for figure in spot.clause.reading.figures:
+                if figure.kind == "amount":
+                    yield _Value(_with_unit_of_column(figure, spot), source.source)
+
+
+def _is_about(name: str, wanted: Sequence[str], spot: Spot) -> bool:
+    named = [*spot.clause.reading.names, *spot.place.own.names, *spot.place.around.names]
+    is_named = any(same_name(name, each) for each in named)
+    words = spot.place.words | frozenset(_parts(spot.place.window.column))
+    return is_named and share(wanted, words) >= _ATTRIBUTE
+
+
+def _parts(column: str) -> list[str]:
+    """The words of a column's header, also of `warranty_months`."""
+    return list(read(column.replace("_", " "), Lexicon(()), language_of(column)).words)
+
+
+def _with_unit_of_column(figure: Figure, spot: Spot) -> Figure:
+    if figure.unit:
+        return figure
+    lowered = (token.lowered for token in tokens(spot.place.window.column.replace("_", " ")))
+    return replace(figure, unit=next((UNIT_SIGNS[w] for w in lowered if w in UNIT_SIGNS), ""))
+
+
+def _apart(values: Sequence[_Value]) -> list[_Value]:
+    """One value of each document, where two documents of one kind of value share none."""
+    by_document: dict[tuple[str, str], dict[float, _Value]] = {}
+    for value in values:
+        if value.figure.unit:
+            place = (value.source.document_id, value.figure.dimension)
+            by_document.setdefault(place, {}).setdefault(value.figure.base, value)
+    for (one, dimension), first in by_document.items():
+        for (other, another), second in by_document.items():
+            is_pair = one != other and dimension == another
+            if is_pair and not set(first) & set(second):
+                return [next(iter(first.values())), next(iter(second.values()))]
+    return []
+
+
+def _described(value: _Value) -> str:
+    source = value.source
+    found = [day for day in dates(f"{source.document_title} {source.passage}") if day.value > 1e6]
+    day = f", {found[0].shown}" if found else ""
+    return f"{value.figure.shown} ({source.document_title}{day} [{source.number}])"
+
+
+def _what_holds(source: SourceText, holds: re.Pattern[str]) -> str:
+    """The sentence of a source that says which of two values holds."""
+    for place in source.places:
+        if holds.search(place.window.text) and place.window.kind == "sentence":
+            said = " ".join(place.window.text.split())
+            return f" {source.source.document_title} [{source.number}] says: “{said}”"
+    return ""

@@ -1,0 +1,34 @@
+"""Judges of what words cannot decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rag.records import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A statement that its source may carry, and the windows of the source nearest to it."""
+
+    text: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge thinks: supported, contradicted or off_subject, with its reason."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+class Judge(Protocol):
+    """Called once for all open statements of an answer, when its text stands."""
+
+    @property
+    def name(self) -> str:
+        """Shown beside its verdicts."""
+
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:
+        """One opinion for each statement; None where it has none, or failed. Raises nothing."""

@@ -1,0 +1,64 @@
+"""Sources that disagree, and answers about another product than asked."""
+
+from dataclasses import replace
+
+import pytest
+
+from rag.citations.disagreeing import disagreement, other_product
+from tests.citations.test_check import AERO, FAMILY
+
+HANDBOOK = replace(
+    AERO,
+    number=1,
+    document_id="handbook",
+    document_title="Handbook",
+    text="",
+    passage="| Product | Warranty |\n|---|---|\n| Tarn 2, Tarn 2 Max | 24 months |\n"
+    "| Tarn 3 | 12 months |",
+)
+LIST = replace(
+    HANDBOOK,
+    number=2,
+    document_id="list",
+    document_title="Price list",
+    passage="| Product | Price EUR | warranty_months |\n|---|---|---|\n| Tarn 2 | 149 | 24 |\n"
+    "| Tarn 2 Max | 199 | 36 |",
+)
+MEMO = replace(
+    HANDBOOK,
+    number=3,
+    document_id="memo",
+    document_title="Memo",
+    passage="Date: 12 May 2026. The Tarn 2 Max has a warranty of 36 months instead of 24. "
+    "The price list takes precedence.",
+)
+ALL = [HANDBOOK, LIST, MEMO]
+
+
+def test_says_both_values_and_which_holds() -> None:
+    said = disagreement("How long is the warranty of the Tarn 2 Max?", ALL)
+
+    assert "24 months (Handbook [1])" in said
+    assert "36 months" in said
+    assert "Memo [3] says: “The price list takes precedence.”" in said
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param("How long is the warranty of the Tarn 2?", id="they-agree"),
+        pytest.param("What does the Tarn 2 Max cost?", id="another-attribute"),
+        pytest.param("How long is the warranty?", id="no-product"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_says_nothing_where_they_do_not_disagree(question: str) -> None:
+    assert disagreement(question, ALL) == ""
+
+
+def test_says_that_the_answer_is_about_another_product() -> None:
+    question = "What does the Tarn 2 cost?"
+
+    assert "Tarn 2 Max" in other_product(question, "The Tarn 2 Max costs EUR 199 [4].", [FAMILY])
+    assert other_product(question, "The Tarn 2 costs EUR 149 [4].", [FAMILY]) == ""
+    assert other_product(question, "It costs EUR 149, the Tarn 2 Max more [4].", [FAMILY]) == ""
