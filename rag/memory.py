@@ -20,6 +20,7 @@ from rag.records import (
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 from rag.sessions.context import (
     MESSAGE_TOKENS,
+    RECALL_SHARE,
     Context,
     ContextPreferences,
     Pair,
@@ -31,12 +32,13 @@ from rag.sessions.context import (
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.sessions.recall import Recall
+from rag.summaries.recalled_turns import recalled_lines_text, recalled_of
 
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
-RECALLED_TURNS = 3
+RECALLED_TURNS = 12  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 
@@ -262,7 +264,7 @@ class Memory:
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
         taken = message_tokens(system, self._count)
-        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
+        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE - RECALL_SHARE)))
         return HistoryRoom(
             budget_tokens=history,
             high_tokens=int(history * self._rules.high_water),
@@ -298,10 +300,14 @@ class Memory:
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
-        if not turns:
+        pairs = [(turn.question, turn.answer) for turn in turns]
+        known = "\n".join(summary.text for summary in parts.summaries)
+        room = tokens - context.tokens - JOINED_TOKENS
+        lines = recalled_of(pairs, question, known, room=room, count=self._count)
+        if not lines:
             return context
-        recalled = [Pair(turn.question, turn.answer) for turn in turns]
-        parts = replace(parts, recalled=recalled)
+        asked = dict.fromkeys(line.message - 1 for line in lines)
+        parts = replace(parts, recalled=recalled_lines_text(lines), recalled_from=tuple(asked))
         return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _requested(

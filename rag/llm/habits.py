@@ -17,6 +17,7 @@ _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
 _CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
 
 
+_SYSTEM = "system"  # the role: some chat templates have none
 Effort = Literal["off", "low", "medium", "high"]
 
 
@@ -87,7 +88,8 @@ class Habits:
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
         with_tools = "tools" not in self.refused
-        return [_message(message, with_tools=with_tools) for message in request.messages]
+        said = [_message(message, with_tools=with_tools) for message in request.messages]
+        return in_turn(said, with_system=_SYSTEM not in self.refused)
 
     def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
         """Whether the refusal named something that we can do without, so that another try helps."""
@@ -99,6 +101,7 @@ class Habits:
             self.max_tokens_limit = int(limit[1])
             return True
         sent = {*body, *body.get("extra_body", ())}
+        sent |= {_SYSTEM for message in body.get("messages", ()) if message["role"] == _SYSTEM}
         for key, wording in _REFUSALS:
             if key in sent and wording.search(text):
                 self.refused |= {key}
@@ -115,6 +118,10 @@ _REFUSALS = (
     ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
     ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
     ("reasoning", re.compile(r"\breasoning\b")),
+    (
+        _SYSTEM,
+        re.compile(r"system[ _](?:role|message|prompt)|roles? must alternate", re.IGNORECASE),
+    ),
     ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
 )
 
@@ -144,6 +151,24 @@ def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
         found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         found["tool_call_id"] = message.tool_call_id
+    return found
+
+
+def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[str, Any]]:
+    """Messages of one side that follow each other as one, as chat templates want them.
+
+    Without a system role the rules stand in the first message of the user.
+    """
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == _SYSTEM and not with_system:
+            message = message | {"role": "user"}
+        plain = message.keys() == {"role", "content"}
+        if found and plain and found[-1] | {"content": ""} == message | {"content": ""}:
+            content = f"{found[-1]['content']}\n\n{message['content']}"
+            found[-1] = message | {"content": content}
+        else:
+            found.append(message)
     return found
 
 

@@ -10,7 +10,7 @@ from rag.seams import TokenCounter
 
 MESSAGE_TOKENS = 4  # what the chat format adds to each message, and once to the whole
 SUMMARY_TITLE = "Previous conversation summary:"
-RECALL_TITLE = "Earlier messages of this conversation that bear on the question:"
+RECALL_SHARE = 0.1  # of the budget that stays free for recalled statements, if any are left out
 REQUEST_TITLE = "Earlier messages of this conversation that you asked for:"
 
 
@@ -45,7 +45,8 @@ class Parts:
     question: str  # with its sources
     summaries: Sequence[Summary] = ()
     recent: Sequence[Pair] = ()  # oldest first, all that is not summarised
-    recalled: Sequence[Pair] = ()  # evicted, best first
+    recalled: str = ""  # statements of evicted turns, for the last message
+    recalled_from: Sequence[int] = ()  # the questions of these turns
     requested: Sequence[Message] = ()  # a slice that the model asked for
     message_count: int = 0  # of the whole transcript before this question
 
@@ -98,10 +99,11 @@ def message_tokens(message: ChatMessage, count: TokenCounter) -> int:
 def assemble(
     parts: Parts, selection: Selection, *, budget_tokens: int, count: TokenCounter
 ) -> Context:
-    """The context for one question: rules, summaries, what was recalled, newest pairs, question.
+    """The context for one question: one system message, then user and assistant in turn.
 
-    Whole pairs are chosen from the newest back. The first `at_least` come before what was
-    recalled, older ones after it.
+    The system message holds the rules and the summaries, so that the beginning stays the same from
+    turn to turn; what belongs to this question only stands in the last message. Whole pairs are
+    chosen from the newest back.
 
     Raises:
         TooLarge: the question does not fit even alone; says both numbers.
@@ -114,25 +116,26 @@ def assemble(
             f"The question needs {needed:,} tokens, the model can be sent {budget_tokens:,}. "
             "Shorten the question, or use a model with a larger window."
         )
-    summaries = _summaries(parts.summaries, purse)
-    requested = _requested(parts.requested, purse)
+    system = _with_summaries(fixed[0], parts.summaries, purse)
+    question = _with_requested(fixed[1], parts.requested, purse)
     most = len(parts.recent) if selection.at_most is None else selection.at_most
     most = max(0, min(most, len(parts.recent)) - selection.fewer)
     newest = _newest(parts.recent, min(most, selection.at_least), purse)
-    recalled = _recalled(parts.recalled, purse) if not selection.fewer else []
-    older = parts.recent[: len(parts.recent) - len(newest)]
     if len(newest) == min(most, selection.at_least):
-        newest = _newest(older, most - len(newest), purse) + newest
-    messages = [fixed[0], *summaries, *requested, *_as_message(recalled)]
-    messages += [message for pair in newest for message in pair.messages]
+        older = parts.recent[: len(parts.recent) - len(newest)]
+        newest = _older(older, most - len(newest), purse) + newest
+    recalls = bool(parts.recalled) and not selection.fewer
+    if recalls:
+        question, recalls = _put_before(question, parts.recalled, purse)
+    said = [message for pair in newest for message in pair.messages]
     return Context(
-        messages=(*messages, fixed[1]),
+        messages=(system, *said, question),
         tokens=budget_tokens - purse.left,
         budget_tokens=budget_tokens,
         pairs=len(newest),
         original_messages=parts.message_count,
         summarized_messages=sum(summary.end - summary.start for summary in parts.summaries),
-        recalled=tuple(pair.question.index for pair in recalled),
+        recalled=tuple(parts.recalled_from) if recalls else (),
     )
 
 
@@ -159,8 +162,8 @@ class _Purse:
         return sum(message_tokens(message, self._count) for message in messages)
 
 
-def _summaries(summaries: Sequence[Summary], purse: _Purse) -> list[ChatMessage]:
-    """All summaries in one message; if the window was made smaller since, the newest that fit."""
+def _with_summaries(rules: ChatMessage, summaries: Sequence[Summary], purse: _Purse) -> ChatMessage:
+    """All summaries after the rules; if the window was made smaller since, the newest that fit."""
     for first in range(len(summaries)):
         text = "\n\n".join(summary.text for summary in summaries[first:])
         left_out = ""
@@ -168,19 +171,41 @@ def _summaries(summaries: Sequence[Summary], purse: _Purse) -> list[ChatMessage]
             left_out = (
                 f"\n(Messages before {summaries[first].start} are left out; search for them.)"
             )
-        message = ChatMessage(Role.SYSTEM, f"{SUMMARY_TITLE}{left_out}\n{text}")
-        if purse.take([message]):
-            return [message]
-    return []
+        content = f"{rules.content}\n\n{SUMMARY_TITLE}{left_out}\n{text}"
+        system = ChatMessage(Role.SYSTEM, content)
+        if purse.swap([rules], [system]):
+            return system
+    return rules
 
 
-def _requested(messages: Sequence[Message], purse: _Purse) -> list[ChatMessage]:
-    """The newest of the requested messages that fit."""
+def _with_requested(
+    question: ChatMessage, messages: Sequence[Message], purse: _Purse
+) -> ChatMessage:
+    """The newest of the requested messages that fit, before the question."""
     for first in range(len(messages)):
-        message = ChatMessage(Role.SYSTEM, _quoted(REQUEST_TITLE, messages[first:]))
-        if purse.take([message]):
-            return [message]
-    return []
+        longer, fits = _put_before(question, _quoted(REQUEST_TITLE, messages[first:]), purse)
+        if fits:
+            return longer
+    return question
+
+
+def _put_before(question: ChatMessage, text: str, purse: _Purse) -> tuple[ChatMessage, bool]:
+    longer = ChatMessage(Role.USER, f"{text}\n\n{question.content}".rstrip())
+    fits = purse.swap([question], [longer])
+    return (longer if fits else question), fits
+
+
+def _older(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
+    """All of them, or as many as leave room for what is recalled of the others."""
+    before = purse.left
+    found = _newest(pairs, most, purse)
+    if len(found) == len(pairs):
+        return found
+    reserve = int(RECALL_SHARE * before)
+    purse.left = before - reserve
+    found = _newest(pairs, most, purse)
+    purse.left += reserve
+    return found
 
 
 def _newest(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
@@ -191,30 +216,6 @@ def _newest(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
             break
         kept.insert(0, pair)
     return kept
-
-
-def _recalled(pairs: Sequence[Pair], purse: _Purse) -> list[Pair]:
-    """All of them if they fit together; else one after the other, as many as do."""
-    together = _in_order(pairs)
-    if purse.take(_as_message(together)):
-        return together
-    kept: list[Pair] = []
-    for pair in pairs:
-        more = _in_order([*kept, pair])
-        if purse.swap(_as_message(kept), _as_message(more)):
-            kept = more
-    return kept
-
-
-def _in_order(pairs: Sequence[Pair]) -> list[Pair]:
-    return sorted(pairs, key=lambda pair: pair.question.index)
-
-
-def _as_message(pairs: Sequence[Pair]) -> list[ChatMessage]:
-    if not pairs:
-        return []
-    messages = [message for pair in pairs for message in (pair.question, pair.answer)]
-    return [ChatMessage(Role.SYSTEM, _quoted(RECALL_TITLE, messages))]
 
 
 def _quoted(title: str, messages: Sequence[Message]) -> str:

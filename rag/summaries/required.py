@@ -80,6 +80,17 @@ def read_message(
     return Reading(tuple(line for line in lines if line is not None), numbers, names)
 
 
+def stated_lines(index: int, text: str, question: str, count: TokenCounter) -> list[Line]:
+    """The statements of an answer, those without a number too."""
+    asked = _quotable(question)
+    found = (
+        _line(index, text, statement, asked, Lexicon(()), count)
+        for statement in read_statements(text)
+        if statement.states
+    )
+    return [line for line in found if line is not None]
+
+
 def _quotable(question: str) -> str:
     """A short question, unless it holds what could be read as a marker."""
     short = on_one_line(question) if len(question) <= LONGEST_QUESTION else ""
