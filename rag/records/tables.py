@@ -1,7 +1,10 @@
 """Tables of documents: as they were read, and as they are stored."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+COUNTED = re.compile(r"(?:#|\bno\.?|\bnr\.?|\bnumber)\s+of\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class TableColumn:
     @property
     def is_identifier(self) -> bool:
         """Whether its figures name things: adding them up says nothing."""
+        if COUNTED.search(self.name):
+            return False
         words = set(self.name.casefold().replace("_", " ").replace(".", " ").split())
         return bool(words & {"id", "no", "number", "code", "sku", "zip", "year", "nr", "#", "rank"})
 

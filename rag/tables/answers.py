@@ -14,6 +14,8 @@ from rag.tables.result import TableResult, result_from, said
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
+PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
+ASSUMING = 1.5  # of the score: something had to be assumed, and is said
 SURE = 2.0  # of the score: the question surely speaks of this table
 LONGEST_IN_TEXT = 400  # rows of a table that is text as well: look-ups are left to the writer
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
@@ -139,7 +141,9 @@ class TableAnswers:
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
-        return understood.score >= (SURE if is_lookup else 1.0)
+        if is_lookup:
+            return understood.score >= SURE
+        return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
         """A result of a model's plan; its figures are the table's."""

@@ -14,6 +14,7 @@ MAIN = (
     "revenue", "sales", "turnover", "umsatz", "amount", "total", "value", "points", "score",
     "profit", "net", "quantity", "qty", "units", "count", "price", "cost", "votes", "medals",
 )  # fmt: skip
+TEXT = ColumnType.TEXT
 NOT_ADDED = re.compile(
     r"price|cost per|rate|rating|age|height|temperature|score|percent|%|ratio|average|avg|speed|"
     r"weight|elevation|altitude|density|preis|margin|duration|time|capacity|size|area|length|year"
@@ -149,6 +150,10 @@ def asked_for(question: Question, without: Iterable[str] = ()) -> tuple[str, boo
             if near:
                 return near[0].column, True
         if word in ("who", "when", "where", "wer", "wann", "wo", "whom"):
+            near = [found for found in free if at < found.start <= at + 4]
+            near = [found for found in near if question.column(found.column).type is TEXT]
+            if near and word in ("who", "whom", "wer"):
+                return near[0].column, True
             kind = {"when": WHEN, "wann": WHEN, "where": WHERE, "wo": WHERE}.get(word, PERSON)
             column = _of_kind(question, kind, left_out)
             if column:

@@ -24,18 +24,20 @@ from rag.tables.plan import (
 )
 from rag.tables.profile import normalised
 from rag.tables.question import Question, filters_of, number_in, read_question
-from rag.tables.words import AVERAGE, MEDIAN, NOT, SHARE, SUPERLATIVES, TOP
+from rag.tables.words import AVERAGE, COUNT, MEDIAN, NOT, SHARE, SUM, SUPERLATIVES, TOP
 
 OPENING = re.compile(
     r"^(?:(?:ok|okay|now|and|so|but|then|please|can you|could you|und|jetzt|aber)\s+)*"
     r"(?:what about|how about|what if|only|just|show me|show|give me|and|by|per|as|in|for|with|"
     r"without|excluding|except|sort|order|rank|same|but|instead|the|top|split|break|group|now|draw|"
     r"plot|make it|use|filter|limit|restrict|all|reset|undo|back|go back|start over|"
-    r"was ist mit|wie ist es|und|nur|ohne|nach|pro|als|sortiere|how many|how much|compare)\b"
+    r"was ist mit|wie ist es|und|nur|ohne|nach|pro|als|sortiere|compare)\b"
 )
 POINTING = re.compile(
     r"\b(?:those|these|that|them|it|this|the result|the same|instead|of which|davon|diese\w*)\b"
 )
+CUE = re.compile(r"^(?:and|what about|how about|only|just|but|now|then|also|und|nur|was ist mit)\b")
+CHANGES = re.compile(r"\b(?:sort\w*|order\w*|as a|as an|instead|without|excluding|except)\b")
 RESET = re.compile(r"\b(?:start over|reset|clear|everything again|from the beginning|von vorn)\b")
 UNDO = re.compile(r"\b(?:undo|go back|the previous (?:one|result|table)|step back|zurück)\b")
 ALL_OF = re.compile(r"\b(?:back to |for |over |across )?(?:all|any|every)(?: the| of the)? (\w+)\b")
@@ -84,6 +86,8 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     whole = _as_a_whole(said, plans)
     if whole is not None:
         return Understood(whole, 1.0)
+    if _stands_alone(question, said):
+        return None
     changed = plan
     for change in (_shifted, _filters, _all_of, _groups, _figures, _share, _order, _top, _chart):
         changed = change(changed, question, said)
@@ -98,6 +102,16 @@ def _leans(said: str) -> bool:
     if POINTING.search(said):
         return True
     return bool(OPENING.search(said) or len(said.split()) <= 3) and len(said.split()) <= LONGEST
+
+
+def _stands_alone(question: Question, said: str) -> bool:
+    """A question with a figure and a way to put it together is a new one."""
+    if POINTING.search(said) or CUE.match(said) or CHANGES.search(said):
+        return False
+    asks = any(each.search(said) for each in (COUNT, SUM, AVERAGE, MEDIAN, TOP))
+    return bool(COUNT.search(said)) or (
+        bool(named_figures(question)) and (asks or bool(grouped_by(question)))
+    )
 
 
 def _as_a_whole(said: str, plans: Sequence[TablePlan]) -> TablePlan | None:

@@ -121,7 +121,9 @@ def ask_beside(question: Question) -> TablePlan | None:
     behind = [found for found in question.values if 0 < found.start - at <= 6]
     if not behind or _comparing(question):
         return None
-    target, _ = asked_for(question)
+    target, is_named = asked_for(question)
+    if not is_named or question.words[0] in ("who", "whom"):
+        target = behind[0].column
     anchor = Filter(behind[0].column, Op.IS, behind[0].values)
     others = filters_of(question, without=[behind[0]])
     question.use(at, at + 1)
@@ -186,6 +188,8 @@ def ask_end(question: Question) -> TablePlan | None:
         if word in ("first", "last", "erste", "letzte"):
             question.use(at, at + 1)
             target, _ = asked_for(question)
+            behind = [found for found in question.columns if 0 < found.start - at <= 2]
+            target = behind[0].column if behind else target
             order = (Order(ROWS, word in ("last", "letzte")),)
             return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
     return None

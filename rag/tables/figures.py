@@ -11,6 +11,7 @@ from rag.tables.choosing import (
     pair_of,
     repeats,
 )
+from rag.tables.index import stem
 from rag.tables.plan import (
     ROWS,
     Key,
@@ -19,6 +20,7 @@ from rag.tables.plan import (
     Order,
     TablePlan,
 )
+from rag.tables.profile import normalised
 from rag.tables.question import FIGURES, Question, filters_of
 from rag.tables.words import (
     AVERAGE,
@@ -27,6 +29,7 @@ from rag.tables.words import (
     DIFFERENCE,
     DIFFERENT,
     MEDIAN,
+    ROW_NOUNS,
     SHARE,
     SUM,
     SUPERLATIVES,
@@ -89,6 +92,8 @@ def ask_count(question: Question) -> TablePlan | None:
         return None
     start, end = question.at(match.start()), question.at(match.end() - 1) + 1
     question.use(start, end)
+    if start and question.words[start - 1] in SUPERLATIVES:  # "the smallest number of"
+        return None
     groups = tuple(key for _found, key in grouped_by(question))
     noun = next((found for found in question.columns if end <= found.start <= end + 2), None)
     filters = filters_of(question)
@@ -100,9 +105,9 @@ def ask_count(question: Question) -> TablePlan | None:
             kind = Kind.AVERAGE if AVERAGE.search(masked) else Kind.SUM
             return TablePlan("", filters, groups, (Measure(kind, column.name),), order)
         is_filtered = any(each.column == column.name for each in filters)
-        differ = DIFFERENT.search(masked) or (
-            column.distinct < 0.8 * question.index.table.row_count
-        )
+        if DIFFERENT.search(masked):
+            return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
+        differ = column.distinct < 0.8 * question.index.table.row_count
         if differ and not is_filtered and not _means_rows(question, column):
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
     _take_noun(question, end)
@@ -119,8 +124,13 @@ def _take_noun(question: Question, at: int) -> None:
     """The noun that is counted stands for the rows: "how many *games* …"."""
     while at < len(question.words) and question.words[at] in ("total", "different", "of", "the"):
         at += 1
-    if at < len(question.words):
-        question.use(at, at + 1)
+    if at >= len(question.words) or at in question.used:
+        return
+    table = question.index.table
+    known = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
+    if question.words[at] not in ROW_NOUNS and stem(question.words[at]) not in known:
+        question.doubts.append(f"counted rows for “{question.words[at]}”")
+    question.use(at, at + 1)
 
 
 def ask_figure(question: Question) -> TablePlan | None:
@@ -130,18 +140,18 @@ def ask_figure(question: Question) -> TablePlan | None:
     kind = (
         Kind.MEDIAN if MEDIAN.search(masked)
         else Kind.AVERAGE if AVERAGE.search(masked)
-        else Kind.SUM if SUM.search(masked)
+        else Kind.SUM if question.says(SUM)
         else None
     )  # fmt: skip
     figures = named_figures(question)
-    if kind is None and not groups:
+    is_end = any(word in SUPERLATIVES for word in masked.split())
+    if (kind is None and not groups) or (is_end and kind in (None, Kind.SUM) and not groups):
         return None
     if not figures and kind in (Kind.SUM, None):
         return _counted_groups(question, groups, kind)
     column = figures[0] if figures else next(iter(figure_columns(question)), None)
     if column is None:
         return None
-    is_end = any(word in SUPERLATIVES for word in masked.split())
     if is_end and kind in (None, Kind.SUM):
         return None
     wanted = kind or figure_kind(question, column)

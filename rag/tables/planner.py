@@ -43,8 +43,38 @@ def understand(text: str, index: TableIndex) -> Understood | None:
     if plan is None:
         return None
     plan = _with_negation(plan, negated)
+    question.doubts += _beyond(question, plan)
     unused = question.unused()
     return Understood(plan, _score(question, plan, unused), unused, tuple(question.doubts))
+
+
+BEYOND = {"same", "between", "consecutive", "consecutively", "both", "neither", "besides"}
+AUXILIARIES = {
+    "is",
+    "are",
+    "was",
+    "were",
+    "do",
+    "does",
+    "did",
+    "has",
+    "have",
+    "had",
+    "can",
+    "could",
+}
+
+
+def _beyond(question: Question, plan: TablePlan) -> list[str]:
+    """What the question may ask and no plan can say."""
+    doubts = [
+        f"did not use “{word}”"
+        for at, word in enumerate(question.words)
+        if word in BEYOND and at not in question.used
+    ]
+    if question.words[0] in AUXILIARIES and plan.limit != 1:
+        doubts.append("gave the rows or figures: whether that means yes is left to you")
+    return doubts
 
 
 def _score(question: Question, plan: TablePlan, unused: tuple[str, ...]) -> float:

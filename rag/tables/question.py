@@ -1,7 +1,7 @@
 """What a question names of one table: columns, values, figures, times; and the words left over."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag.records import ColumnType, TableColumn
@@ -56,6 +56,11 @@ class Question:
         hidden |= {at for start, end, _ in self.conditions for at in range(start, end)}
         return " ".join("¤" if at in hidden else word for at, word in enumerate(self.words))
 
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether words say this that do not name a column."""
+        named = {at for each in self.columns for at in range(each.start, each.end)}
+        return any(self.at(found.start()) not in named for found in pattern.finditer(self.masked))
+
     def at(self, offset: int) -> int:
         """Which word of `masked` stands at a character."""
         return self.masked.count(" ", 0, offset)
@@ -75,7 +80,7 @@ class Question:
             for at, word in enumerate(self.words)
             if at not in self.used
             and word not in IDLE
-            and word not in OPERATORS
+            and (word not in OPERATORS or (word in NUMBER_WORDS and word != "one"))
             and stem(word) not in known
         )
 
@@ -109,7 +114,9 @@ def _choose(question: Question) -> None:
     """Of what overlaps, the longest and surest; of twins, the one whose column is named."""
     words, index = question.words, question.index
     columns = [found for found in index.columns_named(words) if not _is_operator(found, words)]
-    values = [found for found in index.values_named(words) if not _says_nothing(found, words)]
+    has_dates = any(column.type is ColumnType.DATE for column in index.table.columns)
+    idle = MONTHS if has_dates else ()  # where there are dates, months are read as times
+    values = [found for found in index.values_named(words) if not _says_nothing(found, words, idle)]
     named = {found.column for found in columns if found.score >= 1}
     ranked = sorted(
         [*columns, *values],
@@ -150,10 +157,10 @@ def _is_operator(found: Found, words: Sequence[str]) -> bool:
     )
 
 
-def _says_nothing(found: Found, words: Sequence[str]) -> bool:
+def _says_nothing(found: Found, words: Sequence[str], idle: Container[str]) -> bool:
     gram = words[found.start : found.end]
-    return all(word in IDLE or word in OPERATORS or word in MONTHS for word in gram) or (
-        found.length == 1 and gram[0].isdigit()
+    return all(word in IDLE or word in OPERATORS or word in idle for word in gram) or (
+        found.length == 1 and number_in(gram[0]) is not None
     )
 
 

@@ -105,7 +105,7 @@ class Sql:
         for each in plan.step.of:
             inner = inner.where(self.condition(each))
         ahead = plan.step.rows > 0
-        edge = inner.order_by(_directed(exp.column(ROW), Order(ROWS, ahead))).limit(1)
+        edge = inner.order_by(exp.column(ROW)).limit(1)
         compared = exp.GT if ahead else exp.LT
         beside = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
         beside = beside.where(compared(this=exp.column(ROW), expression=edge.subquery()))

@@ -131,7 +131,8 @@ GROUP = re.compile(
     r"pro|je)\b"
 )
 TOP = re.compile(
-    r"\b(?P<word>top|best|highest|largest|biggest|most|first|last|bottom|worst|lowest|smallest|"
+    r"\b(?<!at )(?P<word>top|best|highest|largest|biggest|most|first|last|bottom|worst|lowest|"
+    r"smallest|"
     r"cheapest|least|priciest|costliest|longest|shortest|heaviest|oldest|newest|latest|fewest|"
     r"earliest|tallest|höchsten|größten|günstigsten|teuersten|niedrigsten|ersten|letzten)"
     r" (?P<count>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"
@@ -180,6 +181,11 @@ IDLE = frozenset(
     für
     """.split()  # noqa: SIM905  (a list of quoted words reads worse)
 )
+ROW_NOUNS = {
+    "row", "rows", "entry", "entries", "record", "records", "line", "lines", "item", "items",
+    "order", "orders", "transaction", "transactions", "sale", "sales", "deal", "deals", "booking",
+    "bookings", "time", "times",
+}  # fmt: skip
 PERSON = (
     "name", "player", "driver", "rider", "athlete", "artist", "winner", "recipient", "candidate",
     "author", "cyclist", "swimmer", "diver", "wrestler", "representative", "employee", "customer",

@@ -1,0 +1,276 @@
+"""Questions over rows: generated conversations, and people's questions over tables of the web.
+
+python -m benchmarks.tables conversations [--rows 20 200 5000]
+python -m benchmarks.tables web --data DIR [--half a|b] [--chosen]   (DIR holds tables/, dev/)
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+import unicodedata
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag.documents.files import IncomingFile
+from rag.errors import RagError
+from rag.records import Resolution, Table
+from rag.settings import Settings
+from rag.tables.result import TableResult, result_from
+from rag.wiring import Application, build
+from tests.fakes import HashEmbedder
+
+# Subject, category, time, main figure, second figure; the categories' and the times' values.
+SCHEMAS = tuple(
+    tuple(part.split() for part in line.split("|"))
+    for line in """
+    Product Region Quarter Revenue Units|North South West|Q1 Q2 Q3 Q4
+    Customer Country Quarter Sales Orders|France Spain Italy|Q1 Q2 Q3
+    Item Warehouse Year Stock Reserved|Berlin Oslo Rome|2022 2023 2024
+    Campaign Channel Month Clicks Leads|Email Search Radio|January February May
+    Supplier Category Year Spend Invoices|Paper Metal Glass|2021 2022 2023
+    Store City Quarter Turnover Visitors|Paris Lyon Nice|Q1 Q2 Q4
+    Project Department Year Budget Hours|Research Design Legal|2024 2025
+    Title Genre Year Copies Returns|Crime Poetry Travel|2019 2020 2021
+    Route Carrier Quarter Passengers Flights|Alfa Bravo Delta|Q1 Q2 Q3
+    Farm Crop Year Harvest Fields|Wheat Barley Maize|2020 2021 2022
+    Server Zone Month Requests Errors|East Central Pacific|March April June
+    Agent Team Quarter Tickets Escalations|Red Blue Green|Q2 Q3 Q4
+    """.strip().splitlines()
+)
+Row = tuple[str, str, str, float, int]
+NOTHING = Resolution("", False, "unchanged")
+
+
+def rows_of(schema: int, count: int) -> list[Row]:
+    """Rows of one schema, the same in every run."""
+    chance = random.Random(schema * 1_000_003 + count)
+    (subject, *_), categories, times = SCHEMAS[schema]
+    return [
+        (
+            f"{subject} {chance.randint(1, 24)}X",
+            chance.choice(categories),
+            chance.choice(times),
+            chance.randint(100, 999_999) / 100,
+            chance.randint(1, 90),
+        )
+        for _ in range(count)
+    ]
+
+
+def turns_of(schema: int, rows: Sequence[Row]) -> Iterator[list[tuple[str, list[tuple[Any, ...]]]]]:
+    """Conversations with what each turn has to give."""
+    (subject, category, _when, main, second), categories, times = SCHEMAS[schema]
+    first, other = times[-1], times[0]
+    in_first = [row for row in rows if row[2] == first]
+    in_other = [row for row in rows if row[2] == other]
+    some = categories[0]
+    yield [
+        (f"Top 10 {subject.lower()}s in {first}", top(in_first, (0,), 3, 10)),
+        (f"What about {other}?", top(in_other, (0,), 3, 10)),
+        (f"Show me by {category.lower()}", top(in_other, (0, 1), 3, 10)),
+        ("as a chart", top(in_other, (0, 1), 3, 10)),
+    ]
+    mine = [row for row in in_first if row[1] == some]
+    yield [
+        (f"total {main.lower()} in {first}", [(total(in_first, 3),)]),
+        (f"only {some}", [(total(mine, 3),)]),
+        (f"and {categories[1]}?", [(total([r for r in in_first if r[1] == categories[1]], 3),)]),
+        (f"back to all {plural(category.lower())}", [(total(in_first, 3),)]),
+        (f"without {some}", [(total([r for r in in_first if r[1] != some], 3),)]),
+        ("how many is that?", [(len([r for r in in_first if r[1] != some]),)]),
+    ]
+    sums = groups(rows, (1,), 4)
+    whole = sum(sums.values())
+    yield [
+        (f"{second.lower()} by {category.lower()}", sorted((*k, v) for k, v in sums.items())),
+        ("as a share", sorted((*k, v, 100 * v / whole) for k, v in sums.items())),
+        (f"how many rows in {first}?", [(len(in_first),)]),
+        (f"average {main.lower()} in {other}", [((total(in_other, 3) or 0) / len(in_other),)]),
+        (f"which {category.lower()} has the most {second.lower()}?", top(rows, (1,), 4, 1)),
+        (f"how many different {subject.lower()}s are there?", [(len({r[0] for r in rows}),)]),
+    ]
+
+
+def plural(word: str) -> str:
+    """Good enough for the categories above."""
+    return word[:-1] + "ies" if word.endswith("y") else f"{word}s"
+
+
+def groups(rows: Sequence[Row], keys: Sequence[int], figure: int) -> dict[tuple[Any, ...], float]:
+    """Sums by keys."""
+    found: dict[tuple[Any, ...], float] = defaultdict(float)
+    for row in rows:
+        found[tuple(row[key] for key in keys)] += row[figure]
+    return found
+
+
+def top(rows: Sequence[Row], keys: Sequence[int], figure: int, count: int) -> list[tuple[Any, ...]]:
+    """The highest sums."""
+    ranked = sorted(groups(rows, keys, figure).items(), key=lambda p: (-round(p[1], 4), p[0]))
+    return [(*key, value) for key, value in ranked[:count]]
+
+
+def total(rows: Sequence[Row], figure: int) -> float | None:
+    """The sum of one column."""
+    return float(sum(row[figure] for row in rows)) if rows else None
+
+
+def is_same(result: TableResult | None, wanted: list[tuple[Any, ...]]) -> bool:
+    """Exact but for the last digits of floating point."""
+    if result is None or len(result.rows) != len(wanted):
+        return False
+    return all(
+        len(row) == len(want) and all(map(_near, row, want))
+        for row, want in zip(result.rows, wanted, strict=True)
+    )
+
+
+def _near(got: Any, want: Any) -> bool:
+    if isinstance(want, int | float):
+        return isinstance(got, int | float) and abs(got - want) < 1e-6 * max(1, abs(want))
+    return str(got) == str(want)
+
+
+def conversations(sizes: Sequence[int]) -> None:
+    """Every turn of every conversation, at every size."""
+    for size in sizes:
+        right = asked = 0
+        seconds: list[float] = []
+        for schema in range(len(SCHEMAS)):
+            rows = rows_of(schema, size)
+            names = SCHEMAS[schema][0]
+            lines = [",".join(names), *(",".join(map(str, row)) for row in rows)]
+            with opened({f"list{schema}.csv": "\n".join(lines)}) as application:
+                for turns in turns_of(schema, rows):
+                    session = application.store.create("bench")
+                    for question, wanted in turns:
+                        began = time.perf_counter()
+                        *_, end = application.assistant.ask(session, question)
+                        seconds.append(time.perf_counter() - began)
+                        number = end.message.answer and end.message.answer.result
+                        stored = number and session.result(number)
+                        found = result_from(stored) if stored else None
+                        asked += 1
+                        right += is_same(found, wanted)
+                        if not is_same(found, wanted):
+                            said = found.words if found else end.message.content[:80]
+                            print(f"  wrong: {names} {question!r}: {said}", file=sys.stderr)
+        seconds.sort()
+        print(
+            f"| {size:,} rows | {right} of {asked} turns | "
+            f"p95 {seconds[int(len(seconds) * 0.95)] * 1000:.0f} ms |"
+        )
+
+
+class opened:  # noqa: N801  (used as a context manager alone)
+    """An application over some files, for as long as it is needed."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self._files = files
+        self._folder = tempfile.TemporaryDirectory()
+
+    def __enter__(self) -> Application:
+        settings = Settings(data_dir=Path(self._folder.name))
+        self._application = build(settings, embedder=HashEmbedder())
+        incoming = [IncomingFile.from_bytes(n, t.encode()) for n, t in self._files.items()]
+        for report in self._application.ingestion.ingest(incoming):
+            if report.error is not None:
+                print(report.name, report.reason, file=sys.stderr)
+        return self._application
+
+    def __exit__(self, *_: object) -> None:
+        self._application.stop()
+        self._folder.cleanup()
+
+
+# ── Tables of the web ────────────────────────────────────────────────────────────────────────
+
+
+def web(data: Path, half: str, *, is_chosen: bool) -> None:
+    """Answers right, wrong, and wrong without a word of doubt, as shares of the questions."""
+    lines = (data / "dev" / "queries.jsonl").read_text().splitlines()
+    queries = [json.loads(line) for line in lines]
+    names = sorted({query["table"] for query in queries})
+    if half:
+        names = [name for name in names if (zlib.crc32(name.encode()) % 2 == 0) == (half == "a")]
+    files = {name: (data / "tables" / name).read_text("utf-8") for name in names}
+    counts: Counter[str] = Counter()
+    with opened(files) as application:
+        tables: dict[str, list[Table]] = defaultdict(list)
+        for table in application.tables.tables():
+            tables[table.document_name].append(table)
+        for query in queries:
+            if query["table"] in files:
+                among = None if is_chosen else tables[query["table"]]
+                counts[_graded(application, query, among)] += 1
+    asked = sum(counts.values())
+    for grade, count in sorted(counts.items()):
+        print(f"| {grade} | {count} of {asked} | {count / asked:.1%} |")
+
+
+def _graded(application: Application, query: dict[str, Any], among: list[Table] | None) -> str:
+    library = application.asked.library
+    choices = library.understand(query["text"], among=among)
+    if not choices:
+        return "declined"
+    best = choices[0].understood
+    try:
+        result = library.run(best.plan)
+    except RagError:
+        return "declined"
+    got = list(dict.fromkeys(str(row[0]) for row in result.rows))
+    if _matches(got, query["answers"]):
+        return "right"
+    return "wrong, with a doubt" if best.unused or best.doubts else "wrong, without a doubt"
+
+
+def _matches(got: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Denotations as the data's authors compare them."""
+    if len(got) != len(wanted):
+        return False
+    return all(any(_equal(g, w) for w in wanted) for g in got)
+
+
+def _equal(got: str, wanted: str) -> bool:
+    a, b = _canonical(got), _canonical(wanted)
+    try:
+        return abs(float(a.replace(",", "")) - float(b.replace(",", ""))) < 1e-6
+    except ValueError:
+        return a == b
+
+
+def _canonical(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text)
+    plain = "".join(char for char in plain if not unicodedata.combining(char))
+    plain = re.sub(r"[‐‑‒–—−]", "-", re.sub(r"[‘’´`]", "'", plain))
+    plain = re.sub(r"((?<!^)\[[^\]]*\]|\[\d+\]|[•♦†‡*#+])*$", "", plain.strip())
+    plain = re.sub(r"(?<!^)( \([^)]*\))*$", "", plain.strip())
+    return re.sub(r"\s+", " ", re.sub(r'^"([^"]*)"$', r"\1", plain).rstrip(".")).lower().strip()
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("conversations", "web"))
+    parser.add_argument("--rows", type=int, nargs="+", default=[20, 200, 5_000])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--half", choices=("a", "b"), default="")
+    parser.add_argument("--chosen", action="store_true", help="choose among all tables")
+    asked = parser.parse_args()
+    if asked.what == "conversations":
+        conversations(asked.rows)
+    elif asked.data is None:
+        parser.error("web needs --data")
+    else:
+        web(asked.data, asked.half, is_chosen=asked.chosen)
+
+
+if __name__ == "__main__":
+    main()
