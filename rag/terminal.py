@@ -1,11 +1,17 @@
 """Show the events of a turn on a terminal."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
+# A header, a rule and rows, as one piece.
+PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
+CELL_ENDS = re.compile(r"(?<!\\)\|")
 Told = tuple[str, dict[str, Any]]
 
 
@@ -26,7 +32,7 @@ def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
             console.print(f"[dim]{escape(kept(values['report']))}[/dim]")
         elif name == "delta":
             written += values["text"]
-            console.print(values["text"], end="", markup=False, highlight=False, soft_wrap=True)
+            _print_text(values["text"], console)
         elif name == "discard":
             written = ""
             console.print(f"\n[dim]{escape(values['reason'])}[/dim]\n")
@@ -37,6 +43,26 @@ def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
             _end(values, written, console)
             return values
     raise Failure("The answer broke off. Ask again.")
+
+
+def _print_text(text: str, console: Console) -> None:
+    """Words as they come; a table that comes whole, as computed ones do, is drawn."""
+    for part in PIPES.split(text):
+        rows = [
+            [cell.replace("\\", "") for cell in CELL_ENDS.split(line.strip().strip("|"))]
+            for line in part.strip().splitlines()
+        ]
+        if not PIPES.fullmatch(part):
+            console.print(part, end="", markup=False, highlight=False, soft_wrap=True)
+            continue
+        table = Table(box=SIMPLE)
+        for name, rule in zip(rows[0], rows[1], strict=False):
+            right = rule.strip().endswith(":")
+            table.add_column(escape(name.strip()), justify="right" if right else "left")
+        for row in rows[2:]:
+            table.add_row(*(escape(cell.strip()) for cell in row))
+        console.print()
+        console.print(table)
 
 
 def kept(report: dict[str, Any]) -> str:

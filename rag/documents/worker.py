@@ -4,6 +4,7 @@ JSON both ways and never pickle: a file that takes this process over must not re
 """
 
 import dataclasses
+import gc
 import json
 import math
 import os
@@ -67,6 +68,7 @@ def from_json(message: bytes) -> ParsedDocument:
 
 def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
     """Read one file; every way to fail on a file becomes a reply."""
+    gc.disable()  # a table makes millions of cells and no garbage: looking for it costs most
     try:
         return to_json(load(name, data, limits=limits))
     except Unreadable as error:
@@ -79,6 +81,8 @@ def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
     except RecursionError:
         reason = "its parts are nested too deeply. Save it again from the program that made it."
         return json.dumps({"unreadable": [name, reason]}).encode()
+    finally:
+        gc.enable()
 
 
 def limit_memory(max_bytes: int) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source
 from rag.seams import DirectAnswer, SessionHandle
-from rag.tables.edits import CHART, edited
+from rag.tables.edits import CHART, DRAWN, edited
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import TablePlan, plan_from
 from rag.tables.result import TableResult, result_from, said
@@ -115,7 +115,7 @@ class TableAnswers:
     def _fresh(
         self, question: str, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
-        choices = self.library.understand(question)
+        choices = self.library.understand(DRAWN.sub(" ", question) or question)
         if not choices:
             return None
         best = choices[0]

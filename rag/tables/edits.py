@@ -45,6 +45,7 @@ CHART = re.compile(
     r"\b(?:(bar|line|pie|share|column)[ -]?)?(?:chart|graph|diagram|plot|picture|visuali[sz]\w*|"
     r"diagramm)\b"
 )
+DRAWN = re.compile(rf"\b(?:as|in|with) an? {CHART.pattern}|^(?:plot|draw|chart)\b", re.IGNORECASE)
 SORT = re.compile(r"\b(?:sort(?:ed)?|order(?:ed)?|rank(?:ed)?|sortiere?)\b")
 DOWN = re.compile(r"\b(?:descending|desc|highest first|largest first|high to low|absteigend)\b")
 UP = re.compile(r"\b(?:ascending|asc|lowest first|smallest first|low to high|aufsteigend)\b")

@@ -19,7 +19,7 @@ def write_rows(
 
     Of a long table only a sample becomes text: its rows are found by asking the table.
     """
-    filled = [(number, row) for number, row in rows if any(cell.strip() for cell in row)]
+    filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
     outline.rows(filled, name=name)
     before, header, body = _split_header(filled)
     body = _sample(body)
