@@ -9,12 +9,12 @@ from math import log
 from sqlglot import exp
 
 from rag.errors import UserError
-from rag.records import ColumnType, Table
+from rag.records import ColumnType, Table, TableColumn
 from rag.tables.engine import Answered, Limits, parsed, run
 from rag.tables.index import MOST_VALUES, Probe, TableIndex, stem
 from rag.tables.plan import TablePlan, Understood, checked, in_words
 from rag.tables.planner import understand
-from rag.tables.profile import normalised
+from rag.tables.profile import LONGEST_EXAMPLE, normalised
 from rag.tables.read import TOTAL
 from rag.tables.result import ResultColumn, TableResult, result_columns
 from rag.tables.sql import DATA, Sql
@@ -199,7 +199,9 @@ class TableLibrary:
         found: dict[str, Sequence[str]] = {}
         for at, column in enumerate(table.columns):
             is_text = column.type is ColumnType.TEXT or column.has_text
-            if is_text and column.distinct <= MOST_VALUES:
+            if is_text and _has_all(column):
+                found[column.name] = column.examples
+            elif is_text and column.distinct <= MOST_VALUES:
                 name = exp.column(f"t{at}" if column.has_text else f"c{at}")
                 query = exp.select(name).distinct().from_(DATA).limit(MOST_VALUES)
                 query = query.where(exp.not_(exp.column(TOTAL)))
@@ -227,3 +229,9 @@ class TableLibrary:
             return found
 
         return probe if long else None
+
+
+def _has_all(column: TableColumn) -> bool:
+    """Whether the profile's examples are all values of a column."""
+    is_whole = all(len(each) < LONGEST_EXAMPLE for each in column.examples)
+    return is_whole and column.distinct <= len(column.examples)

@@ -1,6 +1,5 @@
 """A grid of texts to typed tables: Arrow columns, and what is known of each."""
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ ARROW = {
     ColumnType.QUARTER: pa.int32(),
     ColumnType.BOOLEAN: pa.bool_(),
 }
+pa.set_memory_pool(pa.system_memory_pool())  # gives back at once what long tables took
 ROW, TOTAL = "row", "is_total"
 
 
@@ -68,17 +68,20 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
     numbers = pc.cast(cells[0], pa.int64())
     body = pc.greater_equal(numbers, first)
     used = [column for column in cells[1:] if pc.max(pc.binary_length(column)).as_py()]
+    del cells
     names = found.names if len(found.names) == len(used) else None
     if names is None:
         names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
-    yield _typed(names, numbers.filter(body), [column.filter(body) for column in used])
+    yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names])
 
 
 def _cells(raw: RawTable, rows: str) -> list[pa.ChunkedArray]:
     names = [str(i) for i in range(raw.width + 1)]
     table = arrow_csv.read_csv(
-        io.BytesIO(rows.encode("utf-8", "replace")),
-        read_options=arrow_csv.ReadOptions(column_names=names, block_size=_block_bytes(rows)),
+        pa.BufferReader(rows.encode("utf-8", "replace")),
+        read_options=arrow_csv.ReadOptions(
+            column_names=names, block_size=_block_bytes(rows), use_threads=False
+        ),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
         convert_options=arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
@@ -91,7 +94,9 @@ def _block_bytes(rows: str) -> int:
     """No row may be longer than a block."""
     if len(rows) <= BLOCK_BYTES:
         return max(4 * len(rows), 1024)
-    longest = max(map(len, rows.split("\n")))
+    longest, start = 0, 0
+    while (end := rows.find("\n", start)) >= 0:
+        longest, start = max(longest, end - start), end + 1
     return max(BLOCK_BYTES, 16 * longest)
 
 

@@ -113,6 +113,7 @@ class TableStore:
                 self.files.write(table.id, typed.data)
                 yield table
                 position += 1
+        pa.default_memory_pool().release_unused()
 
     def tables(self, *, document_id: str | None = None) -> list[Table]:
         """By document and position."""
