@@ -8,7 +8,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -96,6 +96,7 @@ class Ingestion:
 
         A file that fails stops no other. While one batch is embedded the next is being read.
         """
+        self._finish_others()
         rest = iter(_once_each(files))
         reports: SimpleQueue[Progress] = SimpleQueue()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read") as reader:
@@ -107,6 +108,13 @@ class Ingestion:
                 if not is_last:
                     reading = reader.submit(self._read_batch, rest, reports)
                 yield from self._finish(stored)
+
+    def _finish_others(self) -> None:
+        """Embed what a killed ingest left: an unchanged file is reported as searchable."""
+        if self._store.unembedded(1):
+            with suppress(ModelError), self._turn:  # the new files' reports will tell of it
+                for _ in self._embed_missing():
+                    pass
 
     def delete(self, document_id: str) -> Document:
         """Remove a document from the database and from the index. Raises NotFound.

@@ -377,3 +377,13 @@ class TestSafeName:
     def test_is_refused_when_nothing_is_left(self, given):
         with pytest.raises(UserError, match="no file name"):
             safe_name(given)
+
+
+def test_an_unchanged_file_is_reported_once_it_is_in_the_index(house):
+    house.ingest_text("a.md", "# A\n\nThe pump hums.")
+    house.index.clear()
+    house.store.mark_unembedded(house.stored_ids())
+
+    house.ingest_text("a.md", "# A\n\nThe pump hums.")
+
+    assert house.index.chunk_ids() == house.stored_ids()
