@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from rag.answering import Answering, Found, Prepared
 from rag.drafting import Draft
 from rag.errors import ContextTooLong, ModelError, NotFound, RagError, TooLarge, UserError
+from rag.hangup import hang_up_reason
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -161,7 +162,7 @@ class Assistant:
             yield Failed(error, str(error), turn.answer.index)
         except BaseException:
             # The client went away, or we are broken: either way what was written is kept.
-            _keep(session, draft, INTERNAL)
+            _keep(session, draft, hang_up_reason() or INTERNAL)
             raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:

@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from threading import Lock
 
 Cut = Callable[[], None]
+LEFT = "The answer was stopped before its end."
+STOPPED = "Stopped."  # as the person wished
 
 
 class HangUp:
@@ -13,13 +15,15 @@ class HangUp:
 
     def __init__(self) -> None:
         self.is_over = False
+        self.reason = LEFT
         self._cuts: list[Cut] = []
         self._lock = Lock()
 
-    def now(self) -> None:
+    def now(self, reason: str | None = None) -> None:
         """Cut whatever the working thread waits for, now and later."""
         with self._lock:
             self.is_over = True
+            self.reason = reason or self.reason
             cuts = list(self._cuts)
         for cut in cuts:
             cut()
@@ -56,3 +60,9 @@ def has_hung_up() -> bool:
     """Whether the one this thread works for has gone."""
     hang_up = _heard.get()
     return hang_up is not None and hang_up.is_over
+
+
+def hang_up_reason() -> str | None:
+    """Why the one this thread works for has gone; None while somebody waits."""
+    hang_up = _heard.get()
+    return hang_up.reason if hang_up is not None and hang_up.is_over else None

@@ -4,14 +4,14 @@ import { letScroll } from "./keys.js";
 import { showLive } from "./livetext.js";
 import { forgetEvidence } from "./panel.js";
 import { announce, loadPage, reasonOf, takeParts } from "./parts.js";
-import { events } from "./stream.js";
+import { events, eventsAgain } from "./stream.js";
 import { arrive, showMore } from "./turns.js";
 
 const form = document.querySelector("[data-ask]");
 const turns = document.getElementById("turns");
 const box = document.getElementById("question");
 let sessionId = document.getElementById("session-head")?.dataset.session;
-let running = null; // the AbortController of the answer that is being written
+let running = null; // the answer that is being written
 
 export function startConversation() {
   if (!form) return;
@@ -26,16 +26,16 @@ export function startConversation() {
   });
   box.addEventListener("input", grow);
   keepDraft(box, () => sessionId);
-  form.querySelector("[data-stop]").addEventListener("click", () => running?.abort());
+  form.querySelector("[data-stop]").addEventListener("click", stop);
   document.addEventListener("keydown", (event) => {
     const isElsewhere = event.defaultPrevented || event.isComposing || event.target.closest("input");
-    if (event.key === "Escape" && !isElsewhere) running?.abort();
+    if (event.key === "Escape" && !isElsewhere) stop();
   });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
-  waitForPending();
   grow();
   arrive();
+  goOnReading();
 }
 
 function onSubmit(event) {
@@ -94,10 +94,11 @@ async function ask(question) {
   grow();
   forgetDraft(sessionId);
   toTop(asked);
-  await run(live, async (signal) => {
+  await run(live, async () => {
     sessionId ??= await newSession();
     if (isNew) form.action = `/sessions/${sessionId}/ask`;
-    return events(`/api/v1/sessions/${sessionId}/messages`, { content: question }, signal);
+    showAddress();
+    return events(`/api/v1/sessions/${sessionId}/messages`, { content: question });
   }, () => {
     // Nothing was stored: the question goes back to where it came from.
     asked.remove();
@@ -119,7 +120,7 @@ async function writeAgain(index) {
   const old = document.getElementById(`m${index}`);
   const live = new LiveAnswer(old);
   const url = `/api/v1/sessions/${sessionId}/messages/${index}/regenerate`;
-  await run(live, async (signal) => events(url, {}, signal), () => live.giveBack());
+  await run(live, async () => events(url, {}), () => live.giveBack());
 }
 
 async function newSession() {
@@ -133,25 +134,64 @@ async function newSession() {
 }
 
 async function run(live, begin, takeBack) {
-  running = new AbortController();
+  running = live;
   showRunning(true);
   announce("The documents are being searched.");
   try {
-    for await (const { name, values } of await begin(running.signal)) live.take(name, values);
-    if (!live.isEnded) live.breakOff("The connection broke off.");
+    await readToTheEnd(live, begin);
   } catch (error) {
-    const isLost = !live.hasBegun && error.name !== "AbortError";
-    if (error.isRefusal || isLost) {
-      takeBack();
-      showError(error.isRefusal ? error.message : "The server cannot be reached. Your question is kept here: try again.");
-      return;
-    }
-    live.breakOff(error.name === "AbortError" ? "Stopped." : "The connection broke off.");
+    takeBack();
+    showError(error.isRefusal ? error.message : "The server cannot be reached. Your question is kept here: try again.");
+    return;
   } finally {
     running = null;
     showRunning(false);
   }
   await settle(live);
+}
+
+/** The answer goes on without us: whatever breaks off is read on from where it was. */
+async function readToTheEnd(live, begin) {
+  let read = begin;
+  for (let tries = 0; !live.isEnded; tries += 1) {
+    try {
+      for await (const { name, id, values } of await read()) {
+        live.take(name, values, id);
+        tries = 0;
+      }
+    } catch (error) {
+      if (error.isRefusal || live.index === null) throw error;
+    }
+    if (live.isEnded) return;
+    if (live.index === null || tries >= 8) return live.breakOff("The connection broke off.");
+    await new Promise((resolve) => setTimeout(resolve, Math.min(250 * 2 ** tries, 5000)));
+    const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events`;
+    read = async () => eventsAgain(url, live.lastId);
+  }
+}
+
+async function stop() {
+  const live = running;
+  if (!live) return;
+  live.isStopped = true;
+  if (live.index === null) return; // told as soon as it has begun
+  await fetch(`/api/v1/sessions/${sessionId}/messages/${live.index}/stop`, { method: "POST" }).catch(() => null);
+}
+
+/** The page comes back to an answer that is being written. */
+async function goOnReading() {
+  const note = [...turns.querySelectorAll("[data-pending]")].at(-1);
+  if (!note) return;
+  const old = note.closest("[data-message]");
+  const live = new LiveAnswer(old);
+  const url = `/api/v1/sessions/${sessionId}/messages/${old.id.slice(1)}/events`;
+  live.index = Number(old.id.slice(1));
+  await run(live, async () => eventsAgain(url, null), () => live.giveBack());
+}
+
+function showAddress() {
+  const url = `/sessions/${sessionId}`;
+  if (location.pathname !== url) history.replaceState(null, "", url);
 }
 
 function showRunning(isRunning) {
@@ -200,7 +240,8 @@ class LiveAnswer {
     this.old = old;
     this.text = "";
     this.known = new Set();
-    this.hasBegun = false;
+    this.isStopped = false;
+    this.lastId = null;
     this.isEnded = false;
     this.index = null;
     this.article = Object.assign(document.createElement("article"), { className: "answer is-live" });
@@ -219,8 +260,13 @@ class LiveAnswer {
     }
   }
 
-  take(name, values) {
-    this.hasBegun = true;
+  take(name, values, id) {
+    if (id) {
+      this.lastId = id;
+      this.index = Number(id.split("-")[0]);
+      if (this.isStopped) stop();
+      this.isStopped = false;
+    }
     if (name === "resolved" && values.is_followup) this.searchedFor(values.query);
     if (name === "sources") {
       values.sources.forEach((source) => this.known.add(source.n));
@@ -266,11 +312,12 @@ class LiveAnswer {
 
   end(name, values) {
     this.isEnded = true;
-    this.index = values.index ?? null;
+    this.index = values.index ?? this.index;
     this.waiting.remove();
-    if (name === "error") this.note(values.detail, "note is-error");
+    const isStopped = values.detail === "Stopped.";
+    if (name === "error") this.note(values.detail, isStopped ? "note" : "note is-error");
     const count = new Set((values.citations ?? []).map((each) => each.n)).size;
-    announce(name === "error" ? "The answer failed." : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`);
+    announce(name === "error" ? (isStopped ? "Stopped." : "The answer failed.") : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`);
   }
 
   breakOff(text) {
@@ -298,27 +345,16 @@ class LiveAnswer {
 // ── Afterwards: the page as the server shows it ──
 
 async function settle(live) {
-  const url = `/sessions/${sessionId}`;
-  if (location.pathname !== url) history.replaceState(null, "", url);
+  showAddress();
   try {
-    const page = await settledPage(url);
+    const page = await loadPage(`/sessions/${sessionId}`);
     document.title = page.title;
     takeMessages(page, live);
     takeParts(page);
     forgetEvidence();
     sessionId = document.getElementById("session-head").dataset.session;
-    waitForPending();
   } catch {
     // What was written stays in sight; the page itself can be loaded again later.
-  }
-}
-
-/** A stopped answer is stored as soon as the server notices: wait for that a little. */
-async function settledPage(url) {
-  for (let wait = 150; ; wait *= 2) {
-    const page = await loadPage(url);
-    if (!page.querySelector("[data-pending]") || wait > 3000) return page;
-    await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
 
@@ -339,28 +375,4 @@ function takeMessages(page, live) {
   turns.querySelectorAll("[data-regenerate]").forEach((each) => {
     if (!fresh.contains(each)) each.remove(); // only the last answer can be written again
   });
-}
-
-let isWaiting = false;
-
-/** Answers that are written elsewhere, or by a model that fell silent before it was stopped. */
-async function waitForPending() {
-  if (isWaiting) return;
-  isWaiting = true;
-  for (let tries = 0; tries < 100 && turns.querySelector("[data-pending]"); tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 1500));
-    const page = running ? null : await loadPage(location.href).catch(() => null);
-    if (page && !running) takeEnded(page);
-  }
-  isWaiting = false;
-}
-
-function takeEnded(page) {
-  for (const note of turns.querySelectorAll("[data-pending]")) {
-    const old = note.closest("[data-message]");
-    const fresh = page.getElementById(old.id);
-    if (!fresh || fresh.querySelector("[data-pending]")) continue;
-    old.replaceWith(document.adoptNode(fresh));
-    takeParts(page);
-  }
 }

@@ -1,14 +1,23 @@
-// Server-sent events out of a POST request, which EventSource cannot make.
+// Server-sent events out of requests of any kind, which EventSource cannot make.
 import { reasonOf } from "./parts.js";
 
-/** Yields {name, values} for each event; throws what the server refused with. */
-export async function* events(url, body, signal) {
-  const response = await fetch(url, {
+/** Yields {name, values, id} for each event; throws what the server refused with. */
+export function events(url, body) {
+  return read(fetch(url, {
     method: "POST",
-    signal,
     headers: { Accept: "text/event-stream", "Content-Type": "application/json" },
     body: JSON.stringify(body),
-  });
+  }));
+}
+
+/** Those of an answer that is being written, behind the last one that was seen. */
+export function eventsAgain(url, lastId) {
+  const headers = { Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
+  return read(fetch(url, { headers }));
+}
+
+async function* read(asked) {
+  const response = await asked;
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -26,10 +35,12 @@ export async function* events(url, body, signal) {
 
 function parsed(frame) {
   let name = "message";
+  let id = null;
   const lines = [];
   for (const line of frame.split("\n")) {
+    if (line.startsWith("id: ")) id = line.slice(4);
     if (line.startsWith("event: ")) name = line.slice(7);
     if (line.startsWith("data: ")) lines.push(line.slice(6));
   }
-  return lines.length ? { name, values: JSON.parse(lines.join("\n")) } : null;
+  return lines.length ? { name, id, values: JSON.parse(lines.join("\n")) } : null;
 }

@@ -113,13 +113,16 @@ def only_pings() -> Behaviour:
     return behave
 
 
-def endless(word: str = "word ") -> Behaviour:
-    """Repeats a word until the client goes away."""
+def endless(word: str = "word ", *, counting: bool = False) -> Behaviour:
+    """Repeats a word until the client goes away, perhaps with a number that grows in it."""
 
     def behave(exchange: "Exchange") -> None:
         exchange.begin_stream()
+        number = 0
         while not exchange.hung_up(0.005):
-            exchange.send_event(delta_event({"content": word}))
+            said = word.format(number) if counting else word
+            exchange.send_event(delta_event({"content": said}))
+            number += 1
 
     return behave
 

@@ -121,6 +121,18 @@ messages = Table(
     UniqueConstraint("session_id", "index", "revision", name="one_message_per_index"),
 )
 
+# Answers that are being written, each with the time until which its process is surely alive.
+running_answers = Table(
+    "running_answers",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("lease_until", DateTime(timezone=True), nullable=False),
+    Column("is_stopped", Boolean, nullable=False),
+)
+
 sources = Table(
     "sources",
     metadata,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ModelError, ModelInterrupted, SetupError, UnreadableReply
-from rag.hangup import has_hung_up, on_hang_up
+from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
 from rag.llm.failures import Server
 from rag.llm.habits import Asking, Habits, said_by
 from rag.llm.replies import Reply, ServerComplaint, read_events
@@ -163,7 +163,7 @@ class OpenAIChatModel:
 
         match error:
             case _ if has_hung_up():
-                return ModelInterrupted("The answer was stopped before its end.")
+                return ModelInterrupted(hang_up_reason() or "")
             case openai.APIStatusError():
                 return self._server.refused(error.status_code, said_by(error))
             case ServerComplaint() if wrote:

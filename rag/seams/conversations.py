@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -102,6 +102,15 @@ class SessionHandle(Protocol):
 
     def finish(self, answer: Message) -> Message:
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
+
+    def tell(self, index: int, text: str, stop: Callable[[], None]) -> None:
+        """What is written so far of an answer that this process has begun, and how to end it."""
+
+    def written_so_far(self, index: int) -> str | None:
+        """What any process has written of a pending answer; None while that is not known."""
+
+    def stop(self, index: int) -> bool:
+        """Have whoever writes an answer end it; False if nobody is known to."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:

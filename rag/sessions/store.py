@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +35,7 @@ from rag.records import (
     Summary,
 )
 from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
-from rag.sessions import register_rows, summary_rows, transcript
+from rag.sessions import leases, register_rows, summary_rows, transcript
 from rag.sessions.matching import matching
 from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
 from rag.sessions.rows import session_from
@@ -60,10 +60,11 @@ def utc_now() -> datetime:
 class SqlSession:
     """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
 
-    def __init__(self, engine: Engine, session_id: str, *, owner: str, clock: Clock) -> None:
+    def __init__(self, engine: Engine, key: Key, held: leases.Leases, *, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._key = Key(session_id, owner)
+        self._key = key
+        self._leases = held
 
     @property
     def id(self) -> str:
@@ -127,16 +128,32 @@ class SqlSession:
 
     def begin(self, question: str) -> OpenTurn:
         with writing(self._engine) as connection:
-            return transcript.begin(connection, self._key, question, now=self._clock())
+            turn = transcript.begin(connection, self._key, question, now=self._clock())
+        self._leases.hold(self.id, turn.answer)
+        return turn
 
     def begin_again(self, index: int) -> OpenTurn:
         with self._writing() as (connection, session):
             now = self._clock()
-            return transcript.begin_again(connection, self._key, session, index, now=now)
+            turn = transcript.begin_again(connection, self._key, session, index, now=now)
+        self._leases.hold(self.id, turn.answer)
+        return turn
 
     def finish(self, answer: Message) -> Message:
-        with writing(self._engine) as connection:
-            return transcript.finish(connection, self._key, answer)
+        try:
+            with writing(self._engine) as connection:
+                return transcript.finish(connection, self._key, answer)
+        finally:
+            self._leases.release(self.id, answer)
+
+    def tell(self, index: int, text: str, stop: Callable[[], None]) -> None:
+        self._leases.tell(self.id, index, text, stop)
+
+    def written_so_far(self, index: int) -> str | None:
+        return leases.written_so_far(self._engine, self.id, self.owner, index)
+
+    def stop(self, index: int) -> bool:
+        return leases.ask_to_stop(self._engine, self.id, self.owner, index)
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
         stop = TO_THE_END if end is None else end
@@ -314,6 +331,7 @@ class SqlConversationStore:
     def __init__(self, engine: Engine, *, clock: Clock = utc_now) -> None:
         self._engine = engine
         self._clock = clock
+        self._leases = leases.Leases(engine, clock)
 
     def create(
         self, owner: str, *, title: str = "", config: ContextConfig | None = None
@@ -334,7 +352,7 @@ class SqlConversationStore:
         return self._handle(session_id, owner)
 
     def _handle(self, session_id: str, owner: str) -> SqlSession:
-        return SqlSession(self._engine, session_id, owner=owner, clock=self._clock)
+        return SqlSession(self._engine, Key(session_id, owner), self._leases, clock=self._clock)
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:
         handle = self._handle(storable(session_id), owner)
@@ -361,18 +379,10 @@ class SqlConversationStore:
             gone = connection.execute(delete(sessions).where(sessions.c.last_used_at < moment))
             return gone.rowcount
 
-    def interrupt_abandoned(self, begun_before: datetime) -> int:
+    def interrupt_lost(self, *, is_alone: bool = False) -> int:
         """End answers whose process died while it wrote them; returns how many."""
-        with writing(self._engine) as connection:
-            ended = connection.execute(
-                update(messages)
-                .where(
-                    messages.c.status == MessageStatus.PENDING.value,
-                    messages.c.created_at < begun_before,
-                )
-                .values(status=MessageStatus.INTERRUPTED.value)
-            )
-            return ended.rowcount
+        grace = {"grace": timedelta()} if is_alone else {}
+        return leases.interrupt_lost(self._engine, self._clock(), **grace)
 
 
 def _canonical(message: ImportedMessage) -> ImportedMessage:

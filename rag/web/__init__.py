@@ -19,6 +19,7 @@ from rag.web import (
     api_tables,
     openai_api,
     operations,
+    turns,
 )
 from rag.web.current import EXTENSION
 from rag.web.json_requests import JsonRequest
@@ -113,6 +114,7 @@ def configure(app: Flask, application: "Application") -> None:
     settings = application.settings
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
+    app.extensions[turns.EXTENSION] = turns.Turns(settings.web.threads)
     app.extensions[openai_api.EXTENSION] = TranscriptTable(application.engine)
     largest = settings.documents.max_file_mb * BYTES_PER_MB
     app.config.update(

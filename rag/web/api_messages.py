@@ -1,21 +1,20 @@
 """The JSON API of one conversation: ask, read the transcript, bring one along."""
 
-from collections.abc import Iterator
-from contextlib import closing
+import re
 from hashlib import sha256
 from typing import Any
 
-from flask import Response, json
+from flask import Response, json, request
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.database import storable
-from rag.errors import Conflict, ModelInterrupted
-from rag.hangup import HangUp
-from rag.records import Event, Failed, Finished, ImportedMessage, Source
+from rag.errors import Conflict, ModelInterrupted, NotFound
+from rag.hangup import LEFT
+from rag.records import Failed, Finished, ImportedMessage, MessageStatus, Role, Source
 from rag.seams import SessionHandle
 from rag.web.current import application, open_session
-from rag.web.leaving import hanging_up_when_left
+from rag.web.followed import frames_again
 from rag.web.problems import REFUSALS, problem_response
 from rag.web.request_models import (
     ImportBody,
@@ -30,9 +29,11 @@ from rag.web.response_models import (
     ImportedModel,
     MessageModel,
     MessagesModel,
+    StoppedModel,
     as_json,
 )
-from rag.web.sse import closable, event_stream, failure, frames_of, wants_events
+from rag.web.sse import event_stream, failure, frames_of, wants_events
+from rag.web.turns import Turn, turns
 
 api = APIBlueprint(
     "messages",
@@ -46,47 +47,62 @@ MAX_MESSAGES_AT_ONCE = 1000
 
 @api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
 def ask(path: SessionPath, body: QuestionBody) -> Response:
-    """Ask a question; with `Accept: text/event-stream` the answer comes as it is written."""
+    """Ask a question; with `Accept: text/event-stream` the answer comes as it is written.
+
+    A stream that is left changes nothing: the answer is written to its end, and can be followed
+    again. A client that waits for the whole answer and leaves ends it.
+    """
     session = open_session(path.session_id)
-    return respond(session, application().assistant.ask(session, body.content))
+    assistant = application().assistant
+    return respond(turns().start(session, lambda noting: assistant.ask(noting, body.content)))
 
 
 @api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
 def regenerate(path: MessagePath) -> Response:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)
-    return respond(session, application().assistant.regenerate(session, path.index))
+    assistant = application().assistant
+    return respond(turns().start(session, lambda noting: assistant.regenerate(noting, path.index)))
 
 
-def respond(session: SessionHandle, events: Iterator[Event]) -> Response:
+@api.get("/sessions/<session_id>/messages/<index>/events", responses={"200": AnswerModel})
+def follow(path: MessagePath) -> Response:
+    """The events of an answer that is written now, from its first one or behind `Last-Event-ID`.
+
+    Of an answer that has ended this is its end.
+    """
+    session = open_session(path.session_id)
+    message = session.message(path.index)
+    if message.role != Role.ASSISTANT:
+        raise NotFound(f"Message {path.index} is a question; events are those of answers.")
+    known = re.fullmatch(r"(\d+)-(\d+)", request.headers.get("Last-Event-ID", "").strip())
+    seen = int(known[2]) + 1 if known and int(known[1]) == path.index else 0
+    return event_stream(frames_again(session, turns().find(session, path.index), message, seen))
+
+
+@api.post("/sessions/<session_id>/messages/<index>/stop", responses={"202": StoppedModel})
+def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
+    """End an answer that is being written, wherever it is; what is written of it stays."""
+    session = open_session(path.session_id)
+    message = session.message(path.index)
+    turn = turns().find(session, path.index)
+    if turn is not None:
+        turn.stop()
+    elif message.status is MessageStatus.PENDING and not session.stop(path.index):
+        raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
+    return as_json(StoppedModel(index=path.index, status=message.status.value)), 202
+
+
+def respond(turn: Turn) -> Response:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():
-        return event_stream(frames_of(events, session_id=session.id))
-    end = last_of(events)
-    if isinstance(end, Failed):
-        return problem_response(failure(end))
-    answer = AnswerModel.finished(end, session_id=session.id)
+        return event_stream(frames_of(turn))
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        return problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT)))
+    answer = AnswerModel.finished(end, session_id=turn.session.id)
     return Response(json.dumps(as_json(answer)), mimetype="application/json")
-
-
-def last_of(events: Iterator[Event]) -> Finished | Failed:
-    """How a turn ended; the iterator is run to its end, where background work is begun.
-
-    A client that leaves meanwhile ends it early, and hangs up on the model.
-
-    Raises:
-        ModelInterrupted: it broke off without an end.
-    """
-    hang_up, end = HangUp(), None
-    with hanging_up_when_left(hang_up), hang_up.heard_here(), closing(closable(events)) as turn:
-        for event in turn:
-            if isinstance(event, Finished | Failed):
-                end = event
-            elif hang_up.is_over:
-                break
-    if end is not None:
-        return end
-    raise ModelInterrupted("The answer broke off without an end. Ask again.")
 
 
 @api.get("/sessions/<session_id>/messages", responses={"200": MessagesModel})

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -13,17 +12,18 @@ from flask_openapi3.models.tag import Tag
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag.errors import NotFound, UserError
+from rag.errors import ModelInterrupted, NotFound, UserError
+from rag.hangup import LEFT
 from rag.records import Cited, Discarded, Event, Failed, Finished, ImportedMessage, Role, Text
 from rag.seams import SessionHandle
-from rag.web.api_messages import last_of
 from rag.web.current import application, default_config, open_session
 from rag.web.owner import current_owner
 from rag.web.problems import openai_problem, problem_response
 from rag.web.request_models import Words
 from rag.web.response_models import CitationModel, SourceModel, as_json
-from rag.web.sse import Frames, data_line, event_stream, failure, to_the_end
+from rag.web.sse import PING, PING_SECONDS, Frames, data_line, event_stream, failure
 from rag.web.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
+from rag.web.turns import Turn, turns
 
 api = APIBlueprint(
     "openai",
@@ -154,14 +154,15 @@ def complete_chat(body: ChatBody) -> Response:
     found = FoundSession(open_session(named), is_new=False) if named else _found(asked)
     completion = Completion(found.session, asked.past, asked.question)
     table = None if named else transcripts()
-    events = _begun(found, asked.question)
+    turn = _begun(found, asked.question)
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        frames = chunks_of(events, completion, table=table, include_usage=include_usage)
+        frames = chunks_of(turn, completion, table=table, include_usage=include_usage)
         return event_stream(frames)
-    end = last_of(events)
-    if isinstance(end, Failed):
-        return problem_response(failure(end))
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        return problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT)))
     if table is not None:
         remember(table, completion, end, streamed=end.message.content)
     return Response(json.dumps(completion.whole(end)), mimetype="application/json")
@@ -172,10 +173,11 @@ def _found(asked: Asked) -> FoundSession:
     return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
 
 
-def _begun(found: FoundSession, question: str) -> Iterator[Event]:
-    """The turn's events; a refused question leaves everything as it was."""
+def _begun(found: FoundSession, question: str) -> Turn:
+    """The turn; a refused question leaves everything as it was."""
     try:
-        return application().assistant.ask(found.session, question)
+        assistant = application().assistant
+        return turns().start(found.session, lambda noting: assistant.ask(noting, question))
     except UserError:
         if found.is_new:
             found.session.delete()
@@ -272,18 +274,20 @@ def usage_of(end: Finished) -> dict[str, int]:
 
 
 def chunks_of(
-    events: Iterator[Event],
+    turn: Turn,
     completion: Completion,
     *,
     table: TranscriptTable | None,
     include_usage: bool,
 ) -> Frames:
-    """The answer as OpenAI's clients read a stream; an error ends it."""
+    """The answer as OpenAI's clients read a stream; an error ends it, and so does their leaving."""
     streamed = ""
     yield data_line(completion.chunk({"role": "assistant", "content": ""}))
-    with closing(to_the_end(events)) as ended:
-        for event in settled(ended):
-            if isinstance(event, Text):
+    with turn.stopped_unless_ended():
+        for event in settled(turn.follow(ping_seconds=PING_SECONDS)):
+            if event is None:
+                yield PING
+            elif isinstance(event, Text):
                 streamed += event.text
                 yield data_line(completion.chunk({"content": event.text}))
             elif isinstance(event, Failed):
@@ -294,13 +298,13 @@ def chunks_of(
                 yield from _end_of(completion, event, include_usage=include_usage)
 
 
-def settled(events: Iterator[Event]) -> Iterator[Event]:
+def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
     """The events, text only once it is likely to stay: these clients can take nothing back.
 
     What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
     """
     held, is_settled = "", False
-    for event in events:
+    for _, event in events:
         if isinstance(event, Discarded):
             held, is_settled = "\n\n" if is_settled else "", False
             continue

@@ -5,10 +5,9 @@ from typing import Any
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from rag.errors import NotFound, UserError
+from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
-from rag.web.api_messages import last_of
 from rag.web.current import application, open_session
 from rag.web.evidence import evidence_of
 from rag.web.owner import current_owner
@@ -18,11 +17,13 @@ from rag.web.pinpoint import clauses_citing
 from rag.web.result_html import shown_result
 from rag.web.show_page import show_page
 from rag.web.starters import starters
+from rag.web.turns import Turn, turns
 
 pages = Blueprint("pages", __name__)
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
 ROWS_BEHIND = 50
+FORM_SECONDS = 3.0  # that a form waits for its answer
 Shown = Response | str | tuple[str, int]
 
 
@@ -82,19 +83,24 @@ def regenerate(session_id: str) -> Response:
     index = wanted_index("index", request.form)
     if index is None:
         raise UserError("Say which answer is to be written again: its index is missing.")
-    last_of(application().assistant.regenerate(session, index))
+    assistant = application().assistant
+    turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
+    turn.end(timeout=FORM_SECONDS)
     return _at(session.id, index)
 
 
 def _answered(session: SessionHandle, question: str) -> Response:
-    """Ask to the end; a model's failure is part of the transcript and shown there.
+    """Ask; the page shows what there is by then, a model's failure too, and loads itself again.
 
     Raises:
         UserError: the question cannot be asked; nothing was stored.
     """
-    end = last_of(application().assistant.ask(session, question))
-    index = end.index if isinstance(end, Failed) else end.message.index
-    return _at(session.id, (index or 1) - 1)
+    assistant = application().assistant
+    turn: Turn = turns().start(session, lambda noting: assistant.ask(noting, question))
+    end = turn.end(timeout=FORM_SECONDS)
+    if isinstance(end, Failed) and not isinstance(end.error, RagError):
+        raise end.error
+    return _at(session.id, (turn.index or 1) - 1)
 
 
 def _at(session_id: str, index: int) -> Response:

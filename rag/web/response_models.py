@@ -230,6 +230,13 @@ def _unchecked(message: Message) -> list[CitationModel]:
     ]
 
 
+class StoppedModel(BaseModel):
+    """An answer that was asked to end, and how it stood at that moment."""
+
+    index: int
+    status: str
+
+
 class MessagesModel(BaseModel):
     """A range of a transcript; `total` messages in all."""
 

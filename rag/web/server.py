@@ -17,7 +17,7 @@ from types import FrameType
 from rag.errors import RagError, SetupError
 from rag.retrieval.vectors import holder_of
 from rag.settings import Settings
-from rag.web import create_app
+from rag.web import create_app, turns
 from rag.web.owner import is_loopback
 from rag.web.slow_clients import open_server
 from rag.web.uploads import BYTES_PER_MB
@@ -71,6 +71,7 @@ def _serve(application: Application, failures: list[RagError]) -> None:
     threading.Thread(target=_warm_up, args=(application, failures), daemon=True).start()
     with _ended_by_signals():
         server.run()
+    app.extensions[turns.EXTENSION].close()
     server.close()
 
 

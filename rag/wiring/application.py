@@ -1,9 +1,11 @@
 """The application as the edges see it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import Engine, text
@@ -27,7 +29,7 @@ from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
-LONGEST_ANSWER = timedelta(minutes=15)  # one begun earlier belongs to a host that died
+LOST_SECONDS = 15  # between two looks for answers whose process died
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +55,20 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
-        grace = timedelta() if self._is_alone() else LONGEST_ANSWER
-        self.store.interrupt_abandoned(datetime.now(UTC) - grace)
+        self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start()
-        if self.settings.sessions.ttl_hours is not None:
-            Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+        Thread(target=self._tidy_up, name="tidy", daemon=True).start()
 
     def _tidy_up(self) -> None:
-        while not self.stopping.wait(TIDY_SECONDS):
-            self.forget_old_sessions()
+        """Every process looks for what others left, so that no answer stays pending."""
+        forgotten_at = monotonic()
+        while not self.stopping.wait(min(LOST_SECONDS, TIDY_SECONDS)):
+            with suppress(SQLAlchemyError):  # the database is away: the next look is soon
+                self.store.interrupt_lost()
+                if monotonic() - forgotten_at > TIDY_SECONDS:
+                    self.forget_old_sessions()
+                    forgotten_at = monotonic()
 
     def _is_alone(self) -> bool:
         """Whether no other process can be answering: an embedded index has one at a time."""

@@ -202,7 +202,7 @@ class TestRegenerate:
     def test_is_possible_after_the_process_died_while_writing(self, store, session):
         session.begin("one")
 
-        ended = store.interrupt_abandoned(datetime.now(UTC) + timedelta(seconds=1))
+        ended = store.interrupt_lost(is_alone=True)
 
         assert ended == 1
         assert session.message(1).status is MessageStatus.INTERRUPTED

@@ -1,0 +1,215 @@
+"""Answers that are being written: which process writes them, and what there is of them so far.
+
+Whoever begins a turn holds its lease until the turn ends. Leases of turns that take longer than a
+moment are written down and renewed; an answer that is pending without one has lost its process.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag.database import messages, reading, running_answers, sessions, storable, writing
+from rag.records import Message, MessageStatus
+
+BEAT_SECONDS = 1.0
+RENEWED_EVERY = timedelta(seconds=5)
+LEASE = timedelta(seconds=20)
+GRACE = timedelta(seconds=20)  # of an answer that is too young to have a lease
+LONGEST = timedelta(hours=1)
+LOST = "The server was stopped while it wrote this answer. Ask for it again."
+
+Clock = Callable[[], datetime]
+Stop = Callable[[], None]
+Place = tuple[str, int, int]  # session, index, revision
+
+
+@dataclass(slots=True)
+class _Held:
+    """One lease of this process."""
+
+    begun_at: datetime
+    text: str = ""
+    stop: Stop = lambda: None
+    written: str | None = None  # the text that is written down; None: nothing is yet
+    renewed_at: datetime | None = field(default=None)
+
+
+class Leases:
+    """The leases of this process, and a look at those of all."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._held: dict[Place, _Held] = {}
+        self._change = threading.Condition()
+        self._is_beating = False
+
+    def hold(self, session_id: str, answer: Message) -> None:
+        """From now on; nothing is written down for a moment."""
+        with self._change:
+            place = (session_id, answer.index, answer.revision)
+            self._held[place] = _Held(self._clock())
+            if not self._is_beating:
+                self._is_beating = True
+                threading.Thread(target=self._beat, name="leases", daemon=True).start()
+
+    def release(self, session_id: str, answer: Message) -> None:
+        """The answer has ended."""
+        place = (session_id, answer.index, answer.revision)
+        with self._change:
+            held = self._held.pop(place, None)
+            self._change.notify_all()
+        if held is not None and held.written is not None:
+            with writing(self._engine) as connection:
+                connection.execute(delete(running_answers).where(_at(place)))
+
+    def tell(self, session_id: str, index: int, text: str, stop: Stop) -> None:
+        """What is written so far, and how to end it."""
+        with self._change:
+            for place, held in self._held.items():
+                if place[:2] == (session_id, index):
+                    held.text, held.stop = text, stop
+
+    # ── In the background ────────────────────────────────────────────────────────────────────
+
+    def _beat(self) -> None:
+        while True:
+            with self._change:
+                self._change.wait(BEAT_SECONDS)
+                if not self._held:
+                    self._is_beating = False
+                    return
+                due = [(place, held) for place, held in self._held.items() if self._is_due(held)]
+            for place, held in due:
+                try:
+                    self._renew(place, held)
+                except SQLAlchemyError:
+                    continue  # the database is away: the next beat tries again
+
+    def _is_due(self, held: _Held) -> bool:
+        age = self._clock() - held.begun_at
+        return timedelta(seconds=BEAT_SECONDS / 2) <= age <= LONGEST
+
+    def _renew(self, place: Place, held: _Held) -> None:
+        now, text = self._clock(), held.text
+        fresh = held.renewed_at is not None and now - held.renewed_at < RENEWED_EVERY
+        if held.written is not None and held.written == text and fresh:
+            is_stopped = self._is_stopped(place)
+        else:
+            is_stopped = self._write(place, text, now)
+            held.written, held.renewed_at = text, now
+        if is_stopped:
+            held.stop()
+        with self._change:
+            is_over = place not in self._held
+        if is_over:  # it ended meanwhile
+            with writing(self._engine) as connection:
+                connection.execute(delete(running_answers).where(_at(place)))
+
+    def _write(self, place: Place, text: str, now: datetime) -> bool:
+        values = {"text": storable(text), "lease_until": now + LEASE}
+        with writing(self._engine) as connection:
+            renewed = connection.execute(
+                update(running_answers)
+                .where(_at(place))
+                .values(values)
+                .returning(running_answers.c.is_stopped)
+            ).one_or_none()
+            if renewed is None:
+                session_id, index, revision = place
+                connection.execute(
+                    insert(running_answers).values(
+                        session_id=session_id,
+                        index=index,
+                        revision=revision,
+                        is_stopped=False,
+                        **values,
+                    )
+                )
+        return renewed is not None and bool(renewed.is_stopped)
+
+    def _is_stopped(self, place: Place) -> bool:
+        with reading(self._engine) as connection:
+            query = select(running_answers.c.is_stopped).where(_at(place))
+            return bool(connection.execute(query).scalar_one_or_none())
+
+
+def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -> int:
+    """End answers whose process died, with what it had written; returns how many.
+
+    With no grace every answer that is pending is taken for lost: nobody else can be writing.
+    """
+    with writing(engine) as connection:
+        leased = select(running_answers.c.session_id).where(
+            running_answers.c.session_id == messages.c.session_id,
+            running_answers.c.index == messages.c.index,
+            running_answers.c.revision == messages.c.revision,
+        )
+        lost = messages.c.status == MessageStatus.PENDING.value
+        lost &= messages.c.created_at <= now - grace
+        if grace:
+            lost &= ~leased.where(running_answers.c.lease_until > now).exists()
+        written = (
+            select(running_answers.c.text)
+            .where(
+                running_answers.c.session_id == messages.c.session_id,
+                running_answers.c.index == messages.c.index,
+                running_answers.c.revision == messages.c.revision,
+            )
+            .scalar_subquery()
+        )
+        rows = connection.execute(
+            select(messages.c.row, messages.c.details, written.label("text")).where(lost)
+        ).all()
+        for row in rows:
+            status = MessageStatus.INTERRUPTED if row.text else MessageStatus.FAILED
+            connection.execute(
+                update(messages)
+                .where(messages.c.row == row.row)
+                .where(messages.c.status == MessageStatus.PENDING.value)
+                .values(
+                    content=row.text or "",
+                    status=status.value,
+                    details={**row.details, "error": LOST},
+                )
+            )
+        connection.execute(
+            delete(running_answers).where(running_answers.c.lease_until < now - LONGEST)
+        )
+        return len(rows)
+
+
+def written_so_far(engine: Engine, session_id: str, owner: str, index: int) -> str | None:
+    """What any process has written of a pending answer; None if that is not known yet."""
+    query = (
+        select(running_answers.c.text)
+        .join(sessions, sessions.c.id == running_answers.c.session_id)
+        .where(sessions.c.owner == owner, running_answers.c.session_id == session_id)
+        .where(running_answers.c.index == index)
+        .order_by(running_answers.c.revision.desc())
+        .limit(1)
+    )
+    with reading(engine) as connection:
+        return connection.execute(query).scalar_one_or_none()
+
+
+def ask_to_stop(engine: Engine, session_id: str, owner: str, index: int) -> bool:
+    """Tell the process that writes an answer to end it; False if none is known to write it."""
+    mine = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.owner == owner)
+    with writing(engine) as connection:
+        asked = connection.execute(
+            update(running_answers)
+            .where(running_answers.c.session_id.in_(mine), running_answers.c.index == index)
+            .values(is_stopped=True)
+        )
+        return asked.rowcount > 0
+
+
+def _at(place: Place) -> ColumnElement[bool]:
+    session_id, index, revision = place
+    table = running_answers.c
+    return (table.session_id == session_id) & (table.index == index) & (table.revision == revision)

@@ -1,0 +1,209 @@
+"""Turns belong to the server: each runs to its end in a thread of its own, whoever looks on."""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+from flask import current_app
+
+from rag.errors import ModelInterrupted, RagError
+from rag.hangup import STOPPED, HangUp
+from rag.records import Discarded, Event, Failed, Finished, Text
+from rag.seams import OpenTurn, SessionHandle
+from rag.web.leaving import hanging_up_when_left
+from rag.web.problems import HIDDEN_DETAIL
+
+EXTENSION = "groundnote-turns"
+KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
+ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
+SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
+
+Ask = Callable[[SessionHandle], Iterator[Event]]
+
+
+class _Noting:
+    """A session that notes which answer is begun in it."""
+
+    def __init__(self, session: SessionHandle, turn: "Turn") -> None:
+        self._session = session
+        self._turn = turn
+
+    def begin(self, question: str) -> OpenTurn:
+        return self._turn.note(self._session.begin(question))
+
+    def begin_again(self, index: int) -> OpenTurn:
+        return self._turn.note(self._session.begin_again(index))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """One turn while it runs and for a moment after: every event, for whoever comes."""
+
+    session: SessionHandle
+    index: int | None = None  # of the answer, once it is begun
+    events: list[Event] = field(default_factory=list)
+    ended_at: float | None = None
+    hang_up: HangUp = field(default_factory=HangUp)
+    _change: threading.Condition = field(default_factory=threading.Condition)
+
+    def note(self, begun: OpenTurn) -> OpenTurn:
+        with self._change:
+            self.index = begun.answer.index
+            self._change.notify_all()
+        return begun
+
+    def run(self, events: Iterator[Event]) -> None:
+        """Read the events to their end; an exception becomes a last one."""
+        with self.hang_up.heard_here(), closing(to_the_end(events)) as ended:
+            for event in ended:
+                self._add(event)
+                if self.hang_up.is_over and not isinstance(event, Finished | Failed):
+                    break
+        if not isinstance(self.events[-1] if self.events else None, Finished | Failed):
+            reason = self.hang_up.reason
+            self._add(Failed(ModelInterrupted(reason), reason, self.index))
+        with self._change:
+            self.ended_at = time.monotonic()
+            self._change.notify_all()
+
+    def _add(self, event: Event) -> None:
+        with self._change:
+            self.events.append(event)
+            self._change.notify_all()
+        if self.index is not None and isinstance(event, Text | Discarded):
+            self.session.tell(self.index, self.text(), self.stop)
+
+    def text(self) -> str:
+        """What is written so far."""
+        text = ""
+        for event in self.events:
+            if isinstance(event, Text):
+                text += event.text
+            elif isinstance(event, Discarded):
+                text = ""
+        return text
+
+    def stop(self, reason: str = STOPPED) -> None:
+        """End it early."""
+        self.hang_up.now(reason)
+
+    def follow(self, *, start: int = 0, ping_seconds: float) -> Iterator[tuple[int, Event | None]]:
+        """Its events from one on, numbered from 0, to the last; None whenever none came for long.
+
+        Whoever stops reading changes nothing.
+        """
+        at = start
+        while True:
+            with self._change:
+                self._change.wait_for(partial(self._has, at), timeout=ping_seconds)
+                fresh, is_over = self.events[at:], self.ended_at is not None
+            for event in fresh:
+                yield at, event
+                at += 1
+            if is_over and at >= len(self.events):
+                return
+            if not fresh:
+                yield at, None
+
+    def _has(self, at: int) -> bool:
+        return len(self.events) > at or self.ended_at is not None
+
+    def end(self, *, timeout: float | None = None) -> Finished | Failed | None:
+        """How it ended; None if it has not in time."""
+        with self._change:
+            self._change.wait_for(lambda: self.ended_at is not None, timeout=timeout)
+        last = self.events[-1] if self.events else None
+        return last if isinstance(last, Finished | Failed) else None
+
+    @contextmanager
+    def stopped_when_left(self) -> Iterator[None]:
+        """For a program that waits for the answer: if it leaves, the model is let go."""
+        with hanging_up_when_left(self.hang_up), self.stopped_unless_ended():
+            yield
+
+    @contextmanager
+    def stopped_unless_ended(self) -> Iterator[None]:
+        """For a program that reads the answer as it comes: a broken stream ends it."""
+        try:
+            yield
+        finally:
+            if self.ended_at is None:
+                self.hang_up.now()
+
+
+class Turns:
+    """The turns of this process, at most so many at once; others wait for one to end."""
+
+    def __init__(self, most: int) -> None:
+        self._room = threading.BoundedSemaphore(most)
+        self._turns: list[Turn] = []
+        self._lock = threading.Lock()
+
+    def start(self, session: SessionHandle, ask: Ask) -> Turn:
+        """Begin a turn. Raises what asking raises before anything is stored."""
+        turn = Turn(session)
+        events = ask(cast(SessionHandle, _Noting(session, turn)))
+        with self._lock:
+            now = time.monotonic()
+            self._turns = [
+                each
+                for each in self._turns
+                if each.ended_at is None or now - each.ended_at < KEPT_SECONDS
+            ]
+            self._turns.append(turn)
+        threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()
+        return turn
+
+    def _run(self, turn: Turn, events: Iterator[Event]) -> None:
+        with self._room:
+            turn.run(events)
+
+    def find(self, session: SessionHandle, index: int) -> Turn | None:
+        """The newest one of this process that writes, or wrote, an answer."""
+        with self._lock:
+            for turn in reversed(self._turns):
+                if (turn.session.id, turn.index) == (session.id, index):
+                    return turn
+        return None
+
+    def close(self) -> None:
+        """End all, with what they have written."""
+        with self._lock:
+            running = [turn for turn in self._turns if turn.ended_at is None]
+        for turn in running:
+            turn.stop(SHUT_DOWN)
+        deadline = time.monotonic() + ENDING_SECONDS
+        for turn in running:
+            turn.end(timeout=max(0.0, deadline - time.monotonic()))
+
+
+def turns() -> Turns:
+    """Those of this application."""
+    found = current_app.extensions[EXTENSION]
+    assert isinstance(found, Turns)
+    return found
+
+
+def to_the_end(events: Iterator[Event]) -> Generator[Event, None, None]:
+    """The events; an exception becomes a last one, because whoever looks on must be told.
+
+    Closing this closes the events, which hangs up on the model.
+    """
+    with closing(_closable(events)) as turn:
+        try:
+            yield from turn
+        except RagError as error:
+            yield Failed(error, str(error))
+        except Exception as error:  # noqa: BLE001 - the outermost edge
+            yield Failed(error, HIDDEN_DETAIL)
+
+
+def _closable(events: Iterator[Event]) -> Generator[Event, None, None]:
+    yield from events

@@ -1,0 +1,187 @@
+"""A turn runs to its end whoever looks on, is followed from anywhere, and ends early on Stop."""
+
+import json
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from rag.hangup import hang_up_reason
+from rag.records import MessageStatus, Text
+from rag.web.turns import EXTENSION, Turn, Turns
+from tests.web.conftest import events_of
+
+STREAM = {"Accept": "text/event-stream"}
+QUESTION = {"content": "How heavy is the Aero 5?"}
+
+
+@pytest.fixture
+def gate(application):
+    """The fake assistant waits before each word until this is set."""
+    application.assistant.wait = threading.Event()
+    yield application.assistant.wait
+    application.assistant.wait.set()
+
+
+def started(client, session_id):
+    """A stream that was opened, and left once the answer had begun."""
+    response = client.post(
+        f"/api/v1/sessions/{session_id}/messages", json=QUESTION, headers=STREAM, buffered=False
+    )
+    first = next(response.response)
+    response.close()
+    return first
+
+
+def ended(client, session_id, index=1):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        message = client.get(f"/api/v1/sessions/{session_id}/messages/{index}").get_json()
+        if message["status"] != "pending":
+            return message
+        time.sleep(0.02)
+    raise AssertionError("the answer never ended")
+
+
+def followed(client, session_id, index=1, **headers):
+    url = f"/api/v1/sessions/{session_id}/messages/{index}/events"
+    response = client.get(url, headers=headers)
+    assert response.status_code == 200
+    return events_of(response)
+
+
+def test_each_event_says_where_it_stands(client, session_id):
+    response = client.post(f"/api/v1/sessions/{session_id}/messages", json=QUESTION, headers=STREAM)
+
+    frames = [frame for frame in response.get_data(as_text=True).split("\n\n") if frame]
+    assert [frame.splitlines()[0] for frame in frames] == [
+        f"id: 1-{number}" for number in range(len(frames))
+    ]
+
+
+def test_a_stream_that_is_left_changes_nothing(client, session_id, application, gate):
+    started(client, session_id)
+    gate.set()
+
+    assert ended(client, session_id)["content"] == "It weighs 120 g [1]."
+    assert application.assistant.hung_up == 0
+
+
+def test_who_comes_back_reads_on_from_what_was_seen(client, session_id, gate):
+    started(client, session_id)
+    gate.set()
+    ended(client, session_id)
+
+    whole = followed(client, session_id)
+    rest = followed(client, session_id, **{"Last-Event-ID": "1-2"})
+
+    assert [name for name, _ in whole][:2] == ["resolved", "sources"]
+    assert rest == whole[3:]
+    assert rest[-1][0] == "final"
+
+
+def test_an_answer_of_long_ago_is_its_end(client, session_id, asked, app):
+    app.extensions[EXTENSION] = Turns(4)  # another process, or the same one later
+
+    (event,) = followed(client, session_id)
+
+    name, told = event[0], json.loads(event[1])
+    assert (name, told["content"], told["sources"][0]["n"]) == ("final", asked["content"], 1)
+
+
+def test_a_question_has_no_events(client, session_id, asked):
+    response = client.get(f"/api/v1/sessions/{session_id}/messages/0/events")
+
+    assert response.status_code == 404
+
+
+def test_stop_ends_the_answer_as_the_person_wished(client, session_id, gate, application):
+    started(client, session_id)
+    response = client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
+    gate.set()
+
+    assert response.status_code == 202
+    name, told = followed(client, session_id)[-1]
+    assert (name, json.loads(told)["detail"]) == ("error", "Stopped.")
+
+
+def test_stop_of_an_answer_that_has_ended_changes_nothing(client, session_id, asked):
+    response = client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
+
+    assert (response.status_code, response.get_json()["status"]) == (202, "complete")
+
+
+def test_nobody_else_can_follow_or_stop_it(app, session_id, asked, application):
+    other = application.store.create("somebody else")
+    turn = other.begin("What is it?")
+
+    for path, ask in (("events", "get"), ("stop", "post")):
+        url = f"/api/v1/sessions/{other.id}/messages/{turn.answer.index}/{path}"
+        assert getattr(app.test_client(), ask)(url).status_code == 404
+    assert other.message(1).status is MessageStatus.PENDING
+
+
+def test_another_process_shows_what_is_written_and_passes_the_stop_on(
+    app, client, session_id, application
+):
+    session = application.store.open(session_id, owner="local")
+    turn = session.begin("How heavy is it?")
+    stopped = threading.Event()
+
+    def stop():
+        if not stopped.is_set():
+            stopped.set()
+            written = {"content": "It weighs", "error": "Stopped."}
+            session.finish(replace(turn.answer, status=MessageStatus.INTERRUPTED, **written))
+
+    session.tell(1, "It weighs", stop)
+    deadline = time.monotonic() + 20
+    while session.written_so_far(1) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
+    events = followed(client, session_id)
+
+    assert stopped.is_set()
+    assert json.loads(events[0][1]) == {"text": "It weighs"}
+    assert json.loads(events[-1][1])["detail"] == "Stopped."
+
+
+def test_at_most_so_many_turns_run_at_once():
+    turns, inside, most = Turns(2), [], []
+
+    def ask(_session):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.02)
+        inside.pop()
+        yield Text("a")
+
+    class Session:
+        id = "s"
+
+    begun = [turns.start(Session(), ask) for _ in range(6)]
+    for turn in begun:
+        turn.end(timeout=20)
+
+    assert max(most) == 2
+
+
+def test_a_server_that_ends_says_so_in_its_answers():
+    turns, reasons = Turns(2), []
+
+    def ask(_session):
+        yield Text("a")
+        while hang_up_reason() is None:
+            time.sleep(0.01)
+        reasons.append(hang_up_reason())
+        yield Text("b")
+
+    class Session:
+        id = "s"
+
+    turn: Turn = turns.start(Session(), ask)
+    turns.close()
+
+    assert "server was stopped" in reasons[0]
+    assert "server was stopped" in turn.end().message
