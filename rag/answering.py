@@ -27,7 +27,15 @@ from rag.records import (
     Unsourced,
     Verdict,
 )
-from rag.seams import DirectAnswer, DirectAnswers, ModelDelta, SessionHandle, Writer, WriteRequest
+from rag.seams import (
+    DirectAnswer,
+    DirectAnswers,
+    ModelDelta,
+    SessionHandle,
+    Wishes,
+    Writer,
+    WriteRequest,
+)
 from rag.seams.judging import Judge
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
@@ -114,7 +122,7 @@ class Answering:
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
     ) -> Iterator[Event]:
         """The writer's text through the gate: no number leaves that the session does not know."""
-        request = _request(prepared, found)
+        request = _request(prepared, found, draft.wishes)
         registered = Registered(session, found.sources)
         draft.writer = self._writer
         used_tools = False
@@ -145,7 +153,7 @@ class Answering:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
-        request = _request(prepared, found)
+        request = _request(prepared, found, draft.wishes)
         draft.writer, draft.usage = self._fallback, None
         draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
         deltas = self._fallback.write(request)
@@ -218,11 +226,12 @@ def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Uns
     return tuple(each for each in statements if each.start >= len(draft.preface))
 
 
-def _request(prepared: Prepared, found: "Found") -> WriteRequest:
+def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest:
     return WriteRequest(
         question=found.resolution.query,
         sources=prepared.shown,
         messages=prepared.messages,
         max_tokens=prepared.max_tokens,
         relevance=found.relevance,
+        wishes=wishes,
     )

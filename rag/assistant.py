@@ -31,7 +31,7 @@ from rag.records import (
     SummaryReport,
     Text,
 )
-from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle
+from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
@@ -39,6 +39,7 @@ GOES_ON = re.compile(
     r"( please| bitte)?\W*",
     re.IGNORECASE,
 )
+NO_WISHES = Wishes()
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
 
 
@@ -111,7 +112,9 @@ class Assistant:
         self._limits = limits
         self._metrics = metrics or Metrics()
 
-    def ask(self, session: SessionHandle, question: str) -> Iterator[Event]:
+    def ask(
+        self, session: SessionHandle, question: str, wishes: Wishes = NO_WISHES
+    ) -> Iterator[Event]:
         """Answer a question with citations and remember the turn.
 
         The question is checked at once; everything else happens while the events are read. Closing
@@ -121,7 +124,7 @@ class Assistant:
             UserError: the question is empty or too long; nothing was stored.
         """
         self._limits.check(question)
-        return self._metrics.watched(self._turn(session, lambda: session.begin(question)))
+        return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(self, session: SessionHandle, index: int) -> Iterator[Event]:
         """Write the last answer anew; the earlier one is kept as a revision."""
@@ -151,10 +154,10 @@ class Assistant:
         return self._memory.summarize(session, start, end)
 
     def _turn(
-        self, session: SessionHandle, begin: Callable[[], OpenTurn]
+        self, session: SessionHandle, begin: Callable[[], OpenTurn], wishes: Wishes = NO_WISHES
     ) -> Generator[Event, None, None]:
         turn = begin()
-        draft = Draft(turn.answer)
+        draft = Draft(turn.answer, wishes=wishes)
         try:
             yield from self._answer(session, turn, draft)
         except RagError as error:

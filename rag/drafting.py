@@ -22,7 +22,7 @@ from rag.records import (
     ToolUsed,
     Usage,
 )
-from rag.seams import ModelDelta, SessionHandle, Writer
+from rag.seams import ModelDelta, SessionHandle, Wishes, Writer
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
 CUT = "The model reached the length it is allowed; its answer ends in the middle."
@@ -80,6 +80,7 @@ class Draft:
     usage: Usage | None = None
     card: Card | None = None
     writer: Writer | None = None
+    wishes: Wishes = field(default_factory=Wishes)
     notices: list[Notice] = field(default_factory=list)
     stats: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False

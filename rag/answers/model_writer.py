@@ -21,8 +21,11 @@ class ModelWriter:
         yield from self._model.stream(
             ModelRequest(
                 messages=request.messages,
-                max_tokens=request.max_tokens,
-                temperature=self._temperature,
+                max_tokens=min(request.max_tokens, request.wishes.max_tokens or request.max_tokens),
+                temperature=self._temperature
+                if request.wishes.temperature is None
+                else request.wishes.temperature,
+                stop=request.wishes.stop,
                 tools=request.tools,
             )
         )

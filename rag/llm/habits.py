@@ -47,6 +47,7 @@ class Habits:
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
             self._tokens_key(): self._max_tokens(request),
+            "stop": list(request.stop) or None,
             "tools": tools or None,
             **self._reasoning(request),
         }

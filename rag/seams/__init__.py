@@ -12,7 +12,7 @@ from rag.seams.conversations import (
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
-from rag.seams.writing import DirectAnswer, DirectAnswers, Writer, WriteRequest
+from rag.seams.writing import DirectAnswer, DirectAnswers, Wishes, Writer, WriteRequest
 
 __all__ = [
     "ChatModel",
@@ -36,6 +36,7 @@ __all__ = [
     "SessionHandle",
     "TokenCounter",
     "ToolSpec",
+    "Wishes",
     "WriteRequest",
     "Writer",
 ]

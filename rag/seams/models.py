@@ -36,6 +36,7 @@ class ModelRequest:
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     temperature: float | None = None
+    stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     timeout_seconds: float | None = None  # None: the client's own
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it

@@ -12,6 +12,15 @@ from rag.seams.models import ModelDelta, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the one who asks wants of a model's answer; each where it is not our own setting."""
+
+    max_tokens: int | None = None  # at most so many, within ours
+    temperature: float | None = None
+    stop: tuple[str, ...] = ()  # texts before which the answer ends
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """All that a writer may use for one answer."""
 
@@ -21,6 +30,7 @@ class WriteRequest:
     max_tokens: int
     tools: tuple[ToolSpec, ...] = ()
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
+    wishes: Wishes = Wishes()
 
 
 class Writer(Protocol):

@@ -19,6 +19,7 @@ from rag.web import (
     api_tables,
     openai_api,
     operations,
+    responses_api,
     turns,
 )
 from rag.web.current import EXTENSION
@@ -86,6 +87,7 @@ def create_app(application: "Application") -> Flask:
         api_context,
         api_tables,
         openai_api,
+        responses_api,
         operations,
     ):
         app.register_api(module.api)

@@ -2,24 +2,34 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
-from flask import Response, current_app
+from flask import Response, current_app, request
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from flask_openapi3.types import ResponseDict
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from rag.errors import ModelInterrupted, NotFound, UserError
 from rag.hangup import LEFT
-from rag.records import Cited, Discarded, Event, Failed, Finished, ImportedMessage, Role, Text
-from rag.seams import SessionHandle
+from rag.records import (
+    Cited,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    ImportedMessage,
+    NoticeKind,
+    Role,
+    Text,
+)
+from rag.seams import SessionHandle, Wishes
 from rag.web.current import application, default_config, open_session
+from rag.web.openai_requests import MODEL, Asked, ChatBody, understood
 from rag.web.owner import current_owner
 from rag.web.problems import openai_problem, problem_response
-from rag.web.request_models import Words
 from rag.web.response_models import CitationModel, SourceModel, as_json
 from rag.web.sse import PING, PING_SECONDS, Frames, data_line, event_stream, failure
 from rag.web.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
@@ -32,8 +42,6 @@ api = APIBlueprint(
     abp_tags=[Tag(name="openai", description="For clients of the OpenAI chat protocol.")],
 )
 EXTENSION = "groundnote-transcripts"
-MODEL = "groundnote"
-INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 DONE = "data: [DONE]\n\n"
 REFUSED: ResponseDict = {
@@ -44,85 +52,11 @@ REFUSED: ResponseDict = {
     for status in ("400", "401", "403", "404", "409", "413", "415", "429", "500", "502", "503")
 }
 
-# ── Requests ─────────────────────────────────────────────────────────────────────────────────
-
-
-class ContentPart(BaseModel):
-    """A part of a message; only text can be answered."""
-
-    type: str
-    text: Words = ""
-
-
-class ClientMessage(BaseModel):
-    """One message of the client's transcript."""
-
-    role: str
-    content: Words | list[ContentPart] | None = None
-
-    def text(self) -> str:
-        """Raises UserError for what is not text."""
-        if not isinstance(self.content, list):
-            return self.content or ""
-        others = sorted({part.type for part in self.content if part.type != "text"})
-        if others:
-            raise UserError(f"messages: a part is of type {', '.join(others)}; only text is read.")
-        return "".join(part.text for part in self.content)
-
-
-class StreamOptions(BaseModel):
-    """Extras of a stream."""
-
-    include_usage: bool = False
-
-
-class Metadata(BaseModel):
-    """What the client attaches; `session_id` names the session to go on with."""
-
-    model_config = ConfigDict(extra="allow")
-
-    session_id: str | None = None
-
-
-class ChatBody(BaseModel):
-    """A chat completion; sampling parameters are accepted and left to our own settings."""
-
-    model_config = ConfigDict(extra="allow")
-
-    messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    model: str = MODEL
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    metadata: Metadata | None = None
-    n: Annotated[int, Field(ge=1, le=1)] | None = None
-
 
 class ModelPath(BaseModel):
     """Names a model."""
 
     model_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, understood: the last question, what was said before, the client's instructions."""
-
-    question: str
-    past: tuple[ImportedMessage, ...]
-    instructions: tuple[str, ...]
-
-
-def understood(messages: Sequence[ClientMessage]) -> Asked:
-    """Raises UserError."""
-    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
-    spoken = [
-        ImportedMessage(message.role, message.text())
-        for message in messages
-        if message.role in (Role.USER, Role.ASSISTANT)
-    ]
-    if not spoken or spoken[-1].role != Role.USER:
-        raise UserError("messages: the last one must be the user's question.")
-    return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
 
 
 # ── Calls ────────────────────────────────────────────────────────────────────────────────────
@@ -149,12 +83,12 @@ def _model() -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None, **REFUSED})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    asked = understood(body.messages)
+    asked, wishes = understood(body.messages), body.wishes()
     named = body.metadata.session_id if body.metadata else None
-    found = FoundSession(open_session(named), is_new=False) if named else _found(asked)
-    completion = Completion(found.session, asked.past, asked.question)
+    found = FoundSession(open_session(named), is_new=False) if named else found_for(asked)
+    completion = Completion(found.session, asked.past, asked.question, request.host_url)
     table = None if named else transcripts()
-    turn = _begun(found, asked.question)
+    turn = begun(found, asked.question, wishes)
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
         frames = chunks_of(turn, completion, table=table, include_usage=include_usage)
@@ -168,16 +102,17 @@ def complete_chat(body: ChatBody) -> Response:
     return Response(json.dumps(completion.whole(end)), mimetype="application/json")
 
 
-def _found(asked: Asked) -> FoundSession:
+def found_for(asked: Asked) -> FoundSession:
+    """The session that goes on from what was said before, or a new one."""
     finder = SessionFinder(application().store, transcripts(), config=default_config())
     return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
 
 
-def _begun(found: FoundSession, question: str) -> Turn:
+def begun(found: FoundSession, question: str, wishes: Wishes) -> Turn:
     """The turn; a refused question leaves everything as it was."""
     try:
         assistant = application().assistant
-        return turns().start(found.session, lambda noting: assistant.ask(noting, question))
+        return turns().start(found.session, lambda noting: assistant.ask(noting, question, wishes))
     except UserError:
         if found.is_new:
             found.session.delete()
@@ -213,11 +148,23 @@ class Completion:
     session: SessionHandle
     past: tuple[ImportedMessage, ...]
     question: str
+    base_url: str
     created: int = field(default_factory=lambda: int(time.time()))
 
+    @property
+    def sources_url(self) -> str:
+        """Where people find what is behind the numbers."""
+        return f"{self.base_url}sessions/{self.session.id}/sources"
+
     def whole(self, end: Finished) -> dict[str, Any]:
-        message = {"role": "assistant", "content": end.message.content, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+        message = {
+            "role": "assistant",
+            "content": end.message.content,
+            "refusal": None,
+            "annotations": self._annotations(end),
+        }
+        reason = finish_reason(end)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
         return {
             **self._head("chat.completion"),
             "choices": [choice],
@@ -236,8 +183,14 @@ class Completion:
 
     def last_chunk(self, end: Finished) -> dict[str, Any]:
         """Citations count characters of `content`: attribution may have added markers to it."""
-        chunk = self.chunk({}, finish_reason="stop")
+        chunk = self.chunk(
+            {"annotations": self._annotations(end)}, finish_reason=finish_reason(end)
+        )
         return {**chunk, "content": end.message.content, **self._extension(end)}
+
+    def _annotations(self, end: Finished) -> list[dict[str, Any]]:
+        found = annotations_of(end, self.sources_url)
+        return [{"type": "url_citation", "url_citation": each} for each in found]
 
     def usage_chunk(self, end: Finished) -> dict[str, Any]:
         return {**self._head("chat.completion.chunk"), "choices": [], "usage": usage_of(end)}
@@ -260,6 +213,27 @@ class Completion:
             "citations": [as_json(CitationModel.of(citation)) for citation in citations],
             "sources": [as_json(SourceModel.of(source)) for source in end.sources],
         }
+
+
+def finish_reason(end: Finished) -> str:
+    """Whether the answer is whole."""
+    notices = end.message.answer.notices if end.message.answer else ()
+    return "length" if any(each.kind is NoticeKind.CUT for each in notices) else "stop"
+
+
+def annotations_of(end: Finished, sources_url: str) -> list[dict[str, Any]]:
+    """Each citation as the protocol has it, with a link to its source's page."""
+    answer = end.message.answer
+    titles = {source.number: source.document_title for source in end.sources}
+    return [
+        {
+            "start_index": citation.start,
+            "end_index": citation.end,
+            "url": f"{sources_url}/{citation.number}",
+            "title": titles.get(citation.number, ""),
+        }
+        for citation in (answer.citations if answer else ())
+    ]
 
 
 def usage_of(end: Finished) -> dict[str, int]:

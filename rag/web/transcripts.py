@@ -135,14 +135,27 @@ class SessionFinder:
         hashes = chain(past)
         for length in range(len(past), 0, -1):
             states = self._table.find(owner, hashes[length - 1])
-            for state in states if length == len(past) else ():
-                session = self._store.open(state.session_id, owner=owner)
-                if self._is_at(session, state) and self._table.go_on(owner, state):
-                    return FoundSession(session, is_new=False, state=state)
+            found = self._only_open(owner, states) if length == len(past) else None
+            if found is not None:
+                return found
             if states:
                 return FoundSession(self._fork(owner, states[-1], past[length:]), is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
+
+    def _only_open(self, owner: str, states: Sequence[KnownState]) -> FoundSession | None:
+        """The one session that stands there; of several that say the same, who can tell whose."""
+        standing = {}
+        for state in states:
+            session = self._store.open(state.session_id, owner=owner)
+            if self._is_at(session, state):
+                standing[session.id] = (session, state)
+        if len(standing) != 1:
+            return None
+        ((session, state),) = standing.values()
+        if not self._table.go_on(owner, state):
+            return None
+        return FoundSession(session, is_new=False, state=state)
 
     def _is_at(self, session: SessionHandle, state: KnownState) -> bool:
         return state.is_open and session.read().message_count == state.index

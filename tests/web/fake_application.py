@@ -91,9 +91,11 @@ class FakeAssistant:
     usage: Usage | None = field(default_factory=lambda: Usage(12, 5))
     hung_up: int = 0
     asked: list[str] = field(default_factory=list)
+    wishes: Any = None
     wait: Any = None
 
-    def ask(self, session, question):
+    def ask(self, session, question, wishes=None):
+        self.wishes = wishes
         if not question.strip():
             raise UserError("The question is empty. Type what you want to know.")
         self.asked.append(question)

@@ -1,0 +1,162 @@
+"""Stock clients of the OpenAI protocols get cited answers, and keep the citations."""
+
+import openai
+import pytest
+from langchain_openai import ChatOpenAI
+
+from rag.errors import ModelUnavailable
+
+pytestmark = pytest.mark.slow
+ANSWER = "It weighs 120 g [1]."
+
+
+@pytest.fixture
+def stock(live):
+    return openai.OpenAI(base_url=f"{live.url}/v1", api_key="any", max_retries=0)
+
+
+def cited_in(text, annotations):
+    return [text[each.start_index : each.end_index] for each in annotations]
+
+
+class TestResponses:
+    def test_hold_text_annotations_and_usage(self, stock, live):
+        response = stock.responses.create(model="groundnote", input="How heavy?")
+
+        (annotation,) = response.output[0].content[0].annotations
+        assert (response.status, response.output_text) == ("completed", ANSWER)
+        assert cited_in(ANSWER, [annotation]) == ["[1]"]
+        assert annotation.url.startswith(f"{live.url}/sessions/")
+        assert annotation.url.endswith("/sources/1")
+        assert response.usage.total_tokens == 17
+
+    def test_go_on_from_the_one_before(self, stock, application):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        second = stock.responses.create(
+            model="groundnote", input="And the Pro?", previous_response_id=first.id
+        )
+
+        assert second.session_id == first.session_id
+        session = application.store.open(first.session_id, owner="local")
+        assert session.read().message_count == 4
+
+    def test_fork_where_the_conversation_went_on_since(self, stock, application):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        for question in ("And the Pro?", "And the Max?"):
+            response = stock.responses.create(
+                model="groundnote", input=question, previous_response_id=first.id
+            )
+
+        assert response.session_id != first.session_id
+        fork = application.store.open(response.session_id, owner="local")
+        assert [message.content for message in fork.messages()][::2] == ["How heavy?", question]
+        assert fork.source_count() == 2
+
+    def test_take_the_whole_conversation_too(self, stock):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        said = [
+            {"role": "user", "content": "How heavy?"},
+            {"role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]},
+            {"role": "user", "content": [{"type": "input_text", "text": "And the Pro?"}]},
+        ]
+        second = stock.responses.create(model="groundnote", input=said)
+
+        assert second.session_id == first.session_id
+
+    def test_are_streamed(self, stock):
+        with stock.responses.stream(model="groundnote", input="How heavy?") as stream:
+            events = list(stream)
+            final = stream.get_final_response()
+
+        text = "".join(each.delta for each in events if each.type == "response.output_text.delta")
+        assert (text, final.output_text) == (ANSWER, ANSWER)
+        assert events[0].type == "response.created"
+        assert events[-1].type == "response.completed"
+        assert any(each.type == "response.output_text.annotation.added" for each in events)
+        assert [each.sequence_number for each in events[:2]] == [0, 1]
+
+    def test_tell_of_a_model_that_is_away(self, stock, application):
+        application.assistant.failure = ModelUnavailable("The model is away.")
+
+        with pytest.raises(openai.InternalServerError, match="away"):
+            stock.responses.create(model="groundnote", input="How heavy?")
+
+    def test_of_nobody_are_not_found(self, stock):
+        with pytest.raises(openai.NotFoundError):
+            stock.responses.create(
+                model="groundnote", input="a", previous_response_id="resp_unknown_1"
+            )
+
+
+class TestCompletions:
+    def test_carry_annotations(self, stock):
+        messages = [{"role": "user", "content": "How heavy?"}]
+        message = stock.chat.completions.create(model="groundnote", messages=messages)
+        (annotation,) = message.choices[0].message.annotations
+
+        assert annotation.type == "url_citation"
+        assert cited_in(ANSWER, [annotation.url_citation]) == ["[1]"]
+        assert annotation.url_citation.url.endswith("/sources/1")
+
+    def test_honour_what_a_client_wants_of_the_model(self, stock, application):
+        stock.chat.completions.create(
+            model="groundnote",
+            messages=[{"role": "user", "content": "How heavy?"}],
+            max_tokens=50,
+            temperature=0.7,
+            stop=["END"],
+        )
+
+        wishes = application.assistant.wishes
+        assert (wishes.max_tokens, wishes.temperature, wishes.stop) == (50, 0.7, ("END",))
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("response_format", {"type": "json_object"}),
+            ("tool_choice", "required"),
+            ("logprobs", True),
+            ("tools", [{"type": "function", "function": {"name": "f", "parameters": {}}}]),
+        ],
+    )
+    def test_refuse_by_name_what_cannot_be_done(self, stock, name, value):
+        messages = [{"role": "user", "content": "How heavy?"}]
+
+        with pytest.raises(openai.BadRequestError, match=name):
+            stock.chat.completions.create(model="groundnote", messages=messages, **{name: value})
+
+    def test_with_the_same_first_turn_never_share_a_session(self, stock):
+        def first_turn():
+            return stock.chat.completions.create(
+                model="groundnote", messages=[{"role": "user", "content": "How heavy?"}]
+            ).session_id
+
+        def second_turn(question):
+            messages = [
+                {"role": "user", "content": "How heavy?"},
+                {"role": "assistant", "content": ANSWER},
+                {"role": "user", "content": question},
+            ]
+            return stock.chat.completions.create(model="groundnote", messages=messages).session_id
+
+        sessions = {first_turn(), first_turn(), second_turn("And now?"), second_turn("And then?")}
+
+        assert len(sessions) == 4
+
+
+class TestLangChain:
+    @pytest.mark.parametrize("is_new", [False, True], ids=["completions", "responses"])
+    def test_answers_and_streams(self, live, is_new):
+        model = ChatOpenAI(
+            base_url=f"{live.url}/v1",
+            api_key="any",
+            model="groundnote",
+            max_retries=0,
+            use_responses_api=is_new,
+        )
+
+        answer = model.invoke("How heavy?")
+        streamed = list(model.stream("How heavy?"))
+
+        assert answer.text == ANSWER
+        assert "".join(chunk.text for chunk in streamed) == ANSWER
