@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
+import structlog
+
 from rag.answering import Answering, Found, Prepared
 from rag.drafting import Draft
-from rag.errors import ContextTooLong, ModelError, NotFound, RagError, TooLarge, UserError
+from rag.errors import (
+    ContextTooLong,
+    IndexMismatch,
+    ModelError,
+    NotFound,
+    RagError,
+    SetupError,
+    TooLarge,
+    UserError,
+)
 from rag.hangup import hang_up_reason
 from rag.metrics import Metrics
 from rag.records import (
@@ -19,8 +30,10 @@ from rag.records import (
     Event,
     Failed,
     Finished,
+    Hit,
     Message,
     MessageStatus,
+    Notice,
     NoticeKind,
     Resolution,
     Resolved,
@@ -40,6 +53,8 @@ GOES_ON = re.compile(
     re.IGNORECASE,
 )
 NO_WISHES = Wishes()
+WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
+log = structlog.get_logger(__name__)
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
 
 
@@ -180,7 +195,7 @@ class Assistant:
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
         known = session.source_count() if resolution.source_numbers else 0
-        found = self._find(session, resolution)
+        found = self._find(session, resolution, draft)
         yield Sources(found.sources)
 
         compacted = self._memory.before_turn(session)
@@ -226,17 +241,29 @@ class Assistant:
         start = max(0, end - 2 * self._limits.past_turns)
         return succeeded(session.said(start, end))
 
-    def _find(self, session: SessionHandle, resolution: Resolution) -> Found:
+    def _hits(self, resolution: Resolution, draft: Draft) -> list[Hit]:
+        """By words alone, and marked so, while the vectors are away."""
+        limit, words = self._limits.sources, resolution.lexical_query or resolution.query
+        try:
+            return self._retriever.search(
+                resolution.dense_query or resolution.query,
+                lexical_query=words,
+                dense_context=resolution.dense_context,
+                limit=limit,
+            )
+        except IndexMismatch:
+            raise
+        except (ModelError, SetupError) as error:
+            draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
+            log.warning("searched by words alone", error=type(error).__name__)
+            return self._retriever.by_words(words, limit=limit)
+
+    def _find(self, session: SessionHandle, resolution: Resolution, draft: Draft) -> Found:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
             return Found(tuple(named), {source.number: 1.0 for source in named}, resolution)
-        hits = self._retriever.search(
-            resolution.dense_query or resolution.query,
-            lexical_query=resolution.lexical_query or resolution.query,
-            dense_context=resolution.dense_context,
-            limit=self._limits.sources,
-        )
+        hits = self._hits(resolution, draft)
         found = session.register(hits)
         relevance = {source.number: hit.relevance for hit, source in zip(hits, found, strict=True)}
         return Found(tuple(found), relevance, resolution)

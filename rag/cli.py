@@ -88,7 +88,7 @@ def chat(settings: Settings, session_id: str | None) -> None:
             try:
                 terminal.show(asking(question), console)
             except (RagError, terminal.Failure) as error:
-                console.print(f"[red]{error}[/red]", markup=True)
+                console.print(str(error), style="red", markup=False, highlight=False)
 
 
 def _prompt() -> str:
@@ -109,6 +109,15 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
     changes = {k: v for k, v in (("host", host), ("port", port)) if v is not None}
     web = settings.web.model_copy(update=changes)
     serve_web(settings.model_copy(update={"web": web}))
+
+
+@main.command()
+@click.pass_obj
+def worker(settings: Settings) -> None:
+    """Do background jobs without serving: ingests and summaries, beside any number of servers."""
+    from rag.web.server import work
+
+    work(settings)
 
 
 @main.command()

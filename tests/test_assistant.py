@@ -30,6 +30,8 @@ from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
+from tests.model_application import World
+from tests.openai_server import reply
 
 REFUNDS = """# Refunds
 
@@ -387,3 +389,27 @@ class TestRegenerate:
 
         with pytest.raises(Conflict):
             assistant.regenerate(session, 1)
+
+
+def test_words_alone_answer_while_the_vectors_are_away_and_say_so(tmp_path, monkeypatch):
+    with World(tmp_path) as world:
+
+        def away(*_, **__):
+            raise ModelUnavailable("No embedding server answers.")
+
+        monkeypatch.setattr(world.application.retriever, "search", away)
+        answer = world.ask("How much does the Aero 5 weigh?", reply("It weighs 120 g [1]."))
+
+    assert [notice["kind"] for notice in answer["notices"]] == ["words_alone"]
+    assert answer["citations"][0]["n"] == 1
+
+
+def test_what_a_client_wants_reaches_the_model(tmp_path):
+    with World(tmp_path) as world:
+        world._behave([reply("It weighs 120 g [1].")])
+        body = {"messages": [{"role": "user", "content": "How much does the Aero 5 weigh?"}]}
+        wishes = {"max_tokens": 33, "temperature": 0.9, "stop": ["END"]}
+        world.client.post("/v1/chat/completions", json=body | wishes)
+
+    sent = world.server.requests[0].body
+    assert {key: sent[key] for key in wishes} == wishes

@@ -86,6 +86,18 @@ class HybridRetriever:
         ]
         return found[0] if len(found) == 1 else self._shared(found, limit)
 
+    def by_words(self, query: str, *, limit: int = 8) -> list[Hit]:
+        """See `rag.seams.Retriever`."""
+        query = _either(query)
+        if not query or limit <= 0:
+            return []
+        scores = ranked(dict(self._lexical.search(query, limit=CANDIDATES)))
+        chunks = self._documents.chunks([key for key, _ in scores])
+        candidates = [Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks]
+        found = self._read(_folded(candidates, DEEPEST * limit), query, limit)
+        coverage = self._coverage({query}, [candidate.chunk.id for candidate, _ in found])
+        return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
+
     def _found(self, vector: Vector, dense: str, lexical: str, *, limit: int) -> list[Hit]:
         candidates = self._candidates(vector, lexical, max(CANDIDATES, DEEPEST * limit))
         if self._reranker is not None:

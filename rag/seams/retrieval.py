@@ -85,4 +85,10 @@ class Retriever(Protocol):
 
         An empty `lexical_query` means the same as `dense_query`. The vectors of the texts of
         `dense_context`, times their weights, are added to the query's before the search.
+
+        Raises:
+            ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
+
+    def by_words(self, query: str, *, limit: int = 8) -> list[Hit]:
+        """The same by words alone, which needs the database only."""

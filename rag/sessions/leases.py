@@ -5,6 +5,7 @@ moment are written down and renewed; an answer that is pending without one has l
 """
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,7 +32,7 @@ Place = tuple[str, int, int]  # session, index, revision
 class _Held:
     """One lease of this process."""
 
-    begun_at: datetime
+    begun_at: float = field(default_factory=time.monotonic)
     text: str = ""
     stop: Stop = lambda: None
     written: str | None = None  # the text that is written down; None: nothing is yet
@@ -52,7 +53,7 @@ class Leases:
         """From now on; nothing is written down for a moment."""
         with self._change:
             place = (session_id, answer.index, answer.revision)
-            self._held[place] = _Held(self._clock())
+            self._held[place] = _Held()
             if not self._is_beating:
                 self._is_beating = True
                 threading.Thread(target=self._beat, name="leases", daemon=True).start()
@@ -91,8 +92,8 @@ class Leases:
                     continue  # the database is away: the next beat tries again
 
     def _is_due(self, held: _Held) -> bool:
-        age = self._clock() - held.begun_at
-        return timedelta(seconds=BEAT_SECONDS / 2) <= age <= LONGEST
+        age = time.monotonic() - held.begun_at
+        return BEAT_SECONDS / 2 <= age <= LONGEST.total_seconds()
 
     def _renew(self, place: Place, held: _Held) -> None:
         now, text = self._clock(), held.text
@@ -166,14 +167,13 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
             select(messages.c.row, messages.c.details, written.label("text")).where(lost)
         ).all()
         for row in rows:
-            status = MessageStatus.INTERRUPTED if row.text else MessageStatus.FAILED
             connection.execute(
                 update(messages)
                 .where(messages.c.row == row.row)
                 .where(messages.c.status == MessageStatus.PENDING.value)
                 .values(
                     content=row.text or "",
-                    status=status.value,
+                    status=MessageStatus.INTERRUPTED.value,
                     details={**row.details, "error": LOST},
                 )
             )

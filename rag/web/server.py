@@ -56,6 +56,27 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
+def work(settings: Settings) -> None:
+    """Do background jobs until a signal ends it.
+
+    Raises:
+        SetupError: the queue or the index is one that a single process has to itself.
+    """
+    if settings.jobs.url is None or settings.retrieval.chroma_url is None:
+        raise SetupError(
+            "A worker beside servers needs a queue and an index that several processes share. Set "
+            "jobs.url (Redis) and retrieval.chroma_url (a Chroma server)."
+        )
+    application = build(settings)
+    try:
+        application.start()
+        print("Groundnote is working.", flush=True)  # noqa: T201
+        with _ended_by_signals(), suppress(SystemExit):
+            application.stopping.wait()
+    finally:
+        application.stop()
+
+
 def _serve(application: Application, failures: list[RagError]) -> None:
     settings = application.settings
     app = create_app(application)

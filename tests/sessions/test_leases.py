@@ -106,4 +106,4 @@ def test_an_answer_that_died_before_it_wrote_anything_is_found_too(any_engine, n
     assert survivor.interrupt_lost() == 0  # it may be about to take its lease
     now[0] += timedelta(seconds=30)
     assert survivor.interrupt_lost() == 1
-    assert session.message(1).status is MessageStatus.FAILED
+    assert session.message(1).status is MessageStatus.INTERRUPTED
