@@ -54,7 +54,7 @@ class Asking:
         self._thread.join()
 
 
-def test_others_are_served_meanwhile_and_the_call_ends_when_the_client_leaves(url, model, web):
+def test_others_are_served_meanwhile_and_the_call_ends_when_it_is_stopped(url, model, web):
     api = f"{url}/api/v1"
     session_id = web.post(f"{api}/sessions", json={}).json()["id"]
     asking = Asking(url, session_id)
@@ -72,6 +72,7 @@ def test_others_are_served_meanwhile_and_the_call_ends_when_the_client_leaves(ur
         assert not model.disconnected.is_set()
     finally:
         asking.leave()
+    web.post(f"{api}/sessions/{session_id}/messages/1/stop")
 
     assert model.disconnected.wait(60)
     until(lambda: status() in ("interrupted", "failed"))
