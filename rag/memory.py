@@ -20,7 +20,6 @@ from rag.records import (
 from rag.seams import OpenTurn, SessionHandle, TokenCounter
 from rag.sessions.context import (
     MESSAGE_TOKENS,
-    RECALL_SHARE,
     Context,
     ContextPreferences,
     Pair,
@@ -264,7 +263,7 @@ class Memory:
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
         taken = message_tokens(system, self._count)
-        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE - RECALL_SHARE)))
+        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget_tokens=history,
             high_tokens=int(history * self._rules.high_water),

@@ -35,7 +35,8 @@ def test_the_statistics_say_what_was_kept_of_what(library):
     assert stats["kept"]["citations"] == stats["kept"]["citations_required"] > 0
     assert stats["kept"]["names"] == stats["kept"]["names_required"] > 0
     system = [each["content"] for each in context["messages"] if each["role"] == "system"]
-    assert any(text.startswith("Previous conversation summary:") for text in system)
+    assert len(system) == 1
+    assert "\n\nPrevious conversation summary:\n" in system[0]
 
 
 def test_forgetting_leaves_every_message_and_every_number(library):
