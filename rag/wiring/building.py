@@ -21,6 +21,7 @@ from rag.llm.windows import ModelWindow
 from rag.memory import Memory, MemoryRules
 from rag.metrics import Metrics
 from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
 from rag.seams import DirectAnswers, Embedder, SessionHandle, TokenCounter, Writer
 from rag.sessions.recall import Recall
@@ -54,6 +55,7 @@ class Library:
     documents: SqlDocumentStore
     retriever: HybridRetriever
     embedder: Embedder
+    words: LexicalIndex
     direct: tuple[DirectAnswers, ...] = ()
     query_tables: Callable[[SessionHandle, str], str] | None = None
 
@@ -81,16 +83,17 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         uploads=uploads_for(engine, settings.data_dir / "uploads"),
         metrics=metrics,
     )
+    words = LexicalIndex(engine)
     retriever = HybridRetriever(
         embedder,
         index,
-        LexicalIndex(engine),
+        words,
         documents,
         reranker=open_reranker(settings),
         split=lambda query: searched_apart(query, documents.lexicon()),
     )
     asked = _table_answers(settings, tables)
-    library = Library(documents, retriever, embedder, (asked,), asked.told)
+    library = Library(documents, retriever, embedder, words, (asked,), asked.told)
     return Application(
         settings=settings,
         engine=engine,
@@ -119,7 +122,8 @@ def _assistant(
     settings: Settings, library: "Library", background: Background, metrics: Metrics
 ) -> Assistant:
     model = open_model(settings)
-    without_model = CardWriter(lexicon=library.documents.lexicon)
+    mentions = NameMentions(library.words, library.documents)
+    without_model = CardWriter(lexicon=library.documents.lexicon, mentions=mentions)
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)

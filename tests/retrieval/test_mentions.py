@@ -1,0 +1,49 @@
+from rag.records import Chunk
+from rag.retrieval.mentions import MOST_CHUNKS, NameMentions
+
+
+def chunk(number, text, document):
+    return Chunk(
+        f"c{number}", document, f"{document}.md", document.upper(), 0, 0, (), "", text, 0, 1
+    )
+
+
+class Library:
+    """A word index that finds every chunk, and a store that holds them."""
+
+    def __init__(self, *chunks):
+        self._chunks = {each.id: each for each in chunks}
+
+    def search(self, query, *, limit):
+        return [(key, 1.0) for key in self._chunks][:limit]
+
+    def chunks(self, ids):
+        return {key: self._chunks[key] for key in ids}
+
+
+def mention(name, *chunks):
+    library = Library(*chunks)
+    return NameMentions(library, library)(name)
+
+
+def test_documents_are_counted_once_and_in_order():
+    found = mention(
+        "Aero 5",
+        chunk(1, "The Aero 5 is white.", "b"),
+        chunk(2, "An Aero 5 weighs 410 g.", "b"),
+        chunk(3, "Not for the Aero 5.", "a"),
+    )
+
+    assert (found.count, [link.name for link in found.documents]) == (2, ["a.md", "b.md"])
+
+
+def test_a_longer_name_is_another_one():
+    assert (
+        mention("Aero 5", chunk(1, "The Aero 5.", "a"), chunk(2, "The Aero 5 Pro is.", "b")) is None
+    )
+
+
+def test_too_many_are_not_counted():
+    chunks = [chunk(n, "The Aero 5.", f"d{n}") for n in range(MOST_CHUNKS)]
+
+    assert mention("Aero 5", *chunks) is None
