@@ -90,8 +90,8 @@ class Installation:
             headers={"Accept": "text/event-stream"},
         )
         frames = response.get_data(as_text=True).split("\n\n")
-        lines = [frame.splitlines() for frame in frames if frame.startswith("event: ")]
-        events = [(name[7:], json.loads(content[6:])) for name, content in lines]
+        fields = [dict(line.split(": ", 1) for line in frame.splitlines()) for frame in frames]
+        events = [(each["event"], json.loads(each["data"])) for each in fields if "event" in each]
         return response, events
 
     def numbers(self, session_id):
