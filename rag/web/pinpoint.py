@@ -9,11 +9,11 @@ from rag.citations.clauses import Part
 from rag.citations.markers import keep_markers
 from rag.citations.statements import read_statements
 from rag.text.figures import read_figures
+from rag.text.related import canonical
 from rag.text.sentences import Span, split_sentences
 from rag.text.words import terms
 
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
-_MARKER_LENGTH = 8  # characters: it stands right beside its words
 MOST_PLACES = 3  # sentences or rows for one statement
 FIRST_SHARE = 0.4  # of what the passage has of a statement, in the best place …
 NEXT_SHARE = 0.3  # … and in each further one, of what is new in it
@@ -22,17 +22,20 @@ FEWEST_SHARED = 2  # words or figures, fewer may have met by chance
 
 def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[str]:
     """What an answer says on a source's behalf: all of it, or at the marker that begins there."""
-    return [
-        keep_markers(text[part.start : part.end], lambda _: False).text
+    parts = [
+        part
         for statement in read_statements(text)
         for part in statement.parts
-        if number in part.numbers and (start is None or _closes(text, part, start))
+        if number in part.numbers
     ]
+    if start is not None and parts:
+        parts = [min(parts, key=lambda part: _distance(part, start))]
+    return [keep_markers(text[part.start : part.end], lambda _: False).text for part in parts]
 
 
-def _closes(text: str, part: Part, start: int) -> bool:
-    """Whether the marker that begins here stands at the part, or within it."""
-    return part.start - _MARKER_LENGTH <= start <= part.end + _MARKER_LENGTH
+def _distance(part: Part, start: int) -> int:
+    """From a part to a marker: one that closes it is nearer than one that stands before it."""
+    return start - part.end if start >= part.end else max(0, part.start - start)
 
 
 def places_of(
@@ -63,7 +66,7 @@ def _stating(passage: str) -> list[Span]:
 def _features(text: str) -> frozenset[str]:
     """Stems of words and, told apart from them, figures."""
     figures = {f"={figure.shown}" for figure in read_figures(text)}
-    return terms(text) | figures
+    return frozenset(map(canonical, terms(text))) | figures
 
 
 def _best(said: frozenset[str], places: Sequence[frozenset[str]], fewest: int) -> list[int]:

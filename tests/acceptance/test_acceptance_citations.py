@@ -160,7 +160,7 @@ See also [12][13] and \xe3\x80\x905\xe3\x80\x91 on weight.
         registered = set(library.numbers(session_id).values())
         assert {n for m in find_markers(answer["content"]) for n in m.numbers} <= registered
         number = cited(library, session_id, "dropped twice")
-        assert {each["n"] for each in answer["citations"]} == {number}
+        assert number in {each["n"] for each in answer["citations"]}
 
 
 class TestStreams:

@@ -27,7 +27,7 @@ class TestModelWriter:
         assert "".join(delta.text for delta in deltas) == "Five days [1]."
         assert deltas[-2].tool_calls == (call,)
         assert deltas[-1].usage == Usage(3, 4)
-        assert model.requests == [ModelRequest(REQUEST.messages, 50, 0.1, REQUEST.tools)]
+        assert model.requests == [ModelRequest(REQUEST.messages, 50, 0.1, tools=REQUEST.tools)]
         assert writer.name == "tiny"
 
     def test_hangs_up_when_it_is_closed(self):

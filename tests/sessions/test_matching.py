@@ -91,7 +91,9 @@ class TestIndex:
 
 def at_version(engine, version):
     config = Config()
-    config.set_main_option("script_location", str(Path(database.__file__).parent / "migrations"))
+    config.set_main_option(
+        "script_location", str(Path(database.__file__).parents[1] / "migrations")
+    )
     with writing(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, version)
