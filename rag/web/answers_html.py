@@ -54,8 +54,11 @@ class Register:
     sources: Mapping[int, Source]
     answer: int | None = None  # the message whose statements are shown to stand in them
 
-    def url(self, number: int, marker_start: int) -> str:
-        said = "" if self.answer is None else f"?m={self.answer}&c={marker_start}"
+    def url(self, number: int, marker_start: int | None = None) -> str:
+        """The source, for what is said at one marker or, without it, in all of the answer."""
+        said = "" if self.answer is None else f"?m={self.answer}"
+        if said and marker_start is not None:
+            said += f"&c={marker_start}"
         return f"{self.session_url}/sources/{number}{said}#passage"
 
     def label(self, number: int) -> str:

@@ -1,15 +1,17 @@
 """A card as the page shows it: passages with what matters marked, each with its number."""
 
-from collections.abc import Mapping, Sequence
+import re
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from rag.answers.markdown import cited
-from rag.records import Answer, CardPart, Citation, Mention, ShownPassage
+from rag.records import Answer, Card, CardPart, Mention, ShownPassage
 from rag.text.sentences import Span
 from rag.web.answers_html import Register, answer_html
 from rag.web.evidence import Marks, text_html
+
+_CELLS = re.compile(r"\s*(?<!\\)\|\s*")  # between those of a table's row
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,18 @@ def card_html(answer: Answer | None, register: Register) -> CardHtml | None:
     """The card of an answer that has one."""
     if answer is None or answer.card is None:
         return None
-    places = _first_places(answer.citations)
-    parts = tuple(_part(part, register, places) for part in answer.card.parts)
+    parts = tuple(_part(part, register) for part in answer.card.parts)
     return CardHtml(parts, answer.card.mentions)
 
 
-def _first_places(citations: Sequence[Citation]) -> dict[int, int]:
-    return {citation.number: citation.start for citation in reversed(citations)}
+def marked_in(card: Card, number: int) -> list[str]:
+    """The sentences and rows of one source that a card marks."""
+    passages = (each for part in card.parts for each in part.passages if each.number == number)
+    return [each.text[start:end] for each in passages for start, end in each.marked]
 
 
-def _part(part: CardPart, register: Register, places: Mapping[int, int]) -> PartHtml:
-    shown = [_passage(each, register, places) for each in part.passages]
+def _part(part: CardPart, register: Register) -> PartHtml:
+    shown = [_passage(each, register) for each in part.passages]
     line = cited(part.line, part.passages[0].number) if part.line else ""
     quoted = answer_html(_plain(line), register) if line else Markup("")
     return PartHtml(part.asked, quoted, part.is_weak, shown[0], tuple(shown[1:]))
@@ -67,13 +70,13 @@ def _plain(line: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\*_`<>#~|&" else sign for sign in line)
 
 
-def _passage(shown: ShownPassage, register: Register, places: Mapping[int, int]) -> PassageHtml:
+def _passage(shown: ShownPassage, register: Register) -> PassageHtml:
     said = tuple(Span(start, end) for start, end in shown.marked)
     marks = Marks(Span(0, 0), said) if said else None
     return PassageHtml(
         number=shown.number,
-        url=register.url(shown.number, places.get(shown.number, 0)),
+        url=register.url(shown.number),
         heading=shown.heading,
         html=text_html(shown.text, marks, is_target=False),
-        gist=shown.key,
+        gist=_CELLS.sub(" · ", shown.key.strip("| ")),
     )

@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response
 from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
+from rag.web.card_html import marked_in
 from rag.web.current import application, open_session
 from rag.web.evidence import evidence_of
 from rag.web.owner import current_owner
@@ -169,13 +170,15 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
 
 
 def _cited_for(session: SessionHandle, number: int) -> list[str]:
-    """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does."""
+    """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
+
+    For a card this is what it marks.
+    """
     index = wanted_index("m", request.args)
-    if index is None:
-        return []
-    cited = (
-        clauses_citing(message.content, number, start=wanted_index("c", request.args))
-        for message in session.messages(index, index + 1)
-        if message.role == Role.ASSISTANT
-    )
-    return [clause for clauses in cited for clause in clauses]
+    for message in session.messages(index, index + 1) if index is not None else ():
+        if message.answer is not None and message.answer.card is not None:
+            return marked_in(message.answer.card, number)
+        if message.role == Role.ASSISTANT:
+            start = wanted_index("c", request.args)
+            return clauses_citing(message.content, number, start=start)
+    return []

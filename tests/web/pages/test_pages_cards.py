@@ -37,10 +37,10 @@ def test_what_matters_is_marked_in_its_passage():
     assert "&lt;b&gt;Then&lt;/b&gt;" in part.first.html
 
 
-def test_the_number_leads_to_where_it_was_first_said():
+def test_the_number_leads_to_what_this_answer_marks():
     (part,) = shown(ShownPassage(1, "A", "text")).parts
 
-    assert part.first.url == "/sessions/s1/sources/1?m=3&c=5#passage"
+    assert part.first.url == "/sessions/s1/sources/1?m=3#passage"
 
 
 def test_the_line_above_is_text_and_carries_its_number():
