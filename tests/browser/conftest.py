@@ -11,6 +11,7 @@ from werkzeug.serving import make_server
 
 from rag.answers.card_writer import CardWriter
 from rag.documents.files import IncomingFile
+from rag.hangup import on_hang_up
 from rag.seams import ModelDelta
 from rag.settings import Settings
 from tests.applications import app_of, application_of
@@ -32,7 +33,7 @@ DOCUMENTS = (
     "company/faq.html",
 )
 PATIENCE_MS = 15_000
-WORD_SECONDS = 0.03
+WORD_SECONDS = 0.005  # a card has many words
 
 
 @pytest.fixture(scope="session")
@@ -109,12 +110,13 @@ def page(open_page):
 def held_writer(monkeypatch):
     """A writer that stops after its first words until it is let go, and then takes its time.
 
-    A server notices that a browser has left when it writes to it; so there must be words left.
+    Its wait is cut by whoever hangs up, as that for a model is.
     """
     let_go = threading.Event()
     write = CardWriter.write
 
     def held(self, request):
+        on_hang_up(let_go.set)
         words = [word for delta in write(self, request) for word in delta.text.split(" ")]
         for at, word in enumerate(words):
             if at == 3:

@@ -152,7 +152,7 @@ class TestDeletion:
         page.get_by_role("button", name="Delete it").click()
         expect(page.locator(".list")).not_to_contain_text("Zorble.md")
         page.goto(conversation)
-        page.locator(".answer .prose a.cite").first.click()
+        page.locator(".answer .answer-card a.cite").first.click()
 
         expect(page.locator("#panel .badge")).to_have_text("deleted since")
         expect(page.locator("#panel mark").first).to_have_text(re.compile("50 hertz"))
