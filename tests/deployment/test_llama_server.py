@@ -18,6 +18,7 @@ from rag.wiring import build
 from tests.fakes import HashEmbedder
 from tests.web.conftest import events_of
 
+pytest.importorskip("llama_cpp", reason="llama.cpp comes with the llama extra")
 pytestmark = pytest.mark.slow
 STARTING_SECONDS = 90
 MANUAL = b"# Aero 5\n\n## Weight\n\nThe Aero 5 weighs 120 g.\n\n## Battery\n\nIt lasts 30 hours.\n"
@@ -64,9 +65,9 @@ class LlamaServer:
         self.process.wait()
 
 
-@pytest.fixture(params=[None, "mistral-instruct"], ids=["own", "Mistral"])
+@pytest.fixture
 def llama(request):
-    server = LlamaServer(request.param)
+    server = LlamaServer(getattr(request, "param", None))
     yield server
     server.kill()
 
@@ -78,6 +79,7 @@ def client(llama, tmp_path):
         "model": "smollm2",
         "context_window": 2048,
         "max_tokens": 50,
+        "temperature": 0,
         "timeout_seconds": 300,
         "max_retries": 0,
         "tools": False,
@@ -90,36 +92,44 @@ def client(llama, tmp_path):
     application.stop()
 
 
-def test_turns_a_stop_and_a_server_that_dies_and_comes_back(client, llama):
+@pytest.fixture
+def messages(client):
     session_id = client.post("/api/v1/sessions", json={}).get_json()["id"]
-    url = f"/api/v1/sessions/{session_id}/messages"
+    return f"/api/v1/sessions/{session_id}/messages"
 
+
+@pytest.mark.parametrize("llama", [None, "mistral-instruct"], ids=["own", "Mistral"], indirect=True)
+def test_turns_are_written_in_the_format_of_the_model(client, messages):
     answers = [
-        client.post(url, json={"content": question}).get_json()
+        client.post(messages, json={"content": question}).get_json()
         for question in ("How much does the Aero 5 weigh?", "How long does its battery last?")
     ]
+
     for answer in answers:
         assert answer["content"].strip()
         assert answer["model"] in ("smollm2", "extractive")
+        assert "without_model" not in [notice["kind"] for notice in answer["notices"]]
         assert "<|" not in answer["content"]
         assert {c["n"] for c in answer["citations"]} <= {s["n"] for s in answer["sources"]}
     assert answers[0]["model"] == "smollm2"
     assert answers[0]["context"]["tokens"] < 2048
 
+
+def test_a_stop_and_a_server_that_dies_and_comes_back(client, messages, llama):
     stream = client.post(
-        url, json={"content": "Tell me all of it."}, headers={"Accept": "text/event-stream"}
+        messages, json={"content": "Tell me all of it."}, headers={"Accept": "text/event-stream"}
     )
-    client.post(f"{url}/5/stop")
+    client.post(f"{messages}/1/stop")
     name, told = events_of(stream)[-1]
     assert name in ("error", "final")
     assert name == "final" or json.loads(told)["detail"] == "Stopped."
 
     llama.kill()
-    without = client.post(url, json={"content": "How much does the Aero 5 weigh?"}).get_json()
+    without = client.post(messages, json={"content": "How much does the Aero 5 weigh?"}).get_json()
     assert [notice["kind"] for notice in without["notices"]] == ["without_model"]
     assert "120 g" in without["content"]
 
     llama.start()
-    index = without["index"]
-    again = client.post(f"{url}/{index}/regenerate", json={}).get_json()
+    again = client.post(f"{messages}/{without['index']}/regenerate", json={}).get_json()
+    assert "without_model" not in [notice["kind"] for notice in again["notices"]]
     assert again["model"] == "smollm2"
