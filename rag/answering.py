@@ -105,8 +105,9 @@ class Answering:
         gate = MarkerGate(Registered(session, direct.sources))
         yield from draft.take(gate, gate.feed(direct.text))
         yield from draft.take(gate, gate.finish())
+        verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
         citations = tuple(
-            Citation(number, marker.start, marker.end, Verdict.SUPPORTED)
+            Citation(number, marker.start, marker.end, verdict)
             for marker in find_markers(draft.text)
             for number in marker.numbers
         )

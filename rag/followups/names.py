@@ -1,6 +1,6 @@
 """The product names that follow-ups may mean, found in any spelling of upper and lower case."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rag.text.names import Lexicon, Name
 
@@ -8,7 +8,10 @@ from rag.text.names import Lexicon, Name
 class Names:
     """A lexicon for questions: people type "aero 5 pro", or only "the Pro"."""
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, names: Iterable[str] = (), is_mentioned: Callable[[str], bool] = lambda name: False
+    ) -> None:
+        self.is_mentioned = is_mentioned  # by the text of a document, if not by a title
         self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
         self._by_word: dict[str, list[str]] = {}
         for lowered, name in self._spellings.items():

@@ -25,10 +25,12 @@ class FollowUps:
         cue_words: Sequence[str] = CUE_WORDS,
         max_turns: int = 10,
         timeout_seconds: float = 5.0,
+        is_mentioned: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._trial = ModelTrial(model, timeout_seconds) if model else None
         self._lexicon = lexicon
-        self._names = Names()
+        self._is_mentioned = is_mentioned
+        self._names = Names((), is_mentioned)
         self._names_of: tuple[str, ...] = ()
         self._cue_words = tuple(cue_words)
         self._max_turns = max_turns
@@ -48,7 +50,7 @@ class FollowUps:
         """The lexicon, indexed anew only when it changed."""
         lexicon = tuple(self._lexicon())
         if lexicon != self._names_of:
-            self._names, self._names_of = Names(lexicon), lexicon
+            self._names, self._names_of = Names(lexicon, self._is_mentioned), lexicon
         return self._names
 
 

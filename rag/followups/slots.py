@@ -1,7 +1,8 @@
 """Put a fragment ("What about Q4?", "and the Pro?") in its place in the last question.
 
-Only a time takes the place of a time, and a name that of a name; what else a fragment may be, it is
-left as it was asked.
+Only a time takes the place of a time, and a name that of a name; a circumstance ("from abroad") is
+added where the question has none of its kind. What else a fragment may be, it is left as
+it was asked.
 """
 
 import re
@@ -27,12 +28,15 @@ PERIODS = tuple(
     )
 )
 BEFORE_PERIOD = re.compile(r"^(?:in|for|during|on|of)\s+", re.IGNORECASE)
+CIRCUMSTANCES = frozenset({"from", "without", "during", "within", "outside"})
 DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
 def fill(earlier: str, fragment: str, lexicon: Names) -> str:
     """The earlier question with the fragment in its place; "" when no slot surely fits."""
-    return _period(earlier, fragment) if is_period(fragment) else _name(earlier, fragment, lexicon)
+    if is_period(fragment):
+        return _period(earlier, fragment)
+    return _name(earlier, fragment, lexicon) or _circumstance(earlier, fragment, lexicon)
 
 
 def is_period(fragment: str) -> bool:
@@ -58,9 +62,23 @@ def _other_period(earlier: str, period: str) -> str:
     old = next(filter(None, (pattern.search(earlier) for pattern in PERIODS)), None)
     if old:
         return earlier[: old.start()] + period + earlier[old.end() :]
-    body = earlier.rstrip()
+    return _added(earlier, f"in {period}")
+
+
+def _circumstance(earlier: str, fragment: str, lexicon: Names) -> str:
+    """ "And from abroad?" after "How long do refunds take?"; a name may belong elsewhere."""
+    opening = fragment.split()[0].lower()
+    has_one = opening in earlier.lower().split()
+    if opening not in CIRCUMSTANCES or has_one or len(fragment.split()) < 2:
+        return ""
+    is_named = any(mention.is_name for mention in mentions(f"about {fragment}", lexicon))
+    return "" if is_named or any(map(str.isupper, fragment[1:])) else _added(earlier, fragment)
+
+
+def _added(question: str, words: str) -> str:
+    body = question.rstrip()
     mark = body[-1] if body[-1:] in {"?", "!", "."} else ""
-    return f"{body.rstrip('?!. ')} in {period}{mark}"
+    return f"{body.rstrip('?!. ')} {words}{mark}"
 
 
 def _name(earlier: str, fragment: str, lexicon: Names) -> str:
@@ -97,6 +115,10 @@ def _new_name(fragment: str, in_focus: Sequence[str], lexicon: Names) -> str:
     best = max(siblings, key=lambda name: (siblings[name], -len(name)), default="")
     if best and any((_words(best) - _words(short)) & _words(other) for other in in_focus):
         return best
+    if short != fragment.strip() and short[:1].isupper():  # "the Pro"
+        longer = (f"{known} {short}" for known in in_focus if known in lexicon)
+        if mentioned := next(filter(lexicon.is_mentioned, longer), ""):
+            return mentioned
     # Behind "about" a capital is no mere beginning of a sentence.
     named = [mention for mention in mentions(f"about {short}", lexicon) if mention.is_name]
     return short if len(named) == 1 and named[0].text == short else ""

@@ -1,12 +1,13 @@
 """Which documents hold a name."""
 
-from rag.records import DocumentLink, Mention
+from rag.records import Chunk, DocumentLink, Mention
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import DocumentStore
 from rag.text.names import contains_name
 
 MOST_CHUNKS = 300  # looked at; a name in more of them is not counted
 LINKED = 5
+FEW_CHUNKS = 20  # to see whether a name stands anywhere
 
 
 class NameMentions:
@@ -18,17 +19,29 @@ class NameMentions:
 
     def __call__(self, name: str) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
-        found = [chunk_id for chunk_id, _ in self._words.search(name, limit=MOST_CHUNKS)]
+        found = self._chunks(name, MOST_CHUNKS)
         if len(found) == MOST_CHUNKS:
             return None
         links = {
             chunk.document_id: DocumentLink(
                 chunk.document_id, chunk.document_name, chunk.document_title
             )
-            for chunk in self._documents.chunks(found).values()
-            if contains_name(f"{chunk.heading}\n{chunk.text}", name)
+            for chunk in found
+            if _holds(chunk, name)
         }
         if len(links) < 2:
             return None
         ordered = sorted(links.values(), key=lambda link: link.name)
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
+
+    def is_anywhere(self, name: str) -> bool:
+        """Whether a text that the words of the name find holds it whole."""
+        return any(_holds(chunk, name) for chunk in self._chunks(name, FEW_CHUNKS))
+
+    def _chunks(self, name: str, limit: int) -> list[Chunk]:
+        found = [chunk_id for chunk_id, _ in self._words.search(name, limit=limit)]
+        return list(self._documents.chunks(found).values())
+
+
+def _holds(chunk: Chunk, name: str) -> bool:
+    return contains_name(f"{chunk.heading}\n{chunk.text}", name)

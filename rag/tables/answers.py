@@ -11,13 +11,13 @@ from rag.tables.edits import CHART, DRAWN, edited
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import TablePlan, plan_from
 from rag.tables.result import TableResult, result_from, said
+from rag.tables.wording import says_rows
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
 PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
 ASSUMING = 1.5  # of the score: something had to be assumed, and is said
 SURE = 2.0  # of the score: the question surely speaks of this table
-LONGEST_IN_TEXT = 400  # rows of a table that is text as well: look-ups are left to the writer
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 NAME = "tables"
@@ -76,8 +76,11 @@ class TableAnswers:
         return source
 
     def past(self, session: SessionHandle) -> list[Entry]:
-        """The newest turns that a table answered, oldest first."""
+        """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
+        told = [each.answer for each in messages if each.answer and _is_told(each)]
+        if not told or told[-1].result is None:
+            return []
         entries = []
         for question, answer in pairwise(messages):
             result = _result_of(session, question, answer)
@@ -115,7 +118,9 @@ class TableAnswers:
     def _fresh(
         self, question: str, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
-        choices = self.library.understand(DRAWN.sub(" ", question) or question)
+        is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
+        asked = DRAWN.sub(" ", question) or question
+        choices = self.library.understand(asked) if is_for_rows else []
         if not choices:
             return None
         best = choices[0]
@@ -136,13 +141,10 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        is_lookup = not plan.measures and not plan.order and plan.step is None
-        if is_lookup and (choice.table.row_count <= LONGEST_IN_TEXT or not plan.filters):
+        if not (plan.measures or plan.order or plan.step):
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
-        if is_lookup:
-            return understood.score >= SURE
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
@@ -171,6 +173,10 @@ class TableAnswers:
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
         )
+
+
+def _is_told(message: Message) -> bool:
+    return message.role == Role.ASSISTANT and message.status is MessageStatus.COMPLETE
 
 
 def _result_of(session: SessionHandle, question: Message, answer: Message) -> TableResult | None:

@@ -24,6 +24,7 @@ from rag.tables.plan import (
 )
 from rag.tables.profile import normalised
 from rag.tables.question import Question, filters_of, number_in, read_question
+from rag.tables.wording import name_words
 from rag.tables.words import AVERAGE, COUNT, MEDIAN, NOT, SHARE, SUM, SUPERLATIVES, TOP
 
 OPENING = re.compile(
@@ -87,7 +88,7 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     whole = _as_a_whole(said, plans)
     if whole is not None:
         return Understood(whole, 1.0)
-    if _stands_alone(question, said):
+    if _stands_alone(question, said) or _is_of_a_name(text, question):
         return None
     changed = plan
     for change in (_shifted, _filters, _all_of, _groups, _figures, _share, _order, _top, _chart):
@@ -97,6 +98,16 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     if unused or (changed == plan and not stays):
         return None
     return Understood(changed, 1.0, (), tuple(question.doubts))
+
+
+def _is_of_a_name(text: str, question: Question) -> bool:
+    """ "And the Pro Max?" asks for no maximum, unless the table knows such a value or column."""
+    known = {
+        question.words[at]
+        for found in (*question.columns, *question.values)
+        for at in range(found.start, found.end)
+    }
+    return bool(name_words(text) - known)
 
 
 def _leans(said: str) -> bool:

@@ -156,6 +156,7 @@ def _assistant(
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             timeout_seconds=follow_up.timeout_seconds,
+            is_mentioned=mentions.is_anywhere,
         ),
         memory,
         answering,

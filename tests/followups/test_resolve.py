@@ -193,6 +193,47 @@ def test_only_the_last_turns_count():
     assert len(resolution.dense_context) == 1
 
 
+@pytest.mark.parametrize(
+    ("mentioned", "expected"),
+    [
+        pytest.param({"Aero 5 Pro"}, "How heavy is the Aero 5 Pro?", id="in-a-text"),
+        pytest.param(set(), "And the Pro?", id="nowhere"),
+    ],
+)
+def test_a_longer_name_is_believed_if_a_text_mentions_it(mentioned, expected):
+    follow_ups = FollowUps(lexicon=lambda: ("Aero 5",), is_mentioned=mentioned.__contains__)
+
+    assert follow_ups.resolve("And the Pro?", HEAVY).query == expected
+
+
+REFUNDS = [("How long do refunds take?", "Five days [1].")]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "expected"),
+    [
+        pytest.param(
+            "And from abroad?", REFUNDS, "How long do refunds take from abroad?", id="added"
+        ),
+        pytest.param(
+            "And without a receipt?",
+            REFUNDS,
+            "How long do refunds take without a receipt?",
+            id="several-words",
+        ),
+        pytest.param(
+            "And from Oslo?",
+            [("How long is a flight from Rome?", "")],
+            "And from Oslo?",
+            id="there-is-one",
+        ),
+        pytest.param("And with the Pro?", HEAVY, "And with the Pro?", id="with-a-name"),
+    ],
+)
+def test_a_circumstance_is_added_where_there_is_none(question, history, expected):
+    assert resolve(question, history, lexicon=LEXICON).query == expected
+
+
 def test_cue_words_can_be_configured():
     history = [("Umsatz in Q3", "10")]
 

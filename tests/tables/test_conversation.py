@@ -6,6 +6,7 @@ from collections import defaultdict
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.records import Verdict
 from rag.settings import Settings
 from rag.tables.result import result_from
 from rag.wiring import build
@@ -121,6 +122,33 @@ class TestTheConversation:
         assert result is None
         assert "28 days" in message.content
 
+    @pytest.mark.parametrize("question", ["And the Pro Max?", "And the Max?", "And the Pro?"])
+    def test_a_name_that_the_table_does_not_hold_is_no_change_of_it(self, asked, question):
+        asked("total units in Q3")
+
+        assert asked(question)[1] is None
+
+    def test_a_fragment_follows_a_table_only_directly(self, asked):
+        asked("total revenue in Q3")
+        asked("How many days of leave does everybody have?")
+
+        assert asked("And Q4?")[1] is None
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            "How heavy is the Aero 5 Pro Max?",
+            "how heavy is the aero 5 pro max?",
+            "What is the revenue of Aero 5 Max?",
+            "Which region is Aero 5 in?",
+        ],
+    )
+    def test_a_question_without_a_word_over_rows_is_left_to_the_writer(self, asked, question):
+        message, result = asked(question)
+
+        assert result is None
+        assert message.answer.model != "tables"
+
 
 class TestTheResult:
     def test_is_a_source_with_a_number_for_life(self, sales, asked):
@@ -130,6 +158,7 @@ class TestTheResult:
 
         assert first.answer.result == again.answer.result
         assert f"[{first.answer.result}]" in first.content
+        assert {each.verdict for each in first.answer.citations} == {Verdict.COMPUTED}
 
     def test_keeps_the_rows_it_is_made_of(self, sales, asked):
         _, result = asked("how many orders in Q2 2024?")

@@ -1,0 +1,49 @@
+"""Whether the words of a question ask over rows at all, whatever tables there are."""
+
+import re
+
+from rag.tables.profile import normalised
+from rag.tables.words import COUNT, DIFFERENT, GROUP, MEDIAN, OPERATORS, SUPERLATIVES, TOP
+
+# "How heavy is the Aero 5 Pro Max?", "the aero 5 pro max": words that stand in names as well.
+IN_NAMES = ("max", "min", "top", "best")
+ENDS = "|".join(sorted(set(SUPERLATIVES) - set(IN_NAMES), key=len, reverse=True))
+AGGREGATES = re.compile(
+    r"\b(?:total(?:led|s)?|sum of|altogether|combined|added up|gesamt\w*|summe|insgesamt|average|"
+    r"avg|mean (?=\w)|durchschnitt\w*|im schnitt|share of|percentage|percent|proportion|fraction|"
+    r"anteil|prozent|sort(?:ed)?|rank(?:ed|ing)?|sortiere?|order(?:ed)? by)"
+)
+SUPERLATIVE = re.compile(
+    rf"\b(?:{ENDS})\b|\b(?:{'|'.join(IN_NAMES)}) (?!in|on|of|at|is|for|and|or|with)\w"
+)
+ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, TOP, SUPERLATIVE, GROUP)
+WORD = re.compile(r"[^\W_]+")
+
+
+def says_rows(question: str) -> bool:
+    """Whether it counts, adds up, groups or orders, in words that are no part of a name."""
+    said = normalised(_without_names(question))
+    return any(pattern.search(said) for pattern in ASKING)
+
+
+def name_words(question: str) -> set[str]:
+    """Words of asking that a capital inside the sentence makes a name: the "Max" of "Pro Max"."""
+    found = list(WORD.finditer(question))[1:]
+    return {
+        word[0].casefold()
+        for word in found
+        if word[0][0].isupper()
+        and (word[0].casefold() in OPERATORS or GROUP.fullmatch(word[0].lower()))
+    }
+
+
+def _without_names(question: str) -> str:
+    """Words of asking are taken out where they go on a name: behind a capital or a figure."""
+    kept: list[str] = []
+    before = ""
+    for at, word in enumerate(question.split()):
+        is_capital = word[0].isupper() and at > 0
+        goes_on = is_capital and ((before[:1].isupper() and at > 1) or before[:1].isdigit())
+        kept.append("¤" if goes_on else word)
+        before = word
+    return " ".join(kept)
