@@ -133,7 +133,8 @@ class TableAnswers:
             return None
         rivals = [choice for choice in choices[1:] if _as_good(choice, best)]
         if rivals:
-            return _which([best, *rivals])
+            is_sure = is_asked or best.understood.score >= ASSUMING
+            return _which([best, *rivals]) if is_sure else None
         if best.understood.unused and not is_asked:
             return _not_understood(best)
         return best

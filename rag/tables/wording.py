@@ -44,6 +44,7 @@ def _without_names(question: str) -> str:
     for at, word in enumerate(question.split()):
         is_capital = word[0].isupper() and at > 0
         goes_on = is_capital and ((before[:1].isupper() and at > 1) or before[:1].isdigit())
-        kept.append("¤" if goes_on else word)
+        is_of_name = is_capital and word.strip("?!.,").casefold() in ("max", "min", "pro")
+        kept.append("¤" if goes_on or is_of_name else word)
         before = word
     return " ".join(kept)

@@ -1,0 +1,22 @@
+"""Which questions ask over rows, by their words alone."""
+
+import pytest
+
+from rag.tables.wording import says_rows
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How many orders were there?", True),
+        ("total revenue by region", True),
+        ("Show me the Top 10 products", True),
+        ("Which region has the max revenue?", True),
+        ("And the Pro Max?", False),
+        ("And the Pro?", False),
+        ("How heavy is the Aero 5 Max?", False),
+        ("Who wrote this?", False),
+    ],
+)
+def test_words_over_rows_are_told_from_names(question, expected):
+    assert says_rows(question) is expected
