@@ -13,11 +13,10 @@ from rag.answering import Answering, Found, Prepared
 from rag.drafting import Draft
 from rag.errors import (
     ContextTooLong,
-    IndexMismatch,
+    IndexAway,
     ModelError,
     NotFound,
     RagError,
-    SetupError,
     TooLarge,
     UserError,
 )
@@ -251,9 +250,7 @@ class Assistant:
                 dense_context=resolution.dense_context,
                 limit=limit,
             )
-        except IndexMismatch:
-            raise
-        except (ModelError, SetupError) as error:
+        except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
             log.warning("searched by words alone", error=type(error).__name__)
             return self._retriever.by_words(words, limit=limit)

@@ -9,6 +9,7 @@ RagError
 │   └── Unreadable         a document we cannot read, with its name and the reason  422
 ├── NotAllowed             no key, or not this one                                  401
 ├── SetupError             settings, keys, missing packages: tell the operator      500
+│   ├── IndexAway          its server or folder cannot be reached now                503
 │   └── IndexMismatch      the index was built with another embedding model         500
 ├── StorageFailed          the disk is full or read-only: tell everybody             507
 └── ModelError             the language model failed us                             502
@@ -76,6 +77,12 @@ class SetupError(RagError):
     """Settings, keys or packages are wrong; the message tells the operator what to change."""
 
     http_status = 500
+
+
+class IndexAway(SetupError):
+    """The vector index cannot be reached now; words find passages meanwhile."""
+
+    http_status = 503
 
 
 class IndexMismatch(SetupError):

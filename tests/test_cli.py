@@ -199,7 +199,7 @@ class TestWithTheModel:
         assert result.exit_code == 0
         findings = {finding["subject"]: finding for finding in json.loads(result.output)}
         assert all(finding["is_ok"] for finding in findings.values())
-        assert findings["vector index"]["detail"] == "2 vectors"
+        assert findings["indexes"]["detail"] == "2 chunks, with vectors and words"
         assert "ok" in run("doctor").output
 
     def test_regress_tells_which_expectation_failed(self, run, folder):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.errors import IndexMismatch, SetupError
+from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.seams import Matrix
 
 Found = TypeVar("Found")
@@ -221,7 +221,7 @@ class ChromaIndex:
         except NotFoundError:
             raise
         except (ChromaError, HTTPError, ValueError, OSError) as error:
-            raise SetupError(self._explain(error)) from error
+            raise IndexAway(self._explain(error)) from error
 
     def _explain(self, error: Exception) -> str:
         if self._url is not None:
@@ -231,7 +231,7 @@ class ChromaIndex:
             )
         return (
             f"The vector index in {self._directory} cannot be read ({error}). It can be rebuilt "
-            "from the database: stop the server, delete that folder, run `groundnote reindex`."
+            "from the database: stop the server, move that folder away, run `groundnote reindex`."
         )
 
 

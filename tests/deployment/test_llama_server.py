@@ -18,7 +18,6 @@ from rag.wiring import build
 from tests.fakes import HashEmbedder
 from tests.web.conftest import events_of
 
-pytest.importorskip("llama_cpp", reason="llama.cpp comes with the llama extra")
 pytestmark = pytest.mark.slow
 STARTING_SECONDS = 90
 MANUAL = b"# Aero 5\n\n## Weight\n\nThe Aero 5 weighs 120 g.\n\n## Battery\n\nIt lasts 30 hours.\n"
