@@ -9,9 +9,9 @@ from rag.records import Message, MessageStatus, Resolution, Role, Source
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.edits import CHART, DRAWN, edited
 from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import TablePlan, plan_from
+from rag.tables.plan import Kind, Op, TablePlan, plan_from
 from rag.tables.result import TableResult, result_from, said
-from rag.tables.wording import says_rows
+from rag.tables.wording import may_group, says_rows
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
@@ -120,7 +120,8 @@ class TableAnswers:
     ) -> Choice | DirectAnswer | TableResult | None:
         is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
         asked = DRAWN.sub(" ", question) or question
-        choices = self.library.understand(asked) if is_for_rows else []
+        choices = self.library.understand(asked) if is_for_rows or may_group(question) else []
+        choices = [each for each in choices if is_for_rows or each.understood.plan.group]
         if not choices:
             return None
         best = choices[0]
@@ -142,7 +143,7 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if not (plan.measures or plan.order or plan.step):
+        if not (plan.measures or plan.order or plan.step) or _counts_one(choice):
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
@@ -174,6 +175,14 @@ class TableAnswers:
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
         )
+
+
+def _counts_one(choice: Choice) -> bool:
+    """ "How many ports has it?" of a list of properties: one row of that name is no answer."""
+    plan, table = choice.understood.plan, choice.table
+    keys = {each.name for each in table.columns if each.distinct == table.row_count}
+    is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
+    return is_count and any(each.op is Op.IS and each.column in keys for each in plan.filters)
 
 
 def _is_told(message: Message) -> bool:

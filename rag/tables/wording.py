@@ -16,14 +16,19 @@ AGGREGATES = re.compile(
 SUPERLATIVE = re.compile(
     rf"\b(?:{ENDS})\b|\b(?:{'|'.join(IN_NAMES)}) (?!in|on|of|at|is|for|and|or|with)\w"
 )
-ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, TOP, SUPERLATIVE, GROUP)
+ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, TOP, SUPERLATIVE)
 WORD = re.compile(r"[^\W_]+")
 
 
 def says_rows(question: str) -> bool:
-    """Whether it counts, adds up, groups or orders, in words that are no part of a name."""
+    """Whether it counts, adds up or orders, in words that are no part of a name."""
     said = normalised(_without_names(question))
     return any(pattern.search(said) for pattern in ASKING)
+
+
+def may_group(question: str) -> bool:
+    """Whether it says "by" or "per", which ordinary questions say as well."""
+    return GROUP.search(normalised(_without_names(question))) is not None
 
 
 def name_words(question: str) -> set[str]:

@@ -14,6 +14,7 @@ from rag.tables.wording import says_rows
         ("Which region has the max revenue?", True),
         ("And the Pro Max?", False),
         ("And the Pro?", False),
+        ("how heavy is the aero 5 pro max?", False),
         ("How heavy is the Aero 5 Max?", False),
         ("Who wrote this?", False),
     ],
