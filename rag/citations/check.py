@@ -57,12 +57,16 @@ def check(text: str, sources: Mapping[int, Source], judge: Judge | None = None) 
     judged = _with_opinions(judge_parts(text, statements, known), known, judge)
     free = (each for each in statements if each.states and not each.parts)
     above = _Above(text, judged, known)
+    citations = tuple(_citations(text, judged))
+    starts = [each.start for each in citations]
     unsourced = (
         Unsourced(each.start, each.end)
         for each in free
-        if not above.repeats(each) and not _is_carried(bare(text, each), known)
+        if not any(each.start <= start < each.end for start in starts)
+        and not above.repeats(each)
+        and not _is_carried(bare(text, each), known)
     )
-    return Checked(tuple(_citations(text, judged)), tuple(unsourced))
+    return Checked(citations, tuple(unsourced))
 
 
 def judge_parts(
