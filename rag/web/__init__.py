@@ -52,7 +52,9 @@ ANSWERING = frozenset(
     {
         "messages.ask",
         "messages.regenerate",
+        "messages.follow",
         "openai.complete_chat",
+        "responses.respond",
         "pages.ask_first",
         "pages.ask",
         "pages.regenerate",

@@ -88,7 +88,7 @@ def limit_answers(app: Flask, endpoints: frozenset[str], *, threads: int) -> Non
 
     @app.before_request
     def enter() -> None:
-        if request.endpoint in endpoints and request.method == "POST":
+        if request.endpoint in endpoints:
             g.answer_ticket = lane.enter(current_owner())
 
     @app.after_request

@@ -90,3 +90,7 @@ def test_a_refused_question_leaves_no_place_taken(application, settings, session
         asked = client.post("/api/v1/sessions/none/messages", json={"content": "a"})
         assert asked.status_code == 404
     assert client.post(url, json={"content": "How heavy is it?"}).status_code == 200
+
+
+def test_whoever_follows_an_answer_holds_a_place_too():
+    assert {"messages.follow", "responses.respond"} <= ANSWERING
