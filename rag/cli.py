@@ -104,7 +104,7 @@ def _prompt() -> str:
 @click.pass_obj
 def serve(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the page and the APIs."""
-    from rag.web.server import serve as serve_web
+    from rag.web.serving.server import serve as serve_web
 
     changes = {k: v for k, v in (("host", host), ("port", port)) if v is not None}
     web = settings.web.model_copy(update=changes)
@@ -115,7 +115,7 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
 @click.pass_obj
 def worker(settings: Settings) -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""
-    from rag.web.server import work
+    from rag.web.serving.server import work
 
     work(settings)
 
@@ -221,7 +221,7 @@ def audit(settings: Settings) -> None:
     """Print who did what, when and from where: one JSON object a line, oldest first."""
     from dataclasses import asdict
 
-    from rag.web.audit import AuditTrail
+    from rag.web.access.audit import AuditTrail
     from rag.wiring import open_database
 
     for entry in AuditTrail(open_database(settings)).entries():
@@ -237,7 +237,7 @@ def _console(as_json: bool) -> Console:
 @contextmanager
 def _asking(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
     """Ask here, or ask the running server, which holds the index."""
-    from rag.web.server import running_server
+    from rag.web.serving.server import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:
@@ -254,7 +254,7 @@ def _asking(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking
 
 @contextmanager
 def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
-    from rag.web.server import opened
+    from rag.web.serving.server import opened
     from rag.web.sse import encode
 
     with opened(settings) as application:

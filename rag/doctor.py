@@ -8,7 +8,7 @@ from typing import Any
 
 from rag.errors import RagError, SetupError
 from rag.settings import Settings
-from rag.web.server import running_server
+from rag.web.serving.server import running_server
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,32 +11,30 @@ from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 
 from rag.settings import HOME
-from rag.web import (
-    api_context,
-    api_documents,
-    api_messages,
-    api_sessions,
-    api_tables,
-    openai_api,
-    operations,
-    responses_api,
-    turns,
-)
+from rag.web import turns
+from rag.web.access.limits import limit_rates
+from rag.web.access.login import login
+from rag.web.access.owner import find_owners
+from rag.web.access.security import protect
+from rag.web.api import context as api_context
+from rag.web.api import documents as api_documents
+from rag.web.api import messages as api_messages
+from rag.web.api import sessions as api_sessions
+from rag.web.api import tables as api_tables
+from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
+from rag.web.html.transcripts import TranscriptTable
 from rag.web.json_requests import JsonRequest
-from rag.web.lanes import limit_answers
-from rag.web.limits import limit_rates
-from rag.web.login import login
-from rag.web.logs import log_as_json
-from rag.web.owner import find_owners
-from rag.web.page_documents import document_pages
-from rag.web.page_sessions import session_pages
-from rag.web.page_tables import table_pages
-from rag.web.pages import pages
+from rag.web.openai import chat as openai_api
+from rag.web.openai import responses as responses_api
+from rag.web.pages.conversations import pages
+from rag.web.pages.documents import document_pages
+from rag.web.pages.sessions import session_pages
+from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
-from rag.web.security import protect
-from rag.web.transcripts import TranscriptTable
-from rag.web.uploads import BYTES_PER_MB
+from rag.web.serving import operations
+from rag.web.serving.lanes import limit_answers
+from rag.web.serving.logs import log_as_json
 
 if TYPE_CHECKING:
     from rag.wiring import Application

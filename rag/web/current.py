@@ -8,7 +8,7 @@ from flask import current_app
 from rag.errors import NotFound
 from rag.records import ContextConfig
 from rag.seams import SessionHandle
-from rag.web.owner import current_owner
+from rag.web.access.owner import current_owner
 
 if TYPE_CHECKING:
     from rag.wiring import Application

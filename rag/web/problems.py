@@ -14,7 +14,7 @@ from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntit
 from werkzeug.wrappers import Response as BaseResponse
 
 from rag.errors import NotAllowed, RagError, SetupError
-from rag.web.owner import has_login
+from rag.web.access.owner import has_login
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."

@@ -19,8 +19,8 @@ from rag.records import (
     Text,
     ToolUsed,
 )
+from rag.web.api.responses import AnswerModel, as_json, sources_of
 from rag.web.problems import problem_of
-from rag.web.response_models import AnswerModel, as_json, sources_of
 from rag.web.turns import Turn
 
 EVENT_STREAM = "text/event-stream"

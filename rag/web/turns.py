@@ -14,8 +14,8 @@ from rag.errors import ModelInterrupted, RagError
 from rag.hangup import STOPPED, HangUp
 from rag.records import Discarded, Event, Failed, Finished, Text
 from rag.seams import OpenTurn, SessionHandle
-from rag.web.leaving import hanging_up_when_left
 from rag.web.problems import HIDDEN_DETAIL
+from rag.web.serving.leaving import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
 KEPT_SECONDS = 60.0  # after its end: for a page that comes back late

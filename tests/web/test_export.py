@@ -15,7 +15,7 @@ from rag.records import (
     SourceState,
     Unsourced,
 )
-from rag.web.export import as_markdown, file_name
+from rag.web.html.export import as_markdown, file_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from werkzeug.exceptions import ServiceUnavailable
 
 from rag.web import ANSWERING, create_app
-from rag.web.lanes import AnswerLane
+from rag.web.serving.lanes import AnswerLane
 from tests.deployment.conftest import until
 
 

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from rag.hangup import HangUp
-from rag.web.leaving import hanging_up_when_left, has_left
+from rag.web.serving.leaving import hanging_up_when_left, has_left
 
 
 @pytest.fixture

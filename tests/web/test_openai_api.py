@@ -265,7 +265,7 @@ class TestStockClient:
             )
 
     def test_must_show_a_known_key_where_tokens_are_asked(self, token_settings, engine, live):
-        from rag.web.owner import find_owners
+        from rag.web.access.owner import find_owners
 
         find_owners(live.app, token_settings, engine)
 

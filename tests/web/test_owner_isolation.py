@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from rag.web import create_app
-from rag.web.security import PUBLIC_ENDPOINTS
+from rag.web.access.security import PUBLIC_ENDPOINTS
 from tests.web.fake_application import FakeApplication
 
 SECRET = "zanzibar"

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
 from rag.web import create_app
-from rag.web.audit import AuditTrail
-from rag.web.guesses import Guesses
-from rag.web.login import own_path
-from rag.web.logins import LoginTable, digest
-from rag.web.owner import TokenOwners
-from rag.web.security import host_name, trusted_hosts
+from rag.web.access.audit import AuditTrail
+from rag.web.access.guesses import Guesses
+from rag.web.access.login import own_path
+from rag.web.access.logins import LoginTable, digest
+from rag.web.access.owner import TokenOwners
+from rag.web.access.security import host_name, trusted_hosts
 from tests.web.fake_application import FakeApplication
 
 

@@ -11,8 +11,8 @@ from rag.records import (
     Source,
     Verdict,
 )
-from rag.web.answers_html import Register
-from rag.web.card_html import card_html
+from rag.web.html.answers import Register
+from rag.web.html.cards import card_html
 
 
 def source(number):

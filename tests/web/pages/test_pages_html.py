@@ -10,8 +10,8 @@ from selectolax.lexbor import LexborHTMLParser
 from rag.citations.markers import find_markers
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.text.sentences import Span
-from rag.web.answers_html import MAX_RENDERED_CHARS, Register, answer_html, plain_html
-from rag.web.evidence import Marks, text_html
+from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
+from rag.web.html.evidence import Marks, text_html
 
 
 def source(number, title="Manual"):

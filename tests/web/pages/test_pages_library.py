@@ -9,7 +9,7 @@ import pytest
 from rag.errors import ModelUnavailable
 from rag.records import JobState
 from rag.web import create_app
-from rag.web.page_documents import size
+from rag.web.pages.documents import size
 from tests.browser.paged_application import (
     HTML,
     Page,

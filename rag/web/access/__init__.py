@@ -1,0 +1,1 @@
+"""Who asks, what they may, and what is remembered of it."""

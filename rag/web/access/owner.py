@@ -1,0 +1,227 @@
+"""Who the caller is: everybody alike, the bearer of a token, or whom the proxy in front names."""
+
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from flask import Flask, current_app, g, request
+from sqlalchemy import Engine
+from werkzeug.exceptions import TooManyRequests
+from werkzeug.wrappers import Response
+
+from rag.errors import NotAllowed, SetupError
+from rag.settings import AuthSettings, Settings
+from rag.web.access.audit import AuditTrail
+from rag.web.access.guesses import Guesses
+from rag.web.access.logins import LASTS, LoginTable, digest
+
+EXTENSION = "groundnote-owners"
+AUDIT = "groundnote-audit"
+COOKIE = "groundnote"  # holds a random secret; the database holds its digest
+DIGEST_PREFIX = "sha256:"
+LONGEST_OWNER = 200
+
+FindOwner = Callable[[], str]
+
+
+def current_owner() -> str:
+    """The owner of what this request may see. Raises NotAllowed."""
+    if "owner" not in g:
+        g.owner = current_app.extensions[EXTENSION]()
+    return str(g.owner)
+
+
+def is_cookie_caller() -> bool:
+    """Whether the browser's cookie says who this is, so that a foreign page could abuse it."""
+    return bool(not request.headers.get("Authorization") and request.cookies.get(COOKIE))
+
+
+def caller_address() -> str:
+    """The address that the request came from."""
+    return request.remote_addr or ""
+
+
+def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
+    """Write into the audit trail what this request did."""
+    trail: AuditTrail = current_app.extensions[AUDIT]
+    who = current_owner() if owner is None else owner
+    trail.add(action, owner=who, subject=subject, address=caller_address())
+
+
+class TokenOwners:
+    """Owners by the bearer tokens of the settings; `sha256:…` is the digest of an unwritten one.
+
+    A digest is good for nothing but comparing: browsers hold a random secret of their own.
+    """
+
+    def __init__(self, tokens: Mapping[str, str], logins: LoginTable) -> None:
+        if not tokens:
+            raise SetupError(
+                'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
+                '{"auth": {"tokens": {"<a long random token>": "<its owner>"}}}.'
+            )
+        if not all(token.strip() and owner.strip() for token, owner in tokens.items()):
+            raise SetupError(
+                "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
+            )
+        self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
+        self._guesses = Guesses()
+        self.logins = logins
+
+    def __call__(self) -> str:
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        if kind:
+            return self.owner_of(token.strip() if kind.lower() == "bearer" else "")
+        found = self.logins.find(request.cookies.get(COOKIE, ""))
+        if found is not None:
+            login, credential = found
+            if self._by_digest.get(credential) == login.owner:
+                return login.owner
+        raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
+
+    def owner_of(self, token: str, *, address: str | None = None) -> str:
+        """Compared by digest, so that the time taken tells nothing.
+
+        Raises:
+            NotAllowed: the token is not known.
+            TooManyRequests: too many wrong ones came from this address.
+        """
+        address = caller_address() if address is None else address
+        given = digest(token)
+        wait = self._guesses.wait_seconds(address, given)
+        if wait > 0:
+            raise TooManyRequests(
+                "Too many unknown tokens came from this address. Wait a minute and try again.",
+                retry_after=int(wait) + 1,
+            )
+        owner = self._by_digest.get(given)
+        if owner is None:
+            self._guesses.was_wrong(address)
+            raise NotAllowed("This token is not known. Ask whoever runs this server for one.")
+        self._guesses.was_right(given)
+        return owner
+
+
+def _digest_of(configured: str) -> str:
+    if configured.startswith(DIGEST_PREFIX):
+        return configured.removeprefix(DIGEST_PREFIX).lower()
+    return digest(configured)
+
+
+# ── Browsers ─────────────────────────────────────────────────────────────────────────────────
+
+
+def has_login() -> bool:
+    """Whether callers can log in with a token."""
+    return isinstance(current_app.extensions[EXTENSION], TokenOwners)
+
+
+def token_owners() -> TokenOwners:
+    """Raises NotAllowed where callers are known otherwise."""
+    owners = current_app.extensions[EXTENSION]
+    if not isinstance(owners, TokenOwners):
+        raise NotAllowed("There is nothing to log in to: this server knows its callers otherwise.")
+    return owners
+
+
+def log_in_with(token: str, response: Response) -> None:
+    """Log a browser in: the response sets its cookie. Raises as `TokenOwners.owner_of`."""
+    owners = token_owners()
+    owner = owners.owner_of(token)
+    agent = request.headers.get("User-Agent", "")
+    secret = owners.logins.begin(
+        owner, credential=digest(token), address=caller_address(), agent=agent
+    )
+    note("login", owner=owner)
+    response.set_cookie(
+        COOKIE,
+        secret,
+        max_age=LASTS,
+        httponly=True,
+        samesite="Lax",
+        secure=request.is_secure,  # stays on TLS where it was set over it
+    )
+
+
+def log_out_of(response: Response) -> None:
+    """End this browser's login, here and in every copy of its cookie."""
+    owners = token_owners()
+    found = owners.logins.find(request.cookies.get(COOKIE, ""))
+    if found is not None:
+        owners.logins.end(found[0].owner, found[0].id)
+        note("logout", owner=found[0].owner)
+    response.delete_cookie(COOKIE)
+
+
+def this_login() -> str | None:
+    """The id of the login that this request came with, if it came with one."""
+    found = token_owners().logins.find(request.cookies.get(COOKIE, ""))
+    return None if found is None else found[0].id
+
+
+# ── Ways to know callers ─────────────────────────────────────────────────────────────────────
+
+
+def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
+    """Decide how callers are known. Raises SetupError for what would let anybody in."""
+    auth = settings.auth
+    app.extensions[AUDIT] = AuditTrail(engine)
+    match auth.mode:
+        case "tokens":
+            app.extensions[EXTENSION] = TokenOwners(auth.tokens, LoginTable(engine))
+        case "proxy":
+            app.extensions[EXTENSION] = named_by_header(auth)
+        case "single":
+            refuse_public(settings)
+            owner = settings.sessions.default_owner
+            app.extensions[EXTENSION] = lambda: owner
+
+
+def refuse_public(settings: Settings) -> None:
+    """Where everybody is the same owner, only this machine may ask. Raises SetupError."""
+    host = settings.web.host
+    if is_loopback(host) or settings.auth.allow_public:
+        return
+    raise SetupError(
+        f"web.host is {host}, which others can reach, but auth.mode is single: anybody could read, "
+        "add and delete everything. Set auth.mode to tokens or proxy, or auth.allow_public to true "
+        "if that is what you want."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def named_by_header(auth: AuthSettings) -> FindOwner:
+    """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
+    try:
+        trusted = [ip_network(each, strict=False) for each in auth.trusted_proxies]
+    except ValueError as error:
+        raise SetupError(
+            f"auth.trusted_proxies holds what is no address ({error}). Expected such as "
+            '["127.0.0.1", "10.0.0.0/8"].'
+        ) from error
+
+    def find() -> str:
+        if not any(_address(caller_address()) in network for network in trusted):
+            raise NotAllowed(
+                f"This request does not come from the proxy ({caller_address()} is not among "
+                "auth.trusted_proxies)."
+            )
+        owner = request.headers.get(auth.proxy_header, "").strip()
+        if not owner or len(owner) > LONGEST_OWNER:
+            raise NotAllowed(
+                f"The proxy in front of this server must name the caller in {auth.proxy_header}."
+            )
+        return owner
+
+    return find
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    """A peer without an address, as on a Unix socket, is this machine."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return ip_address("127.0.0.1")

@@ -1,0 +1,166 @@
+"""The JSON API of one conversation: ask, read the transcript, bring one along."""
+
+import re
+from hashlib import sha256
+from typing import Any
+
+from flask import Response, json, request
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+
+from rag.database import storable
+from rag.errors import Conflict, ModelInterrupted, NotFound
+from rag.hangup import LEFT
+from rag.records import Failed, Finished, ImportedMessage, MessageStatus, Role, Source
+from rag.seams import SessionHandle
+from rag.web.api.requests import (
+    ImportBody,
+    ImportedSourceBody,
+    MessagePath,
+    QuestionBody,
+    RangeQuery,
+    SessionPath,
+)
+from rag.web.api.responses import (
+    AnswerModel,
+    ImportedModel,
+    MessageModel,
+    MessagesModel,
+    StoppedModel,
+    as_json,
+)
+from rag.web.current import application, open_session
+from rag.web.followed import frames_again
+from rag.web.problems import REFUSALS, problem_response
+from rag.web.sse import event_stream, failure, frames_of, wants_events
+from rag.web.turns import Turn, turns
+
+api = APIBlueprint(
+    "messages",
+    __name__,
+    url_prefix="/api/v1",
+    abp_tags=[Tag(name="messages", description="Questions, and their answers with citations.")],
+    abp_responses=REFUSALS,
+)
+MAX_MESSAGES_AT_ONCE = 1000
+
+
+@api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
+def ask(path: SessionPath, body: QuestionBody) -> Response:
+    """Ask a question; with `Accept: text/event-stream` the answer comes as it is written.
+
+    A stream that is left changes nothing: the answer is written to its end, and can be followed
+    again. A client that waits for the whole answer and leaves ends it.
+    """
+    session = open_session(path.session_id)
+    assistant = application().assistant
+    return respond(turns().start(session, lambda noting: assistant.ask(noting, body.content)))
+
+
+@api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
+def regenerate(path: MessagePath) -> Response:
+    """Write the last answer anew; the earlier one is kept as an older revision."""
+    session = open_session(path.session_id)
+    assistant = application().assistant
+    return respond(turns().start(session, lambda noting: assistant.regenerate(noting, path.index)))
+
+
+@api.get("/sessions/<session_id>/messages/<index>/events", responses={"200": AnswerModel})
+def follow(path: MessagePath) -> Response:
+    """The events of an answer that is written now, from its first one or behind `Last-Event-ID`.
+
+    Of an answer that has ended this is its end.
+    """
+    session = open_session(path.session_id)
+    message = session.message(path.index)
+    if message.role != Role.ASSISTANT:
+        raise NotFound(f"Message {path.index} is a question; events are those of answers.")
+    known = re.fullmatch(r"(\d+)-(\d+)", request.headers.get("Last-Event-ID", "").strip())
+    seen = int(known[2]) + 1 if known and int(known[1]) == path.index else 0
+    return event_stream(frames_again(session, turns().find(session, path.index), message, seen))
+
+
+@api.post("/sessions/<session_id>/messages/<index>/stop", responses={"202": StoppedModel})
+def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
+    """End an answer that is being written, wherever it is; what is written of it stays."""
+    session = open_session(path.session_id)
+    message = session.message(path.index)
+    turn = turns().find(session, path.index)
+    if turn is not None:
+        turn.stop()
+    elif message.status is MessageStatus.PENDING and not session.stop(path.index):
+        raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
+    return as_json(StoppedModel(index=path.index, status=message.status.value)), 202
+
+
+def respond(turn: Turn) -> Response:
+    """The events as they happen, or the answer at their end, as the caller prefers."""
+    if wants_events():
+        return event_stream(frames_of(turn))
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        return problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT)))
+    answer = AnswerModel.finished(end, session_id=turn.session.id)
+    return Response(json.dumps(as_json(answer)), mimetype="application/json")
+
+
+@api.get("/sessions/<session_id>/messages", responses={"200": MessagesModel})
+def list_messages(path: SessionPath, query: RangeQuery) -> dict[str, Any]:
+    """A range of the transcript; at most 1000 messages at once."""
+    session = open_session(path.session_id)
+    end = query.start + MAX_MESSAGES_AT_ONCE
+    messages = session.messages(query.start, end if query.end is None else min(end, query.end))
+    return as_json(
+        MessagesModel(
+            messages=[MessageModel.of(message) for message in messages],
+            start=query.start,
+            end=query.start + len(messages),
+            total=session.read().message_count,
+        )
+    )
+
+
+@api.get("/sessions/<session_id>/messages/<index>", responses={"200": MessageModel})
+def read_message(path: MessagePath) -> dict[str, Any]:
+    """One message."""
+    return as_json(MessageModel.of(open_session(path.session_id).message(path.index)))
+
+
+@api.post("/sessions/<session_id>/import", responses={"201": ImportedModel})
+def import_messages(path: SessionPath, body: ImportBody) -> tuple[dict[str, Any], int]:
+    """Bring a transcript along, with the sources behind its numbers."""
+    session = open_session(path.session_id)
+    messages = [ImportedMessage(message.role, message.content or "") for message in body.messages]
+    sources = [_brought(source) for source in body.sources]
+    _refuse_second_numbers(session, sources)
+    start = session.append(messages, sources)
+    return as_json(ImportedModel(start=start, end=start + len(messages))), 201
+
+
+def _refuse_second_numbers(session: SessionHandle, brought: list[Source]) -> None:
+    """A chunk has one number in a session. Raises Conflict."""
+    numbers = {source.chunk_id: source.number for source in session.sources()}
+    for source in brought:
+        number = numbers.get(source.chunk_id, source.number)
+        if number != source.number:
+            raise Conflict(
+                f"Source {source.number} is [{number}] in this session already. "
+                "Import into a new session to keep its numbers."
+            )
+
+
+def _brought(source: ImportedSourceBody) -> Source:
+    passage = source.passage or source.text
+    return Source(
+        number=source.n,
+        text=source.text,
+        passage=passage,
+        document_name=source.document or "imported conversation",
+        document_title=source.title or source.document or "Imported conversation",
+        locator=source.locator,
+        heading_path=tuple(source.heading_path),
+        document_id=source.document_id,
+        chunk_id=source.chunk_id or f"imported:{source.n}",
+        content_hash=sha256(storable(passage).encode()).hexdigest(),
+    )

@@ -1,0 +1,168 @@
+"""The JSON API of sessions: make, list, change, export and search them; their sources."""
+
+from dataclasses import replace
+from typing import Any
+
+from flask import Response, json
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+
+from rag.errors import NotFound
+from rag.records import ContextConfig
+from rag.web.access.owner import current_owner
+from rag.web.api.requests import (
+    ContextConfigBody,
+    ExportQuery,
+    MessageSearchQuery,
+    PageQuery,
+    SessionBody,
+    SessionPath,
+    SourcePath,
+)
+from rag.web.api.responses import (
+    ExportModel,
+    FoundMessagesModel,
+    MessageModel,
+    SessionModel,
+    SessionsModel,
+    SourceModel,
+    SourcesModel,
+    as_json,
+)
+from rag.web.api.summaries import SummaryModel
+from rag.web.current import application, default_config, open_session
+from rag.web.html.export import as_markdown, file_name
+from rag.web.problems import REFUSALS
+
+api = APIBlueprint(
+    "sessions",
+    __name__,
+    url_prefix="/api/v1",
+    abp_tags=[
+        Tag(name="sessions", description="Conversations, each with its register of sources.")
+    ],
+    abp_responses=REFUSALS,
+)
+
+
+@api.post("/sessions", responses={"201": SessionModel})
+def create_session(body: SessionBody) -> tuple[dict[str, Any], int]:
+    """Begin a conversation."""
+    config = changed_config(default_config(), body.context_config)
+    session = application().store.create(current_owner(), title=body.title or "", config=config)
+    return as_json(SessionModel.of(session.read())), 201
+
+
+def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> ContextConfig:
+    """What is given replaces what was; a given null takes `max_tokens` back to the model's own."""
+    if wanted is None:
+        return config
+    given = wanted.model_dump(exclude_unset=True)
+    return replace(
+        config,
+        **{
+            field: value
+            for field, value in given.items()
+            if value is not None or field == "max_tokens"
+        },
+    )
+
+
+@api.get("/sessions", responses={"200": SessionsModel})
+def list_sessions(query: PageQuery) -> dict[str, Any]:
+    """The caller's sessions, newest use first."""
+    one_more = application().store.sessions(
+        current_owner(), limit=query.limit + 1, offset=query.offset
+    )
+    return as_json(
+        SessionsModel(
+            sessions=[SessionModel.of(session) for session in one_more[: query.limit]],
+            limit=query.limit,
+            offset=query.offset,
+            next_offset=query.offset + query.limit if len(one_more) > query.limit else None,
+        )
+    )
+
+
+@api.get("/sessions/<session_id>", responses={"200": SessionModel})
+def read_session(path: SessionPath) -> dict[str, Any]:
+    """One session."""
+    return as_json(SessionModel.of(open_session(path.session_id).read()))
+
+
+@api.put("/sessions/<session_id>", responses={"200": SessionModel})
+def change_session(path: SessionPath, body: SessionBody) -> dict[str, Any]:
+    """Change the title or the configuration; what is left out stays as it is."""
+    session = open_session(path.session_id)
+    if body.title is not None:
+        session.rename(body.title)
+    if body.context_config is not None:
+        session.configure(changed_config(session.read().config, body.context_config))
+    return as_json(SessionModel.of(session.read()))
+
+
+@api.delete("/sessions/<session_id>", responses={"204": None})
+def delete_session(path: SessionPath) -> tuple[str, int]:
+    """Delete a session with its messages, sources and summaries."""
+    open_session(path.session_id).delete()
+    return "", 204
+
+
+@api.get("/sessions/<session_id>/sources", responses={"200": SourcesModel})
+def list_sources(path: SessionPath) -> dict[str, Any]:
+    """Every source the session has numbered, with what became of it since."""
+    sources = open_session(path.session_id).sources()
+    return as_json(SourcesModel(sources=[SourceModel.of(source) for source in sources]))
+
+
+@api.get("/sessions/<session_id>/sources/<n>", responses={"200": SourceModel})
+def read_source(path: SourcePath) -> dict[str, Any]:
+    """The evidence behind one number, also when its document changed or vanished since."""
+    for source in open_session(path.session_id).sources([path.n]):
+        return as_json(SourceModel.of(source))
+    raise NotFound(f"This session has no source [{path.n}].")
+
+
+@api.get("/sessions/<session_id>/search", responses={"200": FoundMessagesModel})
+def search_session(path: SessionPath, query: MessageSearchQuery) -> dict[str, Any]:
+    """Messages of the session that contain some words, newest first."""
+    found = open_session(path.session_id).search(query.q, limit=query.limit)
+    return as_json(FoundMessagesModel.of(query.q, found))
+
+
+@api.get("/search/messages", responses={"200": FoundMessagesModel})
+def search_messages(query: MessageSearchQuery) -> dict[str, Any]:
+    """Messages of all the caller's sessions that contain some words, newest first."""
+    found = application().store.search(current_owner(), query.q, limit=query.limit)
+    return as_json(FoundMessagesModel.of(query.q, found))
+
+
+@api.get(
+    "/sessions/<session_id>/export",
+    responses={
+        "200": {
+            "description": "The whole conversation; as JSON it can be imported again.",
+            "content": {
+                "text/markdown": {"schema": {"type": "string"}},
+                "application/json": {"schema": {"type": "object"}},
+            },
+        }
+    },
+)
+def export_session(path: SessionPath, query: ExportQuery) -> Response:
+    """The whole conversation with all its citations."""
+    handle = open_session(path.session_id)
+    session, messages, sources = handle.read(), handle.messages(), handle.sources()
+    if query.format == "markdown":
+        text, kind = as_markdown(session, messages, sources), "text/markdown; charset=utf-8"
+    else:
+        exported = ExportModel(
+            session=SessionModel.of(session),
+            messages=[MessageModel.of(message) for message in messages],
+            sources=[SourceModel.of(source) for source in sources],
+            summaries=[SummaryModel.of(summary) for summary in handle.summaries()],
+        )
+        text, kind = json.dumps(as_json(exported), indent=2), "application/json"
+    name = file_name(session, "md" if query.format == "markdown" else "json")
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, content_type=kind, headers=disposition)

@@ -1,0 +1,1 @@
+"""Records as HTML: answers, cards, results, evidence, exports."""

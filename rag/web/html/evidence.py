@@ -1,0 +1,272 @@
+"""The evidence behind a number: the very passage, marked in its surroundings."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup, escape
+
+from rag.errors import NotFound
+from rag.records import Chunk, Section, Source, SourceState
+from rag.text.sentences import CODE_INDENT, Span
+from rag.web.current import application
+from rag.web.html.pinpoint import TABLE_RULE, places_of
+
+AROUND_CHARS = 1_800  # shown on each side of the passage
+NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
+ENTRY = re.compile(r"[ \t]*- ")
+LINE = re.compile(r"[^\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What is marked in a text: the passage that was cited, and in it the words that say it."""
+
+    passage: Span
+    said: tuple[Span, ...] = ()  # empty: all of the passage
+
+    def moved(self, by: int) -> "Marks":
+        """The same in a text that begins `by` characters earlier or, below 0, later."""
+        return Marks(_shifted(self.passage, by), tuple(_shifted(each, by) for each in self.said))
+
+    @property
+    def strong(self) -> tuple[Span, ...]:
+        return self.said or (self.passage,)
+
+
+def _shifted(span: Span, by: int) -> Span:
+    return Span(span.start + by, span.end + by)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a document as it is shown."""
+
+    heading: str
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A source with the text around it, as far as that still is what it was."""
+
+    source: Source
+    parts: tuple[Part, ...]
+    section_index: int | None  # in the document as it is now; None for a snapshot
+    page: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        return self.source.state is SourceState.CURRENT
+
+
+def evidence_of(source: Source, clauses: Sequence[str] = ()) -> Evidence:
+    """In the document as it stands, or, where that changed or vanished, in the snapshot.
+
+    `clauses` are what an answer cites it for: the words that say so are marked in the passage.
+    """
+    chunk = application().documents.chunks([source.chunk_id]).get(source.chunk_id)
+    if chunk is None or chunk.text != source.text:
+        return _snapshot(source, clauses)
+    try:
+        near = application().documents.neighbourhood(chunk.document_id, chunk.section_index)
+    except NotFound:
+        return _snapshot(source, clauses)
+    return _in_document(source, chunk, near, clauses)
+
+
+def _snapshot(source: Source, clauses: Sequence[str]) -> Evidence:
+    start = source.passage.find(source.text)
+    text = source.passage if start >= 0 else source.text
+    marked = Span(max(start, 0), max(start, 0) + len(source.text))
+    marks = Marks(marked, places_of(text, clauses))
+    return Evidence(source, (Part("", text_html(text, marks)),), None)
+
+
+def _in_document(
+    source: Source, chunk: Chunk, near: Sequence[Section], clauses: Sequence[str]
+) -> Evidence:
+    section = next(each for each in near if each.index == chunk.section_index)
+    marks = Marks(Span(chunk.start, chunk.end), _said(source, chunk, section, clauses))
+    first = max(0, min(each.start for each in (marks.passage, *marks.said)) - AROUND_CHARS)
+    last = max(each.end for each in (marks.passage, *marks.said)) + AROUND_CHARS
+    shown, moved = _cut(section.text, first, min(len(section.text), last))
+    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved)))]
+    if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
+        parts = [
+            *(_neighbour(each) for each in near if each.index < section.index),
+            *parts,
+            *(_neighbour(each) for each in near if each.index > section.index),
+        ]
+    return Evidence(source, tuple(parts), section.index, section.page)
+
+
+def _said(
+    source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
+) -> tuple[Span, ...]:
+    """Writers read more than the chunk: what they say may stand in the text around it."""
+    start = chunk.start - max(0, source.passage.find(source.text))
+    if not source.passage or not section.text.startswith(source.passage, max(0, start)):
+        return tuple(_shifted(each, chunk.start) for each in places_of(chunk.text, clauses))
+    return tuple(_shifted(each, start) for each in places_of(source.passage, clauses))
+
+
+def _neighbour(section: Section) -> Part:
+    text, _ = _cut(section.text, 0, min(len(section.text), AROUND_CHARS))
+    return Part(_heading(section), text_html(text))
+
+
+def _heading(section: Section) -> str:
+    return section.heading_path[-1] if section.heading_path else ""
+
+
+def _cut(text: str, first: int, last: int) -> tuple[str, int]:
+    """The text between whole words, with … where it goes on, and by how much its start moved."""
+    before = after = ""
+    line = text.rfind("\n", 0, first) + 1
+    if first > 0 and text.startswith(CODE_INDENT, line):
+        first, before = line, f"{CODE_INDENT}…\n"
+    elif first > 0:
+        blank = text.find(" ", first, first + 40)
+        first, before = (blank + 1 if blank >= 0 else first), "… "
+    if last < len(text):
+        blank = text.rfind(" ", max(first, last - 40), last)
+        last, after = (blank if blank >= 0 else last), " …"
+    return before + text[first:last] + after, first - len(before)
+
+
+# ── Text as people read it ───────────────────────────────────────────────────────────────────
+
+
+def text_html(text: str, marks: Marks | None = None, *, is_target: bool = True) -> Markup:
+    """A section's text: its tables as tables, its entries as a list, the passage marked.
+
+    Its first mark is what `#passage` leads to, if it is a target.
+    """
+    lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
+    writing = _Writing(text, marks, is_anchored=not is_target)
+    parts = []
+    for kind, block in _blocks(text, lines):
+        if kind == "table":
+            parts.append(writing.table(block))
+        elif kind == "list":
+            entries = Markup("").join(writing.entry(line) for line in block)
+            parts.append(Markup("<ul>{}</ul>").format(entries))
+        elif kind == "code":
+            parts.append(writing.code(block))
+        else:
+            shown = writing.marked(Span(block[0].start, block[-1].end))
+            parts.append(Markup("<p>{}</p>").format(shown))
+    return Markup("\n").join(parts)
+
+
+def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]]:
+    """Runs of lines of one kind; an empty line begins a new paragraph."""
+    block: list[Span] = []
+    kind = ""
+    for line in lines:
+        apart = not block or text.count("\n", block[-1].end, line.start) > 1
+        found = _kind(text[line.start : line.end], before=kind, apart=apart)
+        if block and (found != kind or (apart and found == "text")):
+            yield kind, block
+            block = []
+        kind = found
+        block.append(line)
+    if block:
+        yield kind, block
+
+
+def _kind(line: str, *, before: str, apart: bool) -> str:
+    """What a line is; `apart` if an empty one stands between it and the block before."""
+    if line.startswith(CODE_INDENT):
+        goes_on = before == "list" and ENTRY.match(line)
+        if before == "code" or (apart and not goes_on):
+            return "code"
+    stripped = line.strip()
+    if len(stripped) > 1 and stripped[0] == stripped[-1] == "|":
+        return "table"
+    return "list" if ENTRY.match(line) else "text"
+
+
+@dataclass(slots=True)
+class _Writing:
+    """Writes the blocks of one text; the first of its strong marks can be linked to."""
+
+    text: str
+    marks: Marks | None
+    is_anchored: bool
+
+    def entry(self, line: Span) -> Markup:
+        sign = ENTRY.match(self.text, line.start)
+        start = sign.end() if sign else line.start
+        return Markup("<li>{}</li>").format(self.marked(Span(start, line.end)))
+
+    def code(self, block: Sequence[Span]) -> Markup:
+        """Line by line as it stands, empty lines too, without the blanks that set it in."""
+        shown, at = Markup(""), block[0].start
+        for line in block:
+            shown += self.text[at : line.start]
+            set_in = self.text.startswith(CODE_INDENT, line.start)
+            shown += self.marked(Span(line.start + set_in * len(CODE_INDENT), line.end))
+            at = line.end
+        return Markup("<pre><code>{}</code></pre>").format(shown)
+
+    def table(self, block: Sequence[Span]) -> Markup:
+        rows = []
+        has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, block[1].start, block[1].end)
+        for at, line in enumerate(block):
+            if TABLE_RULE.fullmatch(self.text, line.start, line.end):
+                continue
+            tag = Markup("th" if has_head and at == 0 else "td")
+            cells = _cells(self.text[line.start : line.end])
+            row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
+            style = self._row_style(line) if tag == "td" else ""
+            rows.append(Markup("<tr{}>{}</tr>").format(style, row))
+        return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
+
+    def _row_style(self, line: Span) -> Markup | str:
+        if self._strong_in(line):
+            return Markup('{} class="is-marked"').format(self._anchor())
+        is_around = self.marks is not None and _overlap(line, self.marks.passage)
+        return Markup(' class="is-around"') if is_around else ""
+
+    def marked(self, span: Span) -> Markup:
+        """The words of a stretch; strong marks lie over the paler one of the whole passage."""
+        if self.marks is None:
+            return escape(self.text[span.start : span.end])
+        strong = self._strong_in(span)
+        around = _overlap(span, self.marks.passage)
+        inner = [*strong, around] if around else strong
+        cuts = sorted({edge for each in (span, *inner) for edge in (each.start, each.end)})
+        return Markup("").join(
+            self._piece(Span(start, end), strong, around) for start, end in pairwise(cuts)
+        )
+
+    def _piece(self, piece: Span, strong: Sequence[Span], around: Span | None) -> Markup:
+        words = self.text[piece.start : piece.end]
+        if any(_overlap(piece, each) for each in strong):
+            return Markup("<mark{}>{}</mark>").format(self._anchor(), words)
+        if around and _overlap(piece, around):
+            return Markup('<span class="is-around">{}</span>').format(words)
+        return escape(words)
+
+    def _strong_in(self, span: Span) -> list[Span]:
+        found = [_overlap(span, each) for each in self.marks.strong] if self.marks else []
+        return [each for each in found if each]
+
+    def _anchor(self) -> Markup | str:
+        if self.is_anchored:
+            return ""
+        self.is_anchored = True
+        return Markup(' id="passage"')
+
+
+def _overlap(one: Span, other: Span) -> Span | None:
+    start, end = max(one.start, other.start), min(one.end, other.end)
+    return Span(start, end) if start < end else None
+
+
+def _cells(line: str) -> list[str]:
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", inner)]

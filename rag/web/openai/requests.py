@@ -1,0 +1,147 @@
+"""What clients of the OpenAI protocol ask, understood."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag.errors import UserError
+from rag.records import ImportedMessage, Role
+from rag.seams import Wishes
+from rag.web.api.requests import Words
+
+MODEL = "groundnote"
+INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
+TEXT_PARTS = ("text", "input_text", "output_text")
+
+
+class ContentPart(BaseModel):
+    """A part of a message; only text can be answered."""
+
+    type: str
+    text: Words = ""
+
+
+class ClientMessage(BaseModel):
+    """One message of the client's transcript."""
+
+    role: str
+    content: Words | list[ContentPart] | None = None
+
+    def text(self) -> str:
+        """Raises UserError for what is not text."""
+        if not isinstance(self.content, list):
+            return self.content or ""
+        others = sorted({part.type for part in self.content if part.type not in TEXT_PARTS})
+        if others:
+            raise UserError(f"messages: a part is of type {', '.join(others)}; only text is read.")
+        return "".join(part.text for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    """Extras of a stream."""
+
+    include_usage: bool = False
+
+
+class Metadata(BaseModel):
+    """What the client attaches; `session_id` names the session to go on with."""
+
+    model_config = ConfigDict(extra="allow")
+
+    session_id: str | None = None
+
+
+class WishesBody(BaseModel):
+    """What a client may want of the answer; what else changes one is refused by its name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+
+    def wishes(self) -> Wishes:
+        """Raises UserError, with its name, for what changes an answer and cannot be done."""
+        extra = self.model_extra or {}
+        for name, harmless in REFUSED_UNLESS.items():
+            if extra.get(name) not in harmless:
+                raise UserError(f"{name}: this server cannot do that. Leave it out.")
+        stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        limit = self.max_completion_tokens or self.max_output_tokens or self.max_tokens
+        return Wishes(limit, self.temperature, tuple(each for each in stop if each))
+
+
+# Parameters that change an answer, each with the values that ask for nothing.
+REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
+    "response_format": (None, {"type": "text"}),
+    "text": (None, {}, {"format": {"type": "text"}}),
+    "tools": (None, []),
+    "functions": (None, []),
+    "tool_choice": (None, "auto", "none"),
+    "function_call": (None, "auto", "none"),
+    "logprobs": (None, False),
+    "top_logprobs": (None, 0),
+    "logit_bias": (None, {}),
+    "modalities": (None, ["text"]),
+    "audio": (None,),
+    "background": (None, False),
+    "conversation": (None,),
+    "prompt": (None,),
+}
+
+
+class ChatBody(WishesBody):
+    """A chat completion."""
+
+    messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
+    model: str = MODEL
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    metadata: Metadata | None = None
+    n: Annotated[int, Field(ge=1, le=1)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, understood: the last question, what was said before, the client's instructions."""
+
+    question: str
+    past: tuple[ImportedMessage, ...]
+    instructions: tuple[str, ...]
+
+
+def understood(messages: Sequence[ClientMessage]) -> Asked:
+    """Raises UserError."""
+    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
+    spoken = [
+        ImportedMessage(message.role, message.text())
+        for message in messages
+        if message.role in (Role.USER, Role.ASSISTANT)
+    ]
+    if not spoken or spoken[-1].role != Role.USER:
+        raise UserError("messages: the last one must be the user's question.")
+    return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
+
+
+class ResponseBody(WishesBody):
+    """A request for a response; `input` is the question, or the whole conversation."""
+
+    input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
+    model: str = MODEL
+    instructions: Words | None = None
+    previous_response_id: str | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    metadata: dict[str, Any] | None = None
+
+    def asked(self) -> Asked:
+        """Raises UserError."""
+        given = self.input
+        said = [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+        if self.instructions:
+            said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
+        return understood(said)

@@ -1,0 +1,184 @@
+"""The conversation's pages; they work as plain forms, and stream where scripts run."""
+
+from typing import Any
+
+from flask import Blueprint, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from rag.errors import NotFound, RagError, UserError
+from rag.records import Failed, Role
+from rag.seams import SessionHandle
+from rag.web.access.owner import current_owner
+from rag.web.current import application, open_session
+from rag.web.html.cards import marked_in
+from rag.web.html.evidence import evidence_of
+from rag.web.html.pinpoint import clauses_citing
+from rag.web.html.results import shown_result
+from rag.web.pages.forms import default_config, wanted_index, words
+from rag.web.pages.show import show_page
+from rag.web.pages.starters import starters
+from rag.web.pages.transcript import Place, transcript_of, with_footnotes
+from rag.web.turns import Turn, turns
+
+pages = Blueprint("pages", __name__)
+SOURCES_ON_A_PAGE = 100
+NEWEST_LISTED = 12
+ROWS_BEHIND = 50
+FORM_SECONDS = 3.0  # that a form waits for its answer
+Shown = Response | str | tuple[str, int]
+
+
+@pages.get("/")
+def new() -> str:
+    """A new conversation."""
+    return _new_page(question=request.args.get("ask", ""))
+
+
+@pages.post("/ask")
+def ask_first() -> Shown:
+    """The first question of a conversation."""
+    question = words("content")
+    config = default_config(application().settings)
+    session = application().store.create(current_owner(), config=config)
+    try:
+        return _answered(session, question)
+    except UserError as error:
+        session.delete()  # nothing was said in it
+        return _new_page(question=question, error=str(error)), error.http_status
+
+
+def _new_page(*, question: str, error: str = "") -> str:
+    documents = application().documents.documents()
+    return show_page(
+        "new.html",
+        starters=starters(documents),
+        document_count=len(documents),
+        newest=sorted(documents, key=lambda each: each.ingested_at, reverse=True)[:NEWEST_LISTED],
+        question=question,
+        error=error,
+    )
+
+
+@pages.get("/sessions/<session_id>")
+def conversation(session_id: str) -> str:
+    """A stretch of a conversation, the newest turns if no other is named."""
+    return _conversation_page(open_session(session_id), question=request.args.get("ask", ""))
+
+
+@pages.post("/sessions/<session_id>/ask")
+def ask(session_id: str) -> Shown:
+    """The next question."""
+    session = open_session(session_id)
+    question = words("content")
+    try:
+        return _answered(session, question)
+    except UserError as error:
+        page = _conversation_page(session, question=question, error=str(error))
+        return page, error.http_status
+
+
+@pages.post("/sessions/<session_id>/regenerate")
+def regenerate(session_id: str) -> Response:
+    """Write the last answer anew."""
+    session = open_session(session_id)
+    index = wanted_index("index", request.form)
+    if index is None:
+        raise UserError("Say which answer is to be written again: its index is missing.")
+    assistant = application().assistant
+    turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
+    turn.end(timeout=FORM_SECONDS)
+    return _at(session.id, index)
+
+
+def _answered(session: SessionHandle, question: str) -> Response:
+    """Ask; the page shows what there is by then, a model's failure too, and loads itself again.
+
+    Raises:
+        UserError: the question cannot be asked; nothing was stored.
+    """
+    assistant = application().assistant
+    turn: Turn = turns().start(session, lambda noting: assistant.ask(noting, question))
+    end = turn.end(timeout=FORM_SECONDS)
+    if isinstance(end, Failed) and not isinstance(end.error, RagError):
+        raise end.error
+    return _at(session.id, (turn.index or 1) - 1)
+
+
+def _at(session_id: str, index: int) -> Response:
+    url = url_for("pages.conversation", session_id=session_id, _anchor=f"m{index}")
+    return redirect(url, 303)
+
+
+def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
+    place = Place(**{name: wanted_index(name, request.args) for name in ("before", "at", "after")})
+    url = url_for("pages.conversation", session_id=session.id)
+    transcript = transcript_of(session, url, place)
+    return show_page("conversation.html", transcript=transcript, question=question, error=error)
+
+
+@pages.get("/sessions/<session_id>/sources")
+def sources(session_id: str) -> str:
+    """Every source that the conversation has numbered, a page at a time."""
+    session = open_session(session_id)
+    count = session.source_count()
+    first = max(1, wanted_index("from", request.args) or 1)
+    numbers = range(first, min(first + SOURCES_ON_A_PAGE, count + 1))
+    return show_page(
+        "sources.html",
+        session=session.read(),
+        sources=session.sources(numbers),
+        first=first,
+        step=SOURCES_ON_A_PAGE,
+        count=count,
+    )
+
+
+@pages.get("/sessions/<session_id>/sources/<int:number>")
+def source(session_id: str, number: int) -> str:
+    """The evidence behind one number."""
+    session = open_session(session_id)
+    found = session.sources([number])
+    if not found:
+        raise NotFound(f"This conversation has no source [{number}].")
+    evidence = evidence_of(found[0], _cited_for(session, number))
+    quoted = with_footnotes(found[0].text, found)
+    return show_page(
+        "source.html",
+        session=session.read(),
+        evidence=evidence,
+        quoted=quoted,
+        computed=_computed(session, number),
+    )
+
+
+def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
+    """The result behind a number, with the first rows that it is made of while they are there."""
+    shown = shown_result(
+        session,
+        number,
+        order=request.args.get("order", ""),
+        chart=request.args.get("chart", ""),
+    )
+    if shown is None:
+        return None
+    try:
+        table = application().tables.table(shown.result.table_id)
+        used = application().asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
+    except NotFound:
+        return {"shown": shown, "table": None, "rows": []}
+    return {"shown": shown, "table": table, "rows": used.rows}
+
+
+def _cited_for(session: SessionHandle, number: int) -> list[str]:
+    """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
+
+    For a card this is what it marks.
+    """
+    index = wanted_index("m", request.args)
+    for message in session.messages(index, index + 1) if index is not None else ():
+        if message.answer is not None and message.answer.card is not None:
+            return marked_in(message.answer.card, number)
+        if message.role == Role.ASSISTANT:
+            start = wanted_index("c", request.args)
+            return clauses_citing(message.content, number, start=start)
+    return []

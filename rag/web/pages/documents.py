@@ -1,0 +1,205 @@
+"""The library's pages: what is in it, add to it, take out of it, read a document."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from flask import Blueprint, redirect, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response
+
+from rag.database import storable
+from rag.errors import Conflict, NotFound, TooLarge, UserError
+from rag.records import Chunk, Document, Job, JobState
+from rag.web.access import rights
+from rag.web.api.uploads import RefusedFile, library_name, sort_upload
+from rag.web.current import application, checked_id
+from rag.web.pages.forms import wanted_index, words
+from rag.web.pages.passages import passage_of, passages_for, section_html
+from rag.web.pages.show import show_page
+
+document_pages = Blueprint("document_pages", __name__)
+DOCUMENTS_ON_A_PAGE = 100
+SECTIONS_AROUND = 20
+LONGEST_SEARCH = 1000
+LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
+UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
+FAILURES_STAY = timedelta(days=1)
+KINDS = {
+    "text/markdown": "Markdown",
+    "text/html": "HTML",
+    "application/xhtml+xml": "HTML",
+    "application/pdf": "PDF",
+    "text/plain": "Text",
+    "text/x-rst": "reStructuredText",
+    "text/csv": "CSV",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
+}
+Shown = Response | str | tuple[str, int]
+
+
+@document_pages.get("/documents")
+def documents() -> str:
+    """The library, and the uploads on their way into it."""
+    return _library_page()
+
+
+@document_pages.post("/documents")
+def upload() -> Shown:
+    """Take files; each is ingested in the background."""
+    files = [file for file in request.files.getlist("file") if file.filename]
+    if not files:
+        return _library_page(error="No file came. Choose one or more files first."), 422
+    sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
+    for taken in sorted_files.taken:
+        rights.add_document(taken.name, taken.upload.read())
+    if sorted_files.refused:
+        return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+@document_pages.post("/documents/text")
+def paste() -> Shown:
+    """Take a text that was typed or pasted, as a document of its own."""
+    title, text = " ".join(words("title").split()), words("content").strip()
+    try:
+        if not title or not text:
+            raise UserError("A pasted text needs a title and some words.")
+        if len(text) > LONGEST_PASTED:
+            raise TooLarge(
+                f"The text has {len(text):,} characters; at most {LONGEST_PASTED:,} are taken. "
+                "Save it as a file and add that."
+            )
+        name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
+        if any(document.name == name for document in application().documents.documents()):
+            raise Conflict(
+                f"There is a pasted text called {title} already. Give this one another title, or "
+                "delete that one first."
+            )
+    except UserError as error:
+        page = _library_page(paste_error=str(error), title=title, content=text)
+        return page, error.http_status
+    headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
+    rights.add_document(name, headed.encode())
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
+    library = application().documents.documents()
+    wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
+    matching = [each for each in library if _matches(each, wanted)]
+    offset = wanted_index("offset", request.args) or 0
+    own = [job for job in application().jobs.jobs() if rights.may_see(job)]
+    running, failed = jobs_to_show(own, library)
+    return show_page(
+        "documents.html",
+        documents=matching[offset : offset + DOCUMENTS_ON_A_PAGE],
+        matching_count=len(matching),
+        total=len(library),
+        wanted=wanted,
+        found=passages_for(wanted),
+        offset=offset,
+        step=DOCUMENTS_ON_A_PAGE,
+        running=running,
+        failed=failed,
+        refused=refused,
+        error=error,
+        max_file_mb=application().settings.documents.max_file_mb,
+        longest_pasted=LONGEST_PASTED,
+        pasted=pasted,
+    )
+
+
+def _matches(document: Document, wanted: str) -> bool:
+    text = f"{document.title} {document.name}".casefold()
+    return all(word in text for word in wanted.casefold().split())
+
+
+def jobs_to_show(jobs: list[Job], library: list[Document]) -> tuple[list[Job], list[Job]]:
+    """What is on its way, and what failed lately and did not come in otherwise since."""
+    running = [job for job in jobs if job.state in (JobState.QUEUED, JobState.RUNNING)]
+    ingested = {document.name: document.ingested_at for document in library}
+    since = datetime.now(UTC) - FAILURES_STAY
+    failed: dict[str, Job] = {}
+    settled: set[str] = {job.subject for job in running}
+    for job in jobs:  # newest first
+        if job.state is JobState.DONE:
+            settled.add(job.subject)
+        came_in = ingested.get(job.subject)
+        is_news = job.updated_at > since and (came_in is None or came_in < job.created_at)
+        if job.state is JobState.FAILED and is_news and job.subject not in settled:
+            failed.setdefault(job.subject, job)
+    return running, list(failed.values())
+
+
+@document_pages.get("/documents/<document_id>")
+def document(document_id: str) -> str:
+    """A document as it was read, a stretch at a time."""
+    found = application().documents.document(checked_id(document_id, "document"))
+    at = wanted_index("at", request.args) or 0
+    passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
+    sections = _sections(found, at, passage)
+    tables = application().tables.tables(document_id=found.id)
+    return show_page("document.html", document=found, sections=sections, at=at, tables=tables)
+
+
+def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:
+    reach = SECTIONS_AROUND
+    try:
+        near = application().documents.neighbourhood(document.id, at, reach=reach)
+    except NotFound:
+        if at == 0:  # a document without text
+            return []
+        raise
+    return [{"section": section, "html": section_html(section, passage)} for section in near]
+
+
+@document_pages.get("/documents/<document_id>/delete")
+def confirm_delete(document_id: str) -> str:
+    """Ask before a document is taken out."""
+    found = application().documents.document(checked_id(document_id, "document"))
+    return show_page("delete_document.html", document=found)
+
+
+@document_pages.post("/documents/<document_id>/delete")
+def delete(document_id: str) -> Response:
+    """Take a document out of the library; answers that cite it keep their evidence."""
+    rights.delete_document(checked_id(document_id, "document"))
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+# ── Words for people ─────────────────────────────────────────────────────────────────────────
+
+
+@document_pages.app_template_global("may_change")
+def may_change(document: Document) -> bool:
+    """Whether the caller may delete it."""
+    return rights.may_change(document)
+
+
+@document_pages.app_template_filter("kind")
+def kind(document: Document) -> str:
+    """The kind of a document in one word."""
+    return KINDS.get(document.media_type, document.media_type)
+
+
+@document_pages.app_template_filter("size")
+def size(count: int) -> str:
+    """Bytes as people read them: "1.4 MB"."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = count / 1000
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+@document_pages.app_template_filter("moment")
+def moment(when: datetime) -> Markup:
+    """A time that scripts show in the reader's own zone."""
+    utc = when if when.tzinfo else when.replace(tzinfo=UTC)
+    shown = f"{utc.day} {utc:%B %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), shown)

@@ -1,0 +1,62 @@
+"""What the library's documents say about some words, for people who look rather than ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from rag.errors import ModelError
+from rag.records import Chunk, Hit, Section
+from rag.text.sentences import Span
+from rag.web.current import application
+from rag.web.html.evidence import Marks, text_html
+from rag.web.html.pinpoint import places_of
+
+PASSAGES_SHOWN = 8
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage of a document with the words marked that fit."""
+
+    chunk: Chunk
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best passages first; or why there are none."""
+
+    passages: tuple[FoundPassage, ...] = ()
+    problem: str = ""
+
+
+def passages_for(wanted: str) -> Found:
+    """The passages nearest to some words; a library whose index cannot be asked says so."""
+    if not wanted:
+        return Found()
+    try:
+        hits = application().retriever.search(wanted, limit=PASSAGES_SHOWN)
+    except ModelError as error:
+        return Found(problem=str(error))
+    return Found(tuple(_shown(hit, wanted) for hit in hits))
+
+
+def _shown(hit: Hit, wanted: str) -> FoundPassage:
+    text = hit.chunk.text
+    marks = Marks(NOWHERE, places_of(text, [wanted], fewest=1))
+    return FoundPassage(hit.chunk, text_html(text, marks, is_target=False))
+
+
+def section_html(section: Section, passage: Chunk | None) -> Markup:
+    """A section, with a passage marked if it is in there."""
+    if passage is None or passage.section_index != section.index:
+        return text_html(section.text)
+    return text_html(section.text, Marks(Span(passage.start, passage.end)))
+
+
+def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
+    """The passage of a document that a link names; None if it is gone, or another document's."""
+    found = application().documents.chunks(chunk_ids).values()
+    return next((chunk for chunk in found if chunk.document_id == document_id), None)

@@ -1,0 +1,209 @@
+"""The pages around a conversation: list, search, settings, summaries, delete."""
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response
+
+from rag.database import storable
+from rag.errors import UserError
+from rag.records import Summary
+from rag.seams import FoundMessage, FoundMessages, SessionHandle
+from rag.web.access.owner import current_owner
+from rag.web.current import application, open_session
+from rag.web.html.answers import Register, answer_html
+from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
+from rag.web.pages.show import show_page
+from rag.web.pages.transcript import cited_in, kept_in, register_for, whole_transcript
+
+session_pages = Blueprint("session_pages", __name__)
+SESSIONS_ON_A_PAGE = 50
+FOUND_SHOWN = 50
+LONGEST_SEARCH = 1000
+SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
+Shown = Response | str | tuple[str, int]
+
+
+@session_pages.get("/sessions")
+def sessions() -> str:
+    """All conversations of the caller, a page at a time."""
+    offset = wanted_index("offset", request.args) or 0
+    one_more = application().store.sessions(
+        current_owner(), limit=SESSIONS_ON_A_PAGE + 1, offset=offset
+    )
+    return show_page(
+        "sessions.html",
+        sessions=one_more[:SESSIONS_ON_A_PAGE],
+        offset=offset,
+        step=SESSIONS_ON_A_PAGE,
+        has_more=len(one_more) > SESSIONS_ON_A_PAGE,
+    )
+
+
+# ── Search ───────────────────────────────────────────────────────────────────────────────────
+
+
+@session_pages.get("/search")
+def search() -> str:
+    """Search in all conversations of the caller."""
+    wanted = _wanted_words()
+    found = application().store.search(current_owner(), wanted, limit=FOUND_SHOWN)
+    return _found_page(wanted, found, None)
+
+
+@session_pages.get("/sessions/<session_id>/search")
+def search_session(session_id: str) -> str:
+    """Search in one conversation."""
+    session = open_session(session_id)
+    wanted = _wanted_words()
+    return _found_page(wanted, session.search(wanted, limit=FOUND_SHOWN), session)
+
+
+def _wanted_words() -> str:
+    return storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
+
+
+@session_pages.app_template_filter("around_match")
+def around_match(found: FoundMessage) -> Markup:
+    """The snippet between whole words, with the match marked."""
+    before, after = found.snippet[: found.match_start], found.snippet[found.match_end :]
+    if len(before) >= SNIPPET_CHARS and " " in before:
+        before = "… " + before.partition(" ")[2]
+    if len(after) >= SNIPPET_CHARS and " " in after:
+        after = after.rpartition(" ")[0] + " …"
+    match = found.snippet[found.match_start : found.match_end]
+    return Markup("{}<mark>{}</mark>{}").format(before, match, after)
+
+
+def _found_page(wanted: str, found: FoundMessages, session: SessionHandle | None) -> str:
+    read = session.read() if session else None
+    return show_page("search.html", wanted=wanted, found=found, session=read)
+
+
+# ── Print ────────────────────────────────────────────────────────────────────────────────────
+
+
+@session_pages.get("/sessions/<session_id>/print")
+def printed(session_id: str) -> str:
+    """The whole conversation with its sources behind it, for paper."""
+    session = open_session(session_id)
+    url = url_for("pages.conversation", session_id=session.id)
+    messages = whole_transcript(session, url)
+    return render_template(
+        "print.html", session=session.read(), messages=messages, sources=cited_in(messages)
+    )
+
+
+# ── Settings ─────────────────────────────────────────────────────────────────────────────────
+
+
+@session_pages.get("/sessions/<session_id>/settings")
+def settings(session_id: str) -> str:
+    """Rename, configure, export, delete."""
+    return _settings_page(open_session(session_id))
+
+
+@session_pages.post("/sessions/<session_id>/settings")
+def change_settings(session_id: str) -> Shown:
+    """Keep what the form says."""
+    session = open_session(session_id)
+    try:
+        title, config = wanted_title(), wanted_config()
+    except UserError as error:
+        return _settings_page(session, error=str(error)), error.http_status
+    session.rename(title)
+    session.configure(config)
+    return redirect(url_for("pages.conversation", session_id=session.id), 303)
+
+
+def _settings_page(session: SessionHandle, *, error: str = "") -> str:
+    return show_page("settings.html", session=session.read(), error=error)
+
+
+@session_pages.get("/sessions/<session_id>/delete")
+def confirm_delete(session_id: str) -> str:
+    """Ask before a conversation is deleted."""
+    return show_page("delete_session.html", session=open_session(session_id).read())
+
+
+@session_pages.post("/sessions/<session_id>/delete")
+def delete(session_id: str) -> Response:
+    """Delete a conversation with its messages, sources and summaries."""
+    open_session(session_id).delete()
+    return redirect(url_for("session_pages.sessions"), 303)
+
+
+# ── Summaries ────────────────────────────────────────────────────────────────────────────────
+
+
+@session_pages.get("/sessions/<session_id>/summaries")
+def summaries(session_id: str) -> str:
+    """What stands for earlier turns in the context, and summaries made on request."""
+    return _summaries_page(open_session(session_id))
+
+
+@session_pages.post("/sessions/<session_id>/summaries")
+def summarize(session_id: str) -> Shown:
+    """Summarise some turns; the summary is kept beside them."""
+    session = open_session(session_id)
+    try:
+        start, end = wanted_range(session.read())
+        application().assistant.summarize(session, start, end)
+    except UserError as error:
+        return _summaries_page(session, error=str(error)), error.http_status
+    return _to_summaries(session)
+
+
+@session_pages.post("/sessions/<session_id>/compact")
+def compact(session_id: str) -> Response:
+    """Summarise old turns now."""
+    session = open_session(session_id)
+    application().assistant.compact(session)
+    return _to_summaries(session)
+
+
+@session_pages.post("/sessions/<session_id>/forget")
+def forget(session_id: str) -> Response:
+    """Forget the summaries; the turns stay."""
+    session = open_session(session_id)
+    session.forget_summaries()
+    return _to_summaries(session)
+
+
+def _to_summaries(session: SessionHandle) -> Response:
+    return redirect(url_for("session_pages.summaries", session_id=session.id), 303)
+
+
+def _summaries_page(session: SessionHandle, *, error: str = "") -> str:
+    active, requested = session.summaries(), session.requested_summaries()
+    read = session.read()
+    return show_page(
+        "summaries.html",
+        session=read,
+        turns=(read.message_count + 1) // 2,
+        kept=kept_in(active),
+        active=_shown(session, active),
+        requested=_shown(session, requested),
+        error=error,
+    )
+
+
+def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, object]]:
+    url = url_for("pages.conversation", session_id=session.id)
+    register = register_for(session, url, [summary.text for summary in found])
+    return [{"summary": summary, "lines": _lines(summary, session, register)} for summary in found]
+
+
+def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
+    """Each line of a summary, and for a quotation the turn that it opens."""
+    messages = {quotation.start: quotation.message for quotation in summary.quotations}
+    lines: list[dict[str, object]] = []
+    start = 0
+    for line in summary.text.split("\n"):
+        shown: dict[str, object] = {"html": answer_html(line, register)}
+        at = messages.get(start)
+        if at is not None:
+            place = url_for("pages.conversation", session_id=session.id, at=at, _anchor=f"m{at}")
+            shown |= {"turn": at // 2 + 1, "url": place}
+        lines.append(shown)
+        start += len(line) + 1
+    return lines

@@ -1,0 +1,24 @@
+"""Pages with what stands on each of them: the list of sessions, and where we are."""
+
+from typing import Any
+
+from flask import render_template, request
+
+from rag.web.access.owner import current_owner
+from rag.web.current import application
+from rag.web.pages.forms import is_login_used
+
+SESSIONS_LISTED = 30
+
+
+def show_page(template: str, **values: Any) -> str:
+    """Render a page with its sidebar."""
+    listed = application().store.sessions(current_owner(), limit=SESSIONS_LISTED + 1)
+    return render_template(
+        template,
+        listed_sessions=listed[:SESSIONS_LISTED],
+        has_more_sessions=len(listed) > SESSIONS_LISTED,
+        open_session_id=(request.view_args or {}).get("session_id"),
+        is_login_used=is_login_used(),
+        **values,
+    )

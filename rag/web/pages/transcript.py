@@ -1,0 +1,234 @@
+"""A stretch of a transcript as the page shows it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from rag.citations.markers import cited_numbers
+from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
+from rag.seams import SessionHandle
+from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
+from rag.web.html.cards import CardHtml, card_html
+from rag.web.html.results import ShownResult, result_of, without_rows
+
+TURNS_SHOWN = 20
+MESSAGES_SHOWN = 2 * TURNS_SHOWN
+SOURCES_LISTED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message, ready to be shown."""
+
+    message: Message
+    html: Markup
+    sources: tuple[Source, ...]  # those it cites, by number
+    copied: str  # what the copy button gives: the text and its footnotes
+    searched_for: str  # the question that stands alone, where that is another than was asked
+    query: str  # the question as it was searched for
+    warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
+    has_attributed: bool
+    has_unsourced: bool
+    is_last: bool
+    card: CardHtml | None = None  # shown in place of `html`
+    result: ShownResult | None = None  # the table that was computed
+
+    @property
+    def is_answer(self) -> bool:
+        return self.message.role == Role.ASSISTANT
+
+    @property
+    def is_declined(self) -> bool:
+        return self.message.answer is not None and self.message.answer.declined
+
+    @property
+    def is_without_model(self) -> bool:
+        """Whether a model should have written it."""
+        notices = self.message.answer.notices if self.message.answer else ()
+        return any(notice.kind is NoticeKind.WITHOUT_MODEL for notice in notices)
+
+    @property
+    def can_be_written_again(self) -> bool:
+        is_ended = self.message.status is not MessageStatus.PENDING
+        return self.is_answer and self.is_last and is_ended
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of the summarised turns the summaries still say."""
+
+    end: int  # the first message that is not summarised
+    citations: int
+    citations_required: int
+    stated: int  # of the citations, those with a statement; the others are listed
+    names: int
+    names_required: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Messages `[start, end)` of a session."""
+
+    session: Session
+    messages: tuple[ShownMessage, ...]
+    start: int
+    end: int
+    kept: Kept | None  # None while nothing is summarised
+    source_count: int
+    cited: tuple[Source, ...]  # in the messages that are shown, newest first
+    read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
+
+    @property
+    def is_newest(self) -> bool:
+        return self.end >= self.session.message_count
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which stretch is wanted; the newest turns where nothing is said."""
+
+    before: int | None = None
+    at: int | None = None  # in the middle
+    after: int | None = None
+
+
+def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Transcript:
+    """The newest turns, those before or after a message, or those around one."""
+    session = handle.read()
+    start, end = window(session.message_count, place)
+    messages = handle.messages(start, end)
+    count = handle.source_count()
+    listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
+    shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
+    cited = cited_in(shown)
+    numbers = {source.number for source in cited}
+    return Transcript(
+        session=session,
+        messages=shown,
+        start=start,
+        end=end,
+        kept=kept_in(handle.summaries()),
+        source_count=count,
+        cited=cited[::-1],
+        read=tuple(source for source in reversed(listed) if source.number not in numbers),
+    )
+
+
+def window(count: int, place: Place) -> tuple[int, int]:
+    """Which messages are shown; a question stays with its answer where they come in pairs."""
+    if place.after is not None and place.after < count:
+        return place.after, min(count, place.after + MESSAGES_SHOWN)
+    end = count if place.before is None else min(place.before, count)
+    if place.at is not None:
+        end = min(count, place.at // 2 * 2 + MESSAGES_SHOWN // 2)
+    start = max(0, end - MESSAGES_SHOWN)
+    return start + start % 2, end
+
+
+def whole_transcript(handle: SessionHandle, session_url: str) -> tuple[ShownMessage, ...]:
+    """All turns, however many."""
+    count = handle.read().message_count
+    return shown_messages(handle, handle.messages(0, count), session_url, last=count - 1)
+
+
+def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
+    """The sources of some messages, by number."""
+    cited = {source.number: source for shown in messages for source in shown.sources}
+    return tuple(cited[number] for number in sorted(cited))
+
+
+def register_for(
+    handle: SessionHandle, session_url: str, texts: Sequence[str], more: Sequence[int] = ()
+) -> Register:
+    """The sources that some texts cite."""
+    numbers = sorted({number for text in texts for number in cited_numbers(text)} | set(more))
+    sources = handle.sources(numbers) if numbers else []
+    return Register(session_url, {source.number: source for source in sources})
+
+
+def shown_messages(
+    handle: SessionHandle, messages: Sequence[Message], session_url: str, *, last: int
+) -> tuple[ShownMessage, ...]:
+    """Messages with everything that their part of the page says."""
+    register = register_for(handle, session_url, [message.content for message in messages])
+    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
+    return tuple(
+        _with_result(
+            handle,
+            _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last),
+            register,
+        )
+        for message in messages
+    )
+
+
+def _with_result(handle: SessionHandle, shown: ShownMessage, register: Register) -> ShownMessage:
+    """A computed answer with its table below its words, instead of among them."""
+    result = result_of(handle, shown.message)
+    if result is None:
+        return shown
+    words = replace(shown.message, content=without_rows(shown.message.content))
+    return replace(shown, html=_html(words, register), result=result)
+
+
+def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
+    is_answer = message.role == Role.ASSISTANT
+    citations = message.answer.citations if message.answer else ()
+    sources = _cited(message.content, register.sources) if is_answer else ()
+    resolved = message.resolved_query or ""
+    is_other = message.is_followup and resolved.strip() != asked.strip()
+    return ShownMessage(
+        message=message,
+        html=_html(message, register) if is_answer else plain_html(message.content, register),
+        sources=sources,
+        copied=with_footnotes(message.content, sources),
+        searched_for=resolved if is_other else "",
+        query=resolved or asked,
+        warnings=_warnings(citations),
+        has_attributed=any(citation.attributed for citation in citations),
+        has_unsourced=bool(message.answer and message.answer.unsourced),
+        is_last=is_last,
+        card=card_html(message.answer, replace(register, answer=message.index)),
+    )
+
+
+def _html(message: Message, register: Register) -> Markup:
+    own = replace(register, answer=message.index)
+    answer = message.answer
+    if answer is None:
+        return answer_html(message.content, own)
+    return answer_html(message.content, own, citations=answer.citations, unsourced=answer.unsourced)
+
+
+def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
+    return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
+
+
+def _warnings(citations: Sequence[Citation]) -> tuple[tuple[int, str], ...]:
+    warned = ((c.number, verdict_in_words(c)) for c in citations if c.verdict.is_warning)
+    return tuple(dict.fromkeys(warned))
+
+
+def with_footnotes(text: str, sources: Sequence[Source]) -> str:
+    """An answer or a passage that can be pasted anywhere and still says where it comes from."""
+    lines = []
+    for source in sources:
+        place = f", {source.locator}" if source.locator else ""
+        lines.append(f"{source.marker} {source.document_title}{place} ({source.document_name})")
+    return "\n".join([text, "", *lines]) if lines else text
+
+
+def kept_in(summaries: Sequence[Summary]) -> Kept | None:
+    """What was required of the summarised turns, and what became of it."""
+    if not summaries:
+        return None
+    reports = [summary.report for summary in summaries]
+    return Kept(
+        end=max(summary.end for summary in summaries),
+        citations=sum(report.citations_kept for report in reports),
+        citations_required=sum(report.citations_required for report in reports),
+        stated=sum(len(report.stated_citations) for report in reports),
+        names=sum(report.names_kept for report in reports),
+        names_required=sum(report.names_required for report in reports),
+    )

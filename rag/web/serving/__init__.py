@@ -1,0 +1,1 @@
+"""The server itself: deadlines, lanes, health and logs."""

@@ -1,0 +1,42 @@
+"""For those who run the server: is it alive, is it ready, how is it doing."""
+
+from typing import Any
+
+from flask import Response
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from rag.web.api.responses import StateModel, as_json, plain
+from rag.web.current import application
+
+api = APIBlueprint("operations", __name__, abp_tags=[Tag(name="operations")])
+
+
+@api.get("/healthz", responses={"200": StateModel})
+def healthz() -> dict[str, Any]:
+    """The process answers."""
+    return as_json(StateModel(status="ok"))
+
+
+@api.get("/readyz", responses={"200": StateModel, "503": StateModel})
+def readyz() -> tuple[dict[str, Any], int]:
+    """Everything that answers need is there; 503 with the failing checks if not."""
+    checks = plain(application().ready())
+    is_ready = all(checks.values())
+    state = StateModel(status="ready" if is_ready else "not ready", checks=checks)
+    return as_json(state), 200 if is_ready else 503
+
+
+@api.get(
+    "/metrics",
+    responses={
+        "200": {
+            "description": "Counters and timings for Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        }
+    },
+)
+def metrics() -> Response:
+    """Counters and timings."""
+    return Response(application().metrics.render(), content_type=CONTENT_TYPE_LATEST)

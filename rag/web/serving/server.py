@@ -1,0 +1,207 @@
+"""Serve the app: one process with many threads (see rag.web.serving.slow_clients)."""
+
+import _thread
+import ctypes
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from rag.errors import RagError, SetupError
+from rag.retrieval.vectors import holder_of
+from rag.settings import Settings
+from rag.web import create_app, turns
+from rag.web.access.owner import is_loopback
+from rag.web.api.uploads import BYTES_PER_MB
+from rag.web.serving.slow_clients import open_server
+from rag.wiring import Application, build, open_database
+
+ADDRESS_FILE = "server.json"
+M_ARENA_MAX = -8  # of malloc.h
+log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings) -> None:
+    """Serve until a signal ends it.
+
+    Raises:
+        SetupError: the data folder, the database, the index or the address cannot be had.
+    """
+    _share_memory()
+    open_database(settings).dispose()
+    _check_index(settings)
+    _check_address(settings.web.host, settings.web.port)
+    application = build(settings)
+    failures: list[RagError] = []
+    try:
+        application.index.reserve()  # before anything is promised
+        _serve(application, failures)
+    finally:
+        _forget_address(settings.data_dir)
+        application.stop()
+    if failures:
+        raise failures[0]
+
+
+def _share_memory() -> None:
+    """One heap for all threads: glibc keeps freed memory for each of many otherwise."""
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+
+
+def work(settings: Settings) -> None:
+    """Do background jobs until a signal ends it.
+
+    Raises:
+        SetupError: the queue or the index is one that a single process has to itself.
+    """
+    if settings.jobs.url is None or settings.retrieval.chroma_url is None:
+        raise SetupError(
+            "A worker beside servers needs a queue and an index that several processes share. Set "
+            "jobs.url (Redis) and retrieval.chroma_url (a Chroma server)."
+        )
+    application = build(settings)
+    try:
+        application.start()
+        print("Groundnote is working.", flush=True)  # noqa: T201
+        with _ended_by_signals(), suppress(SystemExit):
+            application.stopping.wait()
+    finally:
+        application.stop()
+
+
+def _serve(application: Application, failures: list[RagError]) -> None:
+    settings = application.settings
+    app = create_app(application)
+    web = settings.web
+    largest = int(app.config["MAX_CONTENT_LENGTH"]) + BYTES_PER_MB
+    server = open_server(app, web.host, web.port, threads=web.threads, max_body_bytes=largest)
+    application.start()
+    shown = f"[{web.host}]" if ":" in web.host else web.host
+    url = f"http://{shown}:{server.effective_port}"
+    write_address(settings.data_dir, url)
+    _warn_of_strangers(settings, url)
+    print(f"Groundnote is ready at {url}", flush=True)  # noqa: T201
+    threading.Thread(target=_warm_up, args=(application, failures), daemon=True).start()
+    with _ended_by_signals():
+        server.run()
+    app.extensions[turns.EXTENSION].close()
+    server.close()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """The loop of the server ends on SystemExit; answers in the middle are stored as such."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _warn_of_strangers(settings: Settings, url: str) -> None:
+    if settings.auth.mode == "single" and not is_loopback(settings.web.host):
+        log.warning(
+            "Anybody who reaches %s may read, add and delete everything: auth.allow_public is set, "
+            "and nobody has to log in.",
+            url,
+        )
+
+
+def _warm_up(application: Application, failures: list[RagError]) -> None:
+    """While the page answers already. An index of ours that is of no use ends the server."""
+    try:
+        if application.settings.retrieval.chroma_url is None:
+            application.index.check()
+    except RagError as error:
+        failures.append(error)
+        _thread.interrupt_main(signal.SIGTERM)
+        return
+    try:
+        application.warm_up()
+    except RagError as error:
+        log.error("Not ready: %s", error)
+
+
+def _check_index(settings: Settings) -> None:
+    """Refuse early what the worker would find out late."""
+    folder = settings.data_dir / "chroma"
+    pid = holder_of(folder) if settings.retrieval.chroma_url is None else None
+    if pid is None:
+        return
+    url = running_server(settings.data_dir)
+    holder = f"process {pid}" + (f", the server at {url}" if url else "")
+    raise SetupError(
+        f"The vector index in {folder} is in use by {holder}. Stop it first, or serve another "
+        "GROUNDNOTE_DATA_DIR; several servers at once need a Chroma server (retrieval.chroma_url)."
+    )
+
+
+def _check_address(host: str, port: int) -> None:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise SetupError(
+                f"Port {port} on {host} is in use by another program. Stop that program, or choose "
+                "another port with --port."
+            ) from error
+        raise SetupError(
+            f"Nothing can listen on {host}, port {port} ({error.strerror}). Choose an address of "
+            "this machine with --host and a port above 1023 with --port."
+        ) from error
+
+
+def write_address(data_dir: Path, url: str) -> None:
+    """Leave a note where a running server can be reached, for `groundnote ingest` beside it."""
+    address = {"url": url, "pid": os.getpid()}
+    (data_dir / ADDRESS_FILE).write_text(json.dumps(address), encoding="utf-8")
+
+
+def _forget_address(data_dir: Path) -> None:
+    """Remove the note if it is ours or of a server that is gone."""
+    path = data_dir / ADDRESS_FILE
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        is_ours = json.loads(path.read_text(encoding="utf-8"))["pid"] == os.getpid()
+        if is_ours or running_server(data_dir) is None:
+            path.unlink(missing_ok=True)
+
+
+def running_server(data_dir: Path) -> str | None:
+    """The URL of the server that holds this data, if one runs on this machine."""
+    try:
+        address = json.loads((data_dir / ADDRESS_FILE).read_text(encoding="utf-8"))
+        pid = int(address["pid"])
+        os.kill(pid, 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    index = data_dir / "chroma"
+    if index.is_dir() and holder_of(index) != pid:
+        return None  # another process has the number now, as happens in containers
+    url = str(address["url"])
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Application]:
+    """The application without a server, for one command."""
+    application = build(settings)
+    try:
+        yield application
+    finally:
+        application.stop()
