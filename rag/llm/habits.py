@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from rag.llm.failures import Server, says_too_long
 from rag.llm.replies import Reply
+from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
 
@@ -144,7 +145,8 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
     """The message as the protocol has it; tool results as plain text for servers without tools."""
-    content = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+    said = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+    content = without_role_tokens(said)
     if message.role is Role.TOOL and not with_tools:
         return {"role": "user", "content": f"Result of a search:\n{content}"}
     found: dict[str, Any] = {"role": str(message.role), "content": content}
