@@ -22,7 +22,7 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import Resolution, Table
 from rag.settings import Settings
-from rag.tables.result import TableResult, result_from
+from rag.tables.running.result import TableResult, result_from
 from rag.wiring import Application, build
 from tests.fakes import HashEmbedder
 

@@ -98,7 +98,8 @@ class TestImporting:
     def test_the_application_loads_no_model_library(self):
         loaded = modules_after("import rag.wiring, rag.web")
 
-        assert not loaded & {"torch", "sentence_transformers", "transformers", "chromadb"}
+        models = {"torch", "sentence_transformers", "transformers", "chromadb"}
+        assert not loaded & (models | {"duckdb", "pyarrow", "sqlglot"})
 
 
 def test_settings_json_holds_only_known_keys():

@@ -7,11 +7,11 @@ from itertools import pairwise
 from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source
 from rag.seams import DirectAnswer, SessionHandle
-from rag.tables.edits import CHART, DRAWN, edited
+from rag.tables.asking.edits import CHART, DRAWN, edited
+from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import Kind, Op, TablePlan, plan_from
-from rag.tables.result import TableResult, result_from, said
-from rag.tables.wording import may_group, says_rows
+from rag.tables.running.result import TableResult, result_from, said
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well

@@ -5,24 +5,24 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
-
-from sqlglot import exp
+from typing import TYPE_CHECKING, Any
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
-from rag.tables.engine import Answered, Limits, parsed, run
-from rag.tables.index import MOST_VALUES, Probe, TableIndex, stem
-from rag.tables.plan import TablePlan, Understood, checked, in_words
-from rag.tables.planner import understand
-from rag.tables.profile import LONGEST_EXAMPLE, normalised
-from rag.tables.read import TOTAL
-from rag.tables.result import ResultColumn, TableResult, result_columns
-from rag.tables.sql import DATA, Sql
+from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem
+from rag.tables.asking.planner import understand
+from rag.tables.plan import TablePlan, Understood, checked, in_words, of_group, plan_from
+from rag.tables.running.engine import Answered, Limits, run
+from rag.tables.running.result import MODEL_SQL, TableResult, result_columns, sql_columns
 from rag.tables.store import TableStore
+from rag.tables.wordforms import LONGEST_EXAMPLE, normalised
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from rag.tables.running.sql import Sql
 
 SHORTLIST = 12
-SQL_NAME = "rows"  # what a model calls the table that it asks
-FIGURES = {"DOUBLE", "FLOAT", "BIGINT", "INTEGER", "HUGEINT", "DECIMAL", "NUMBER"}
 KEPT_INDEXES = 256
 NAMED = 0.6  # what a word of the table's own name is worth
 
@@ -51,25 +51,18 @@ class TableLibrary:
         """What the plan gives. Raises NotFound, UserError or TooLarge."""
         table = self.store.table(plan.table)
         checked(plan, table)
-        sql = Sql(table)
+        sql = _sql(table)
         query = sql.query(plan)
-        found = self._ask(table, query)
-        used = self._ask(table, sql.rows(plan))
-        return TableResult(
-            table_id=table.id,
-            table_name=table.name,
-            document_id=table.document_id,
-            document_name=table.document_name,
-            document_title=table.document_title,
-            plan=plan.as_dict(),
+        found, used = self._ask(table, query, sql.rows(plan))
+        return _result(
+            table,
+            plan,
+            question=question,
             words=in_words(plan),
             sql=query.sql(dialect="duckdb", pretty=True),
             columns=result_columns(plan, table, found.names),
-            rows=tuple(found.rows),
-            has_more=found.has_more,
+            found=found,
             used=tuple(int(row[0]) for row in used.rows),
-            question=question,
-            chart=plan.chart,
         )
 
     def run_sql(self, table: Table, sql: str, *, question: str = "") -> TableResult:
@@ -79,61 +72,53 @@ class TableLibrary:
             UserError: it is no such SELECT, or fails; the message is fit for the model.
             TooLarge: it takes too long.
         """
-        query = parsed(sql, [SQL_NAME])
-        named = exp.select(
-            *(exp.column(f"c{at}").as_(c.name, quoted=True) for at, c in enumerate(table.columns))
-        )
-        own = named.from_(DATA).where(exp.not_(exp.column(TOTAL)))
-        found = self._ask(table, query.with_(SQL_NAME, as_=own))
-        kinds = [kind.split("(")[0] in FIGURES for kind in found.kinds]
-        columns = [ResultColumn(n, k, decimals=2) for n, k in zip(found.names, kinds, strict=True)]
-        return TableResult(
-            table_id=table.id,
-            table_name=table.name,
-            document_id=table.document_id,
-            document_name=table.document_name,
-            document_title=table.document_title,
-            plan=TablePlan(table.id).as_dict(),
-            words="a query written by the model",
-            sql=query.sql(dialect="duckdb", pretty=True),
-            columns=tuple(columns),
-            rows=tuple(found.rows),
-            has_more=found.has_more,
-            used=(),
+        from rag.tables.running.model_sql import ModelSql
+
+        written = ModelSql(table, sql)
+        (found,) = self._ask(table, written.query)
+        return _result(
+            table,
+            TablePlan(table.id),
             question=question,
+            words=MODEL_SQL,
+            sql=written.text,
+            columns=sql_columns(found.names, found.kinds),
+            found=found,
+            used=self._behind(table, written.rows()),
         )
 
-    def _ask(self, table: Table, query: exp.Expr) -> Answered:
-        return run({DATA: self.store.files.path(table.id)}, query, self._limits)
+    def rows_behind(self, result: TableResult, at: int) -> tuple[int, ...]:
+        """Numbers of the rows that one row of a result is made of, while its table is there."""
+        table = self.store.table(result.table_id)
+        if result.is_sql:
+            from rag.tables.running.model_sql import ModelSql
+
+            return self._behind(table, ModelSql(table, result.sql).rows(result.rows[at]))
+        plan = plan_from(result.plan)
+        if not plan.group or plan.outer is not None:
+            return result.used if plan.measures else result.used[at : at + 1]
+        return self._behind(table, _sql(table).rows(of_group(plan, result.rows[at])))
+
+    def _behind(self, table: Table, query: "exp.Expr | None") -> tuple[int, ...]:
+        if query is None:
+            return ()
+        try:
+            (found,) = self._ask(table, query)
+        except UserError:
+            return ()
+        return tuple(int(row[0]) for row in found.rows)
+
+    def _ask(self, table: Table, *queries: "exp.Expr") -> list[Answered]:
+        written = [query.sql(dialect="duckdb") for query in queries]
+        return run(self.store.files.path(table.id), *written, limits=self._limits)
 
     def rows(self, table: Table, offset: int, limit: int, words: str = "") -> Answered:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
-        names = [
-            exp.column(f"t{at}" if column.has_text else f"c{at}").as_(f"x{at}")
-            for at, column in enumerate(table.columns)
-        ]
-        query = exp.select("row", *names).from_(DATA).order_by("row").offset(offset).limit(limit)
-        for word in words.casefold().split():
-            holds = [
-                exp.func(
-                    "contains",
-                    exp.Lower(this=exp.cast(name.this.copy(), "text")),
-                    exp.Literal.string(word),
-                )
-                for name in names
-            ]
-            query = query.where(exp.or_(*holds))
-        return self._ask(table, query)
+        return self._ask(table, _sql(table).stretch(offset, limit, words))[0]
 
     def numbered_rows(self, table: Table, numbers: Sequence[int]) -> Answered:
         """The rows with these numbers."""
-        names = [
-            exp.column(f"t{at}" if column.has_text else f"c{at}").as_(f"x{at}")
-            for at, column in enumerate(table.columns)
-        ]
-        wanted = [exp.Literal.number(number) for number in numbers] or [exp.Literal.number(-1)]
-        is_one = exp.In(this=exp.column("row"), expressions=wanted)
-        return self._ask(table, exp.select("row", *names).from_(DATA).where(is_one).order_by("row"))
+        return self._ask(table, _sql(table).numbered(numbers))[0]
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
@@ -197,41 +182,61 @@ class TableLibrary:
 
     def _values(self, table: Table) -> dict[str, Sequence[str]]:
         found: dict[str, Sequence[str]] = {}
-        for at, column in enumerate(table.columns):
-            is_text = column.type is ColumnType.TEXT or column.has_text
-            if is_text and _has_all(column):
+        asked = []
+        for column in table.columns:
+            if column.type is not ColumnType.TEXT and not column.has_text:
+                continue
+            if _has_all(column):
                 found[column.name] = column.examples
-            elif is_text and column.distinct <= MOST_VALUES:
-                name = exp.column(f"t{at}" if column.has_text else f"c{at}")
-                query = exp.select(name).distinct().from_(DATA).limit(MOST_VALUES)
-                query = query.where(exp.not_(exp.column(TOTAL)))
-                limits = replace(self._limits, rows=MOST_VALUES)
-                answered = run({DATA: self.store.files.path(table.id)}, query, limits)
-                found[column.name] = [str(row[0]) for row in answered.rows if row[0] is not None]
+            elif column.distinct <= MOST_VALUES:
+                asked.append(column.name)
+        sql = _sql(table)
+        written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in asked]
+        limits = replace(self._limits, rows=MOST_VALUES)
+        path = self.store.files.path(table.id) if asked else ""
+        for name, answered in zip(asked, run(path, *written, limits=limits), strict=True):
+            found[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
         return found
 
     def _probe(self, table: Table) -> Probe | None:
         """Looks for words among the values of columns that have too many to be held."""
         long = [
-            (at, column.name)
-            for at, column in enumerate(table.columns)
+            column.name
+            for column in table.columns
             if column.type is ColumnType.TEXT and column.distinct > MOST_VALUES
         ]
 
         def probe(grams: Sequence[str]) -> list[tuple[str, str]]:
-            found = []
-            for at, name in long:
-                value = exp.column(f"c{at}")
-                wanted = [exp.Literal.string(gram) for gram in grams]
-                is_one = exp.In(this=exp.Lower(this=value), expressions=wanted)
-                query = exp.select(value.copy()).distinct().from_(DATA).where(is_one).limit(50)
-                found += [(name, str(row[0])) for row in self._ask(table, query).rows]
-            return found
+            queries = [_sql(table).values(name, 50, grams) for name in long]
+            answered = zip(long, self._ask(table, *queries), strict=True)
+            return [(name, str(row[0])) for name, each in answered for row in each.rows]
 
         return probe if long else None
+
+
+def _sql(table: Table) -> "Sql":
+    """Loaded with the first question, not with the program."""
+    from rag.tables.running.sql import Sql
+
+    return Sql(table)
 
 
 def _has_all(column: TableColumn) -> bool:
     """Whether the profile's examples are all values of a column."""
     is_whole = all(len(each) < LONGEST_EXAMPLE for each in column.examples)
     return is_whole and column.distinct <= len(column.examples)
+
+
+def _result(table: Table, plan: TablePlan, *, found: Answered, **known: Any) -> TableResult:
+    return TableResult(
+        table_id=table.id,
+        table_name=table.name,
+        document_id=table.document_id,
+        document_name=table.document_name,
+        document_title=table.document_title,
+        plan=plan.as_dict(),
+        rows=tuple(found.rows),
+        has_more=found.has_more,
+        chart=plan.chart,
+        **known,
+    )

@@ -2,7 +2,7 @@
 
 from calendar import month_name
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
+ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 MOST_ROWS = 1_000
 MONTHS = {str(number): month_name[number] for number in range(1, 13)}
 Scalar = str | float | int | bool
@@ -239,6 +240,20 @@ def column_of(table: Table, name: str) -> TableColumn:
             return column
     known = ", ".join(column.name for column in table.columns[:30])
     raise UserError(f"{table.name} has no column {name!r}. It has: {known}.")
+
+
+def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
+    """The plan for the rows of one group of its result."""
+    own = tuple(
+        Filter(
+            key.column,
+            Op.BLANK if value is None else Op.IS,
+            () if value is None else (value,),
+            key.part,
+        )
+        for key, value in zip(plan.group, row, strict=False)
+    )
+    return replace(plan, filters=(*plan.filters, *own), group=(), measures=(), order=(), limit=None)
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────

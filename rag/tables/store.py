@@ -7,11 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fsspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 from sqlalchemy import Engine, select
 
 from rag.database import documents as document_table
@@ -19,8 +17,12 @@ from rag.database import reading
 from rag.database import tables as table_table
 from rag.errors import NotFound
 from rag.records import ColumnType, RawTable, Section, Table, TableColumn
-from rag.tables.profile import described, words_of
-from rag.tables.read import TypedTable, typed_tables
+from rag.tables.wordforms import described, words_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rag.tables.reading.read import TypedTable
 
 ENDING = ".parquet"
 AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
@@ -38,8 +40,10 @@ class TableFiles:
         self._cache = cache
         self._turn = threading.Lock()
 
-    def write(self, table_id: str, data: pa.Table) -> None:
+    def write(self, table_id: str, data: "pa.Table") -> None:
         """Whole or not at all."""
+        import pyarrow.parquet as pq
+
         self._fs.makedirs(self._folder, exist_ok=True)
         target = self._path(table_id)
         if self._fs.exists(target):
@@ -104,6 +108,10 @@ class TableStore:
 
     def make(self, origin: Origin, raw: Sequence[RawTable]) -> Iterator[Table]:
         """Type a document's grids and write their rows; the database is the caller's business."""
+        import pyarrow as pa
+
+        from rag.tables.reading.read import typed_tables
+
         position = 0
         for grid in raw:
             for typed in typed_tables(grid):
@@ -153,7 +161,7 @@ _QUERY = select(
 ).join_from(table_table, document_table)
 
 
-def _table(origin: Origin, position: int, grid: RawTable, typed: TypedTable) -> Table:
+def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -> Table:
     content = hashlib.sha256()
     for part in (origin.id, str(position), grid.name, *(c.name for c in typed.columns)):
         content.update(part.encode("utf-8", "replace") + b"\0")
@@ -172,7 +180,7 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: TypedTable) -> 
     )
 
 
-def _values(typed: TypedTable) -> Iterator[str]:
+def _values(typed: "TypedTable") -> Iterator[str]:
     """The texts by which somebody may mean this table."""
     for at, column in enumerate(typed.columns):
         if column.type is ColumnType.TEXT:

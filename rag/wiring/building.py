@@ -30,8 +30,8 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.summaries.compact import Compactor, SummaryOptions
 from rag.tables.answers import TableAnswers
+from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
-from rag.tables.model_planner import ModelPlanner
 from rag.tables.store import TableStore
 from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application

@@ -6,7 +6,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import TooLarge
 from rag.records import ColumnType
-from rag.tables.read import typed_tables
+from rag.tables.reading.read import typed_tables
 from tests.documents import office_files
 
 

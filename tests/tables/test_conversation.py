@@ -8,7 +8,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import Verdict
 from rag.settings import Settings
-from rag.tables.result import result_from
+from rag.tables.running.result import result_from
 from rag.wiring import build
 from tests.fakes import HashEmbedder
 

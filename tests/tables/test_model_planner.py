@@ -8,7 +8,7 @@ from rag.documents.files import IncomingFile
 from rag.errors import ModelUnavailable
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
-from rag.tables.model_planner import ModelPlanner
+from rag.tables.asking.model_planner import ModelPlanner
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
 
@@ -57,6 +57,27 @@ class TestAModelThatPlans:
         sql = f'SELECT "Region", {gap} FROM rows GROUP BY 1 ORDER BY 1'
 
         assert asked(reply(sql=sql))[0].rows == (("North", 0), ("South", 150))
+
+    @pytest.mark.parametrize(
+        ("sql", "behind", "of_each"),
+        [
+            ('SELECT sum("Revenue") FROM rows WHERE "Revenue" > 60', (2, 3), [()]),
+            ('SELECT "Region", sum(1) FROM rows GROUP BY 1 ORDER BY 1', (2, 3, 4), [(2,), (3, 4)]),
+            ('SELECT "Region" AS r, 1 FROM rows GROUP BY r ORDER BY r', (2, 3, 4), [(2,), (3, 4)]),
+            ('SELECT "Product" FROM rows ORDER BY "Revenue" DESC LIMIT 1', (3,), [()]),
+            ('WITH b AS (SELECT * FROM rows WHERE "Revenue" < 201 AND "Region" = \'South\') '
+             'SELECT max("Revenue") FROM b',
+             (3, 4), [()]),
+            ('SELECT max(a."Revenue" - b."Revenue") FROM rows a JOIN rows b ON a."Region" = '
+             'b."Region" AND a."Product" < b."Product"', (3, 4), [()]),
+        ],
+    )  # fmt: skip
+    def test_shows_the_rows_behind_its_figures(self, application, asked, sql, behind, of_each):
+        result, _ = asked(reply(sql=sql))
+
+        library = application.asked.library
+        assert result.used == behind
+        assert [library.rows_behind(result, at) for at in range(len(result.rows))] == of_each
 
     @pytest.mark.parametrize(
         "wrong",

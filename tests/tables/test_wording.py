@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.tables.wording import says_rows
+from rag.tables.asking.wording import says_rows
 
 
 @pytest.mark.parametrize(

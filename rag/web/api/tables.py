@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 from rag.errors import UserError
 from rag.records import Table
 from rag.tables.plan import plan_from
-from rag.tables.result import TableResult
+from rag.tables.running.result import TableResult
 from rag.web.api.requests import Body, Question
 from rag.web.api.responses import as_json
 from rag.web.current import application, checked_id, open_session

@@ -6,8 +6,8 @@ from markupsafe import Markup
 
 from rag.records import Message
 from rag.seams import SessionHandle
-from rag.tables.chart import Chart, chart_of, sorted_rows
-from rag.tables.result import TableResult, result_from
+from rag.tables.running.chart import Chart, chart_of, sorted_rows
+from rag.tables.running.result import TableResult, result_from
 
 ROWS_IN_ANSWER = 20
 

@@ -5,7 +5,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from rag.database import storable
 from rag.errors import NotFound
-from rag.tables.result import as_csv, as_xlsx, result_from
+from rag.tables.running.result import as_csv, as_xlsx, result_from
 from rag.web.current import application, checked_id, open_session
 from rag.web.pages.forms import wanted_index
 from rag.web.pages.show import show_page

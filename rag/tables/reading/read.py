@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from rag.records import ColumnType, RawTable, TableColumn
-from rag.tables.layout import LONGEST_SPLIT, Grid, grids, is_total
-from rag.tables.profile import profile
-from rag.tables.types import BLANK, Reading, is_blank, reading_of
+from rag.tables.plan import ROW, TOTAL
+from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
+from rag.tables.reading.profile import profile
+from rag.tables.reading.types import BLANK, Reading, is_blank, reading_of
 
 DECIDING = 2_000  # distinct texts that decide what a column is
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -22,7 +23,6 @@ ARROW = {
     ColumnType.BOOLEAN: pa.bool_(),
 }
 pa.set_memory_pool(pa.system_memory_pool())  # gives back at once what long tables took
-ROW, TOTAL = "row", "is_total"
 
 
 @dataclass(frozen=True, slots=True)

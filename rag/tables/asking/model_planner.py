@@ -8,9 +8,10 @@ from typing import Any
 from rag.errors import ModelError, UserError
 from rag.records import ChatMessage, Role, Table
 from rag.seams import ChatModel, ModelRequest
-from rag.tables.library import SQL_NAME, Choice, TableLibrary
+from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import Kind, Op, Part, checked, plan_from
-from rag.tables.result import TableResult
+from rag.tables.running.engine import OWN_NAME
+from rag.tables.running.result import TableResult
 
 MOST_TABLES = 4
 MOST_COLUMNS = 60
@@ -22,7 +23,7 @@ RULES = f"""You turn a question over tables into one plan. Answer with one JSON 
 "order": [{{"by": "measure 1", "descending": true}}], "limit": 10, "columns": ["…"]}}}}
 op: {", ".join(Op)}. kind: {", ".join(Kind)}. part of a date: {", ".join(filter(None, Part))}.
 "#" as a column counts rows. Order by a column's name, "#" or "measure 1". Leave out what is not
-needed. Where a plan cannot say it: {{"table": "T1", "sql": "SELECT … FROM {SQL_NAME} …"}} (DuckDB,
+needed. Where a plan cannot say it: {{"table": "T1", "sql": "SELECT … FROM {OWN_NAME} …"}} (DuckDB,
 one SELECT, columns in double quotes). Where no table answers: {{"table": null}}."""
 
 

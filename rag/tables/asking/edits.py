@@ -9,8 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.records import ColumnType
-from rag.tables.choosing import figure_columns, grouped_by, is_added, measured_by, named_figures
-from rag.tables.index import TableIndex, stem
+from rag.tables.asking.choosing import (
+    figure_columns,
+    grouped_by,
+    is_added,
+    measured_by,
+    named_figures,
+)
+from rag.tables.asking.index import TableIndex, stem
+from rag.tables.asking.question import Question, filters_of, number_in, read_question
+from rag.tables.asking.wording import name_words
+from rag.tables.asking.words import AVERAGE, COUNT, MEDIAN, NOT, SHARE, SUM, SUPERLATIVES, TOP
 from rag.tables.plan import (
     ROWS,
     Filter,
@@ -22,10 +31,7 @@ from rag.tables.plan import (
     TablePlan,
     Understood,
 )
-from rag.tables.profile import normalised
-from rag.tables.question import Question, filters_of, number_in, read_question
-from rag.tables.wording import name_words
-from rag.tables.words import AVERAGE, COUNT, MEDIAN, NOT, SHARE, SUM, SUPERLATIVES, TOP
+from rag.tables.wordforms import normalised
 
 OPENING = re.compile(
     r"^(?:(?:ok|okay|now|and|so|but|then|please|can you|could you|und|jetzt|aber)\s+)*"

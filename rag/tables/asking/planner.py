@@ -6,17 +6,17 @@ values against each other, a look-up) is tried in turn; the first that fits make
 
 from dataclasses import replace
 
-from rag.tables.ends import ask_beside, ask_either, ask_end, ask_picked, ask_top
-from rag.tables.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
-from rag.tables.index import TableIndex
+from rag.tables.asking.ends import ask_beside, ask_either, ask_end, ask_picked, ask_top
+from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
+from rag.tables.asking.index import TableIndex
+from rag.tables.asking.question import Question, read_question
+from rag.tables.asking.words import (
+    NOT,
+)
 from rag.tables.plan import (
     Op,
     TablePlan,
     Understood,
-)
-from rag.tables.question import Question, read_question
-from rag.tables.words import (
-    NOT,
 )
 
 

@@ -10,9 +10,9 @@ from rapidfuzz import fuzz, process
 from snowballstemmer import stemmer
 
 from rag.records import ColumnType, Table
+from rag.tables.asking.words import SYNONYMS
 from rag.tables.plan import Op, Part
-from rag.tables.profile import normalised
-from rag.tables.words import SYNONYMS
+from rag.tables.wordforms import normalised
 
 LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory

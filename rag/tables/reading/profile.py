@@ -1,22 +1,18 @@
-"""What is known of a column and of a table: for people, for the planner, and to be found by."""
+"""What is known of a column: for people, for the planner, and to be found by."""
 
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.types import Reading
+from rag.tables.reading.types import Reading
+from rag.tables.wordforms import LONGEST_EXAMPLE
 
 EXAMPLES = 12
 LOOKED_AT = 2_000  # rows
 DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
-LONGEST_EXAMPLE = 80
-MOST_WORDS = 4_000  # of one table's values
-WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 
 
 def profile(
@@ -75,37 +71,3 @@ def _places(value: float | None, written: str) -> int:
     digits = re.sub(r"\D", "", written[: found.end()])
     places = len(found[1])
     return places if abs(int(digits) / 10**places - abs(value)) < 1e-9 * max(1, abs(value)) else 0
-
-
-def normalised(text: str) -> str:
-    """Small letters without accents and signs, single blanks: what words are compared by."""
-    plain = "".join(
-        char
-        for char in unicodedata.normalize("NFKD", text.casefold())
-        if not unicodedata.combining(char)
-    )
-    return " ".join(WORD.findall(plain.replace("'", "").replace("’", "")))
-
-
-def words_of(names: Iterable[str], columns: Sequence[TableColumn], texts: Iterable[str]) -> str:
-    """The words that a table can be chosen by."""
-    found: dict[str, None] = {}
-    for text in (*names, *(column.name for column in columns), *texts):
-        found.update(dict.fromkeys(normalised(text).split()))
-        if len(found) > MOST_WORDS:
-            break
-    return " ".join(found)
-
-
-def described(name: str, row_count: int, columns: Sequence[TableColumn]) -> str:
-    """A table in words: what is embedded for a long one."""
-    lines = [f"Table {name}: {row_count:,} rows, {len(columns)} columns."]
-    for column in columns:
-        unit = f" in {column.unit}" if column.unit else ""
-        span = f", from {column.low} to {column.high}" if column.low else ""
-        shown = ", ".join(column.examples[:6])
-        lines.append(
-            f"- {column.name}: {column.type}{unit}, {column.distinct:,} different{span}"
-            + (f", such as {shown}" if shown else "")
-        )
-    return "\n".join(lines)

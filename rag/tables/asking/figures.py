@@ -1,7 +1,7 @@
 """Questions that count, add up or compare figures."""
 
 from rag.records import TableColumn
-from rag.tables.choosing import (
+from rag.tables.asking.choosing import (
     figure_columns,
     figure_kind,
     grouped_by,
@@ -11,18 +11,9 @@ from rag.tables.choosing import (
     pair_of,
     repeats,
 )
-from rag.tables.index import stem
-from rag.tables.plan import (
-    ROWS,
-    Key,
-    Kind,
-    Measure,
-    Order,
-    TablePlan,
-)
-from rag.tables.profile import normalised
-from rag.tables.question import FIGURES, Question, filters_of
-from rag.tables.words import (
+from rag.tables.asking.index import stem
+from rag.tables.asking.question import FIGURES, Question, filters_of
+from rag.tables.asking.words import (
     AVERAGE,
     CHANGE,
     COUNT,
@@ -34,6 +25,15 @@ from rag.tables.words import (
     SUM,
     SUPERLATIVES,
 )
+from rag.tables.plan import (
+    ROWS,
+    Key,
+    Kind,
+    Measure,
+    Order,
+    TablePlan,
+)
+from rag.tables.wordforms import normalised
 
 
 def ask_change(question: Question) -> TablePlan | None:

@@ -12,6 +12,7 @@ from rag.records import ColumnType, Source, Table
 from rag.tables.plan import FIGURES_ONLY, ROWS, Kind, TablePlan, column_of
 
 SHOWN_IN_TEXT = 20
+MODEL_SQL = "a query written by the model"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
 
 
@@ -49,6 +50,11 @@ class TableResult:
     def is_figure(self) -> bool:
         """One figure alone."""
         return len(self.rows) == 1 and len(self.columns) == 1
+
+    @property
+    def is_sql(self) -> bool:
+        """Whether a model wrote the query: the plan says no more than its table."""
+        return self.words == MODEL_SQL
 
     @property
     def id(self) -> str:
@@ -107,6 +113,17 @@ def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple
         for measure, name in zip(plan.measures, names[len(keys) :], strict=True)
     ]
     return (*keys, *figures)
+
+
+NUMERIC = {"DOUBLE", "FLOAT", "BIGINT", "INTEGER", "HUGEINT", "DECIMAL", "NUMBER"}
+
+
+def sql_columns(names: Sequence[str], kinds: Sequence[str]) -> tuple[ResultColumn, ...]:
+    """How the columns of a model's query are shown, by the types that DuckDB gives them."""
+    return tuple(
+        ResultColumn(name, kind.split("(")[0] in NUMERIC, decimals=2)
+        for name, kind in zip(names, kinds, strict=True)
+    )
 
 
 def _key(table: Table, column: str, name: str) -> ResultColumn:

@@ -2,8 +2,8 @@
 
 import re
 
-from rag.tables.profile import normalised
-from rag.tables.words import COUNT, DIFFERENT, GROUP, MEDIAN, OPERATORS, SUPERLATIVES, TOP
+from rag.tables.asking.words import COUNT, DIFFERENT, GROUP, MEDIAN, OPERATORS, SUPERLATIVES, TOP
+from rag.tables.wordforms import normalised
 
 # "How heavy is the Aero 5 Pro Max?", "the aero 5 pro max": words that stand in names as well.
 IN_NAMES = ("max", "min", "top", "best")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rag.tables.result import ResultColumn, TableResult, shown
-from rag.tables.types import read_number
+from rag.tables.reading.types import read_number
+from rag.tables.running.result import ResultColumn, TableResult, shown
 
 MOST_BARS = 30
 MOST_SHARES = 8

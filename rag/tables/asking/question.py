@@ -5,11 +5,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.index import Found, TableIndex, stem
-from rag.tables.plan import Filter, Op, Part
-from rag.tables.profile import normalised
-from rag.tables.types import MONTHS
-from rag.tables.words import (
+from rag.tables.asking.index import Found, TableIndex, stem
+from rag.tables.asking.words import (
     COMPARED,
     IDLE,
     NUMBER_WORDS,
@@ -19,6 +16,9 @@ from rag.tables.words import (
     SUPERLATIVES,
     TOP,
 )
+from rag.tables.plan import Filter, Op, Part
+from rag.tables.reading.types import MONTHS
+from rag.tables.wordforms import normalised
 
 THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}\b)")
 GLUED = re.compile(r"(?<=\d)(?=[a-z]{1,3}\b)(?!(?:st|nd|rd|th)\b)")

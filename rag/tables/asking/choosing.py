@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.index import Found, stem
+from rag.tables.asking.index import Found, stem
+from rag.tables.asking.question import FIGURES, Question
+from rag.tables.asking.words import GROUP, MEASURES, PERSON, RANKS, WHEN, WHERE
 from rag.tables.plan import Key, Kind, Part
-from rag.tables.profile import normalised
-from rag.tables.question import FIGURES, Question
-from rag.tables.words import GROUP, MEASURES, PERSON, RANKS, WHEN, WHERE
+from rag.tables.wordforms import normalised
 
 MAIN = (
     "revenue", "sales", "turnover", "umsatz", "amount", "total", "value", "points", "score",

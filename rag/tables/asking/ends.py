@@ -3,7 +3,7 @@
 import re
 
 from rag.records import TableColumn
-from rag.tables.choosing import (
+from rag.tables.asking.choosing import (
     asked_for,
     figure_columns,
     grouped_by,
@@ -15,7 +15,13 @@ from rag.tables.choosing import (
     pair_of,
     repeats,
 )
-from rag.tables.index import Found
+from rag.tables.asking.index import Found
+from rag.tables.asking.question import Question, filters_of, number_in
+from rag.tables.asking.words import (
+    COMPARATIVES,
+    SUPERLATIVES,
+    TOP,
+)
 from rag.tables.plan import (
     ROWS,
     Filter,
@@ -26,12 +32,6 @@ from rag.tables.plan import (
     Order,
     Step,
     TablePlan,
-)
-from rag.tables.question import Question, filters_of, number_in
-from rag.tables.words import (
-    COMPARATIVES,
-    SUPERLATIVES,
-    TOP,
 )
 
 BESIDE = re.compile(

@@ -8,7 +8,9 @@ from sqlglot import exp
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
     MOST_ROWS,
+    ROW,
     ROWS,
+    TOTAL,
     Filter,
     Key,
     Kind,
@@ -20,10 +22,9 @@ from rag.tables.plan import (
     TablePlan,
     column_of,
 )
-from rag.tables.read import ROW, TOTAL
-from rag.tables.types import read_date, read_number
+from rag.tables.reading.types import read_date, read_number
+from rag.tables.running.engine import DATA
 
-DATA = "data"  # the name under which a query sees its table
 Expression = exp.Expr
 COMPARED = {
     Op.LESS: exp.LT, Op.AT_MOST: exp.LTE, Op.MORE: exp.GT, Op.AT_LEAST: exp.GTE,
@@ -55,12 +56,40 @@ class Sql:
         """The numbers of the rows that the figures are made of."""
         found = self._from_rows(exp.select(exp.column(ROW)), plan)
         if not plan.measures:
-            found = self._ordered(found, plan).limit(plan.limit or limit)
-        return (
-            found.limit(min(plan.limit or limit, limit))
-            if not plan.measures
-            else found.limit(limit)
-        )
+            found = self._ordered(found, plan)
+            return found.limit(min(plan.limit or limit, limit))
+        return found.limit(limit)
+
+    def stretch(self, offset: int, limit: int, words: str) -> exp.Select:
+        """Rows as they stand in the file, their numbers first; those that hold the words."""
+        query = self._as_written_rows().offset(offset).limit(limit)
+        for word in words.casefold().split():
+            holds = [self._contains(column.name, word) for column in self._table.columns]
+            query = query.where(exp.or_(*holds))
+        return query
+
+    def numbered(self, numbers: Sequence[int]) -> exp.Select:
+        """The rows with these numbers."""
+        wanted = [exp.Literal.number(number) for number in numbers or (-1,)]
+        return self._as_written_rows().where(exp.In(this=exp.column(ROW), expressions=wanted))
+
+    def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
+        """Different texts of a column; those that are one of some, written small."""
+        shown = self._shown(name)
+        found = exp.select(shown).distinct().from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        if among:
+            wanted = [exp.Literal.string(each) for each in among]
+            found = found.where(exp.In(this=exp.Lower(this=shown.copy()), expressions=wanted))
+        return found.limit(limit)
+
+    def _as_written_rows(self) -> exp.Select:
+        names = [self._shown(column.name) for column in self._table.columns]
+        numbered = [name.as_(f"x{at}") for at, name in enumerate(names)]
+        return exp.select(ROW, *numbered).from_(DATA).order_by(ROW)
+
+    def _contains(self, name: str, word: str) -> Expression:
+        shown = exp.Lower(this=exp.cast(self._shown(name), "text"))
+        return exp.func("contains", shown, exp.Literal.string(word.lower()))
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
         found = found.from_(DATA).where(exp.not_(exp.column(TOTAL)))
@@ -146,14 +175,7 @@ class Sql:
         return exp.and_(same if each.op is Op.IS else exp.not_(same), others)
 
     def _containing(self, each: Filter) -> Expression:
-        column = column_of(self._table, each.column)
-        shown = exp.Lower(this=exp.cast(self._shown(column.name), "text"))
-        found = exp.or_(
-            *(
-                exp.func("contains", shown.copy(), exp.Literal.string(str(given).lower()))
-                for given in each.values
-            )
-        )
+        found = exp.or_(*(self._contains(each.column, str(given)) for given in each.values))
         return found if each.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
 
     def _means_text(self, each: Filter) -> bool:

@@ -1,0 +1,1 @@
+"""Plans to figures, and figures to what people see."""

@@ -1,0 +1,45 @@
+"""Words as tables are asked by them, and a table in words."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from rag.records import TableColumn
+
+LONGEST_EXAMPLE = 80  # characters of a value that a profile shows
+MOST_WORDS = 4_000  # of one table's values
+WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
+
+
+def normalised(text: str) -> str:
+    """Small letters without accents and signs, single blanks: what words are compared by."""
+    plain = "".join(
+        char
+        for char in unicodedata.normalize("NFKD", text.casefold())
+        if not unicodedata.combining(char)
+    )
+    return " ".join(WORD.findall(plain.replace("'", "").replace("’", "")))
+
+
+def words_of(names: Iterable[str], columns: Sequence[TableColumn], texts: Iterable[str]) -> str:
+    """The words that a table can be chosen by."""
+    found: dict[str, None] = {}
+    for text in (*names, *(column.name for column in columns), *texts):
+        found.update(dict.fromkeys(normalised(text).split()))
+        if len(found) > MOST_WORDS:
+            break
+    return " ".join(found)
+
+
+def described(name: str, row_count: int, columns: Sequence[TableColumn]) -> str:
+    """A table in words: what is embedded for a long one."""
+    lines = [f"Table {name}: {row_count:,} rows, {len(columns)} columns."]
+    for column in columns:
+        unit = f" in {column.unit}" if column.unit else ""
+        span = f", from {column.low} to {column.high}" if column.low else ""
+        shown = ", ".join(column.examples[:6])
+        lines.append(
+            f"- {column.name}: {column.type}{unit}, {column.distinct:,} different{span}"
+            + (f", such as {shown}" if shown else "")
+        )
+    return "\n".join(lines)
