@@ -1,6 +1,6 @@
 """What grows with the library: time and memory at 1k, 20k, 200k chunks and more.
 
-    python -m benchmarks.scale [--sizes 1000,20000,200000] [--place DIR]
+    python -m benchmarks.scale [--sizes 1000,20000,200000] [--place DIR] [--words [--postgres URL]]
 
 Texts are generated with the word frequencies of a language (Zipf) and a vocabulary that grows with
 them; vectors are random around the centres of topics, so no model is needed and no time is spent
@@ -12,14 +12,19 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 import click
 import numpy as np
 
+from benchmarks.retrieval import database_of_its_own
+from rag.database import migrate, open_engine
+from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import Chunk, Document, Section
+from rag.retrieval.lexical import LexicalIndex
 from rag.seams import Matrix
 from rag.settings import Settings
 from rag.wiring import Application, build
@@ -117,7 +122,7 @@ def memory() -> float:
 
 def show(size: int, what: str, took: tuple[float, float]) -> None:
     """One row."""
-    print(f"{size:>9} {what:>28} {took[0]:>10.1f} {took[1]:>10.1f} {memory():>8.0f}", flush=True)
+    print(f"{size:>9} {what:>32} {took[0]:>10.1f} {took[1]:>10.1f} {memory():>8.0f}", flush=True)
 
 
 def measure(place: Path, size: int) -> None:
@@ -146,17 +151,65 @@ def measure(place: Path, size: int) -> None:
     show(size, "list the documents", timed(application.documents.documents))
     application.stop()
     used = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
-    print(f"{size:>9} {'on disk, MiB':>28} {used / 2**20:>10.0f}")
+    print(f"{size:>9} {'on disk, MiB':>32} {used / 2**20:>10.0f}")
+
+
+def asked() -> dict[str, list[str]]:
+    """Queries by what their words are like; words of small rank are in nearly every chunk."""
+    random = np.random.default_rng(5)
+
+    def words(low: int, high: int, count: int) -> list[str]:
+        ranks = random.choice(np.arange(low, high), size=count, replace=False)
+        return [word(int(rank)) for rank in ranks]
+
+    return {
+        "eight words of a text": [" ".join(each.split()[3:11]) for each in texts(QUERIES, 421_001)],
+        "three ordinary words": [" ".join(words(8, 120, 3)) for _ in range(QUERIES)],
+        "three very common words": [" ".join(words(1, 12, 3)) for _ in range(QUERIES)],
+        "a rare word and five": [
+            " ".join([*words(3_000, 90_000, 1), *words(1, 40, 5)]) for _ in range(QUERIES)
+        ],
+    }
+
+
+def measure_words(database_url: str, size: int) -> None:
+    """Search and coverage by words alone; of a server's work the clock tells only."""
+    engine = open_engine(database_url)
+    migrate(engine)
+    store = SqlDocumentStore(engine)
+    stored = documents(size, first=0)
+    while batch := list(islice(stored, 20)):
+        store.replace_all(batch)
+    lexical = LexicalIndex(engine)
+    lexical.search("words", limit=1)
+    sleep(1)
+    while lexical.is_reading:
+        sleep(0.5)
+
+    def search(query: str) -> None:
+        found = lexical.search(query, limit=100)
+        lexical.coverage(query, [chunk_id for chunk_id, _ in found[:16]])
+
+    for what, queries in asked().items():
+        rows = np.array([timed(lambda q=q: search(q)) for q in queries])
+        show(size, f"{what}, p50", tuple(np.percentile(rows, 50, axis=0)))
+        show(size, "p95", tuple(np.percentile(rows, 95, axis=0)))
 
 
 @click.command()
 @click.option("--sizes", default="1000,20000", show_default=True)
 @click.option("--place", type=click.Path(path_type=Path), help="Where to keep the library.")
-def main(sizes: str, place: Path | None) -> None:
+@click.option("--words", is_flag=True, help="The word index alone.")
+@click.option("--postgres", help="Words in a new database on this server instead of SQLite.")
+def main(sizes: str, place: Path | None, words: bool, postgres: str | None) -> None:
     """Print milliseconds by the clock and of the processor, and MiB."""
-    print(f"{'chunks':>9} {'what':>28} {'ms':>10} {'CPU ms':>10} {'MiB':>8}")
+    print(f"{'chunks':>9} {'what':>32} {'ms':>10} {'CPU ms':>10} {'MiB':>8}")
     with tempfile.TemporaryDirectory() as folder:
         for size in map(int, sizes.split(",")):
+            if words:
+                with database_of_its_own(postgres) as url:
+                    measure_words(url or f"sqlite:///{folder}/{size}.db", size)
+                continue
             measure((place or Path(folder)) / str(size), size)
 
 

@@ -101,12 +101,14 @@ def _prompt() -> str:
 @main.command()
 @click.option("--host", help="Listen here instead of web.host.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of web.workers.")
 @click.pass_obj
-def serve(settings: Settings, host: str | None, port: int | None) -> None:
+def serve(settings: Settings, host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the page and the APIs."""
     from rag.web.serving.server import serve as serve_web
 
-    changes = {k: v for k, v in (("host", host), ("port", port)) if v is not None}
+    given = (("host", host), ("port", port), ("workers", workers))
+    changes = {key: value for key, value in given if value is not None}
     web = settings.web.model_copy(update=changes)
     serve_web(settings.model_copy(update={"web": web}))
 

@@ -153,6 +153,8 @@ class WebSettings(_Section):
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
     threads: int = Field(64, ge=4)
+    workers: int = Field(1, ge=1, le=64)
+    stop_seconds: float = Field(25.0, ge=0)
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"

@@ -102,6 +102,22 @@ def hang(after: str = "") -> Behaviour:
     return behave
 
 
+def slowly(text: str, *, seconds_a_word: float) -> Behaviour:
+    """A good reply that takes its time."""
+
+    def behave(exchange: "Exchange") -> None:
+        exchange.begin_stream()
+        for word in text.split(" "):
+            exchange.send_event(delta_event({"content": f"{word} "}))
+            if exchange.hung_up(seconds_a_word):
+                return
+        exchange.send_event(delta_event({}, "stop"))
+        exchange.send_event("[DONE]")
+        exchange.end_stream()
+
+    return behave
+
+
 def only_pings() -> Behaviour:
     """Keeps the connection busy with comments and never says anything."""
 

@@ -1,7 +1,10 @@
-"""Words in SQLite: FTS5 with its own bm25()."""
+"""Words in SQLite: FTS5 with its own bm25(), and common words read in the texts of candidates."""
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 
+import snowballstemmer
 from sqlalchemy import Connection, text
 
 from rag.retrieval.query import Term
@@ -9,12 +12,16 @@ from rag.retrieval.word_index import (
     DEPTH,
     HEADING_WEIGHT,
     MOST_WORDS,
-    SHORTEST_STEM,
-    chunk_count,
+    RANKED,
+    Candidate,
+    Plan,
+    Weighed,
+    score,
     with_list,
 )
 
-MOST_SCORED = 20_000  # rows that one query scores, summed over its terms
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING = 3  # letters of a word that its stem keeps
 
 
 class Fts5Words:
@@ -26,68 +33,133 @@ class Fts5Words:
         f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
         "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
     )
+    _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
     _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
-    _FREQUENCY = text("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH :match")
+    _ROWS = with_list("SELECT row, id FROM chunks WHERE id IN :keys")
+    _TEXTS = with_list("SELECT row, heading, text FROM chunks WHERE row IN :keys")
+    _FREQUENCY = text(
+        "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :most)"
+    )
     _VOCABULARY = text(
         "CREATE VIRTUAL TABLE IF NOT EXISTS temp.library_words "
         "USING fts5vocab(main, chunks_fts, row)"
     )
-    _WORDS = text(
-        "SELECT term, doc FROM temp.library_words "
-        f"WHERE length(term) BETWEEN {SHORTEST_STEM} AND 40 ORDER BY doc DESC LIMIT {MOST_WORDS}"
-    )
+    _WORDS = text(f"SELECT term, doc FROM temp.library_words ORDER BY doc DESC LIMIT {MOST_WORDS}")
     _HOLDERS = with_list(
-        "SELECT chunks.id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
-        "WHERE chunks_fts MATCH :match AND chunks.id IN :keys"
+        "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match AND rowid IN :keys"
     )
 
-    def search(
-        self, connection: Connection, terms: Sequence[Term], limit: int
-    ) -> list[tuple[str, float]]:
-        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
-        scores: dict[int, float] = {}
-        terms = self._affordable(connection, terms)
-        for weight in sorted({term.weight for term in terms}, reverse=True):
-            match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
-            found = connection.execute(self._SCORES, {"match": match, "limit": DEPTH * limit})
-            for row, score in found:
-                scores[row] = scores.get(row, 0.0) + weight * score
+    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
+        scores = self._by_rare(connection, plan, DEPTH * limit)
+        if plan.common:
+            scores = self._with_common(connection, plan, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
         ids = {found.row: found.id for found in rows}
-        return [(ids[row], score) for row, score in best if row in ids]
+        return [(ids[row], scored) for row, scored in best if row in ids]
 
-    def _affordable(self, connection: Connection, terms: Sequence[Term]) -> Sequence[Term]:
-        """The rarest, as many as one query can score whatever the size of the library.
+    def _by_rare(self, connection: Connection, plan: Plan, limit: int) -> dict[int, float]:
+        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
+        scores: dict[int, float] = {}
+        terms = [each.term for each in plan.rare]
+        for weight in sorted({term.weight for term in terms}, reverse=True):
+            match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
+            found = connection.execute(self._SCORES, {"match": match, "limit": limit})
+            for row, scored in found:
+                scores[row] = scores.get(row, 0.0) + weight * scored
+        return scores
 
-        bm25() is computed for every chunk that holds any of the terms.
-        """
-        if chunk_count(connection) * len(terms) <= MOST_SCORED:
-            return terms
-        chosen: list[Term] = []
-        scored = 0
-        by_frequency = zip(self.frequencies(connection, terms), terms, strict=True)
-        for frequency, term in sorted(by_frequency, key=lambda pair: pair[0]):
-            scored += frequency
-            if scored > MOST_SCORED and any(each.counts for each in chosen):
+    def _with_common(
+        self, connection: Connection, plan: Plan, scores: Mapping[int, float], most: int
+    ) -> dict[int, float]:
+        """The best so far and chunks that hold common terms together, by what all terms say."""
+        rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
+        together: dict[int, None] = {}
+        for terms in plan.together():
+            match = " AND ".join(map(_fts5, terms))
+            found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
+            together |= dict.fromkeys(found.scalars())
+            if len(together) >= most:
                 break
-            chosen.append(term)
-        return chosen
+        stems = _Stems(self.stemmer, plan.common)
+        keys = list(dict.fromkeys([*rows, *together]))
+        texts = connection.execute(self._TEXTS, {"keys": keys})
+        read: dict[int, Candidate] = {row.row: stems.read(row.heading, row.text) for row in texts}
+        shares = score(plan.common, stems.of_term, read)
+        return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
-        return [
-            int(connection.execute(self._FREQUENCY, {"match": _fts5(term)}).scalar_one())
-            for term in terms
-        ]
+    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
+        asked = ({"match": _fts5(term), "most": most} for term in terms)
+        return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
-        rows = connection.execute(self._WORDS)
-        return {term: count for term, count in rows if term.isalpha()}
+        return {row.term: row.doc for row in connection.execute(self._WORDS)}
 
-    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
-        held = connection.execute(self._HOLDERS, {"match": _fts5(term), "keys": list(chunk_ids)})
-        return list(held.scalars())
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        rows = connection.execute(self._ROWS, {"keys": list(chunk_ids)})
+        ids = {found.row: found.id for found in rows}
+        return [
+            [
+                ids[row]
+                for row in connection.execute(
+                    self._HOLDERS, {"match": _fts5(term), "keys": list(ids)}
+                ).scalars()
+            ]
+            for term in terms
+        ]
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return term.tokens
+
+
+class _Stems:
+    """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
+
+    def __init__(self, stemmer: str, weighed: Iterable[Weighed]) -> None:
+        self._stemmer = snowballstemmer.stemmer(stemmer)
+        self._known: dict[str, str] = {}
+        terms = [each.term for each in weighed]
+        self._letters = [term.tokens[0] for term in terms if term.is_letters]
+        self.of_term = {
+            term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
+            for term in terms
+        }
+        stems = (stem for stems in self.of_term.values() for stem in stems)
+        self._beginnings = {stem[:_BEGINNING] for stem in stems}
+
+    def read(self, heading: str, told: str) -> Candidate:
+        """Where the terms stand."""
+        lexemes: dict[str, dict[int, float]] = {}
+        heading, told = _plain(heading), _plain(told)
+        start = 0
+        for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
+            words = _WORD.findall(part)
+            for place, word in enumerate(words, start):
+                if word[:_BEGINNING] in self._beginnings:
+                    lexemes.setdefault(self._stem(word), {})[place] = weight
+            for letters in self._letters:
+                for found in re.finditer(letters, part):
+                    lexemes.setdefault(letters, {})[start + found.start()] = weight
+            start += len(part) + 1  # no phrase goes from the one into the other
+        return Candidate(start, lexemes)
+
+    def _stem(self, word: str) -> str:
+        if word not in self._known:
+            self._known[word] = self._stemmer.stemWord(_plain(word))
+        return self._known[word]
+
+
+def _plain(told: str) -> str:
+    """Without capitals and accents."""
+    if told.isascii():
+        return told.lower()
+    apart = unicodedata.normalize("NFD", told.lower())
+    return unicodedata.normalize(
+        "NFC", "".join(each for each in apart if each < "\u0300" or each > "\u036f")
+    )
 
 
 def _fts5(term: Term) -> str:

@@ -1,15 +1,38 @@
 """Chunks by words: BM25 over the database's own index (SQLite FTS5, PostgreSQL tsvector)."""
 
+import threading
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
 
 from rag.database import reading
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.query import Term, names_in, terms_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
-from rag.retrieval.word_index import WordIndex, chunk_count, idf, version
+from rag.retrieval.word_index import MOST_SCORED, Plan, Weighed, WordIndex, idf
+
+SOON_READ = 20_000  # chunks whose words are read while a query waits; those of more beside it
+SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
+_NEWEST = text("SELECT max(row) FROM chunks")
+_COUNT = text("SELECT count(*) FROM chunks")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The library's words as they were at a time."""
+
+    version: tuple[int, int]  # chunks, and the newest one's row
+    vocabulary: Vocabulary
+    read_at: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return self.version[0]
 
 
 class LexicalIndex:
@@ -20,14 +43,17 @@ class LexicalIndex:
         self._words: WordIndex = (
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
-        self._vocabulary: tuple[tuple[int, int], Vocabulary] | None = None
+        self._known: _Known | None = None
+        self._reading = threading.Lock()
 
     def search(self, query: str, *, limit: int) -> list[tuple[str, float]]:
         """Ids of chunks that hold any term of the query, with their score, best first."""
         if not terms_of(query) or limit <= 0:
             return []
         with reading(self._engine) as connection:
-            return self._words.search(connection, self._terms(connection, query), limit)
+            known = self._knowing(connection)
+            plan = Plan.of(self._weighed(connection, known, self._terms(known, query)))
+            return self._words.search(connection, plan, limit)
 
     def coverage(self, query: str, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
@@ -38,23 +64,80 @@ class LexicalIndex:
         held = dict.fromkeys(chunk_ids, 0.0)
         if not terms_of(query) or not chunk_ids:
             return held
-        total = 0.0
         with reading(self._engine) as connection:
-            terms = [term for term in self._terms(connection, query) if term.counts]
-            size = chunk_count(connection)
-            frequencies = self._words.frequencies(connection, terms)
-            for term, frequency in zip(terms, frequencies, strict=True):
-                weight = idf(size, frequency)
-                total += weight
-                holders = self._words.holders(connection, term, chunk_ids) if frequency else []
-                for chunk_id in holders:
-                    held[chunk_id] += weight
-        return {chunk_id: weight / (total or 1.0) for chunk_id, weight in held.items()}
+            known = self._knowing(connection)
+            terms = [term for term in self._terms(known, query) if term.counts]
+            weighed = self._weighed(connection, known, terms)
+            weights = [idf(known.size, each.frequency) for each in weighed]
+            holders = self._words.holders(connection, terms, chunk_ids)
+        for weight, of_term in zip(weights, holders, strict=True):
+            for chunk_id in of_term:
+                held[chunk_id] += weight
+        return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
-    def _terms(self, connection: Connection, query: str) -> list[Term]:
+    def _terms(self, known: _Known, query: str) -> list[Term]:
         """What to look up, in the library's own words where the query's are none of them."""
-        now = version(connection)
-        if self._vocabulary is None or self._vocabulary[0] != now:
-            counts = self._words.vocabulary(connection)
-            self._vocabulary = now, Vocabulary(counts, self._words.stemmer)
-        return list(self._vocabulary[1].meant(terms_of(query), names_in(query)))
+        return list(known.vocabulary.meant(terms_of(query), names_in(query)))
+
+    def _weighed(
+        self, connection: Connection, known: _Known, terms: Sequence[Term]
+    ) -> list[Weighed]:
+        """With their frequencies: those of common terms are known or guessed, others counted."""
+        guessed = {term: self._guess(known, term) for term in terms}
+        uncounted = [term for term, guess in guessed.items() if guess is None]
+        counts = self._words.frequencies(connection, uncounted, MOST_SCORED + 1)
+        frequencies = guessed | dict(zip(uncounted, counts, strict=True))
+        return [
+            Weighed(
+                term,
+                frequency or 0,
+                term.weight * idf(known.size, frequency or 0),
+                is_guess=guessed[term] is not None,
+            )
+            for term, frequency in frequencies.items()
+        ]
+
+    def _guess(self, known: _Known, term: Term) -> int | None:
+        """For common words, and for phrases of nothing but common words."""
+        counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
+        common = [count for count in counts if count is not None and count > MOST_SCORED]
+        if term.is_prefix or len(common) < len(counts):
+            return None
+        return int(known.size * prod(count / known.size for count in common))
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the words of a large library are just being read."""
+        return self._reading.locked()
+
+    # ── What is known of the library's words ─────────────────────────────────────────────────
+
+    def _knowing(self, connection: Connection) -> _Known:
+        newest = int(connection.execute(_NEWEST).scalar_one() or 0)
+        known = self._known
+        if newest <= SOON_READ:
+            version = int(connection.execute(_COUNT).scalar_one()), newest
+            if known is None or known.version != version:
+                known = self._known = self._read(connection, version)
+            return known
+        if known is None or (known.version[1] != newest and self._is_time(known)):
+            threading.Thread(target=self._read_beside, name="words", daemon=True).start()
+        return known or _Known((newest, newest), Vocabulary({}, self._words.stemmer))
+
+    def _is_time(self, known: _Known) -> bool:
+        return time.monotonic() - known.read_at > known.seconds / SHARE_OF_TIME
+
+    def _read_beside(self) -> None:
+        if self._reading.acquire(blocking=False):
+            try:
+                with reading(self._engine) as connection:
+                    newest = int(connection.execute(_NEWEST).scalar_one() or 0)
+                    size = int(connection.execute(_COUNT).scalar_one())
+                    self._known = self._read(connection, (size, newest))
+            finally:
+                self._reading.release()
+
+    def _read(self, connection: Connection, version: tuple[int, int]) -> _Known:
+        began = time.monotonic()
+        vocabulary = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
+        return _Known(version, vocabulary, time.monotonic(), time.monotonic() - began)

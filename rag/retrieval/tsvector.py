@@ -6,7 +6,6 @@ scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framewo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
@@ -16,26 +15,16 @@ from rag.retrieval.word_index import (
     DEPTH,
     HEADING_WEIGHT,
     MOST_WORDS,
-    SHORTEST_STEM,
-    chunk_count,
-    idf,
+    RANKED,
+    Candidate,
+    Plan,
+    score,
     with_list,
 )
 
-K1, B = 1.2, 0.75  # as in FTS5
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
 
 _WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as the column is made
-
-Positions = Mapping[int, str]  # where a lexeme stands, with the weight of the place
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A chunk that holds some term: its length in characters, and where its lexemes stand."""
-
-    length: int
-    lexemes: dict[str, Positions]
 
 
 class TsvectorWords:
@@ -56,65 +45,71 @@ class TsvectorWords:
         "SELECT token, ARRAY(SELECT lexeme FROM unnest(to_tsvector('english', token)) "
         "ORDER BY positions[1]) AS lexemes FROM unnest(CAST(:tokens AS text[])) AS given(token)"
     )
+    _TOGETHER = text(
+        "SELECT id, row FROM chunks WHERE words @@ to_tsquery('english', :query) LIMIT :limit"
+    )
     _FREQUENCIES = text(
-        "SELECT (SELECT count(*) FROM chunks WHERE words @@ to_tsquery('english', query)) "
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM chunks "
+        "WHERE words @@ to_tsquery('english', query) LIMIT :most) AS counted) "
         "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
         "ORDER BY place"
     )
-    _AVERAGE = text("SELECT avg(length(heading) + length(text)) FROM chunks")
     _HOLDERS = with_list(
         "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
     )
 
     _WORDS = text(
         "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
-        f"WHERE length(word) BETWEEN {SHORTEST_STEM} AND 40 ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
+        f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
     )
 
     stemmer = "english"
 
-    def __init__(self) -> None:
-        self._average = (0, 1.0)  # chunks, and the average of their lengths then
-
-    def search(
-        self, connection: Connection, terms: Sequence[Term], limit: int
-    ) -> list[tuple[str, float]]:
-        """Best chunks with their scores."""
-        size = chunk_count(connection)
-        weights = [
-            term.weight * idf(size, frequency)
-            for term, frequency in zip(terms, self.frequencies(connection, terms), strict=True)
-        ]
-        candidates = self._candidates(connection, terms, weights, DEPTH * limit)
-        lexemes = self._lexemes(connection, terms)
-        average = self._average_length(connection, size)
-        scores = {
-            chunk_id: sum(
-                weight * _saturated(_count(lexemes[term], found), found.length / average)
-                for term, weight in zip(terms, weights, strict=True)
-            )
-            for chunk_id, found in self._places(connection, candidates, lexemes).items()
-        }
+    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
+        deep = RANKED if plan.common else DEPTH
+        candidates = self._candidates(connection, plan, deep * limit)
+        lexemes = self._lexemes(connection, [each.term for each in plan.all])
+        places = self._places(connection, candidates, lexemes)
+        scores = score(plan.all, lexemes, places)
         return sorted(scores.items(), key=lambda pair: (-pair[1], candidates[pair[0]]))[:limit]
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
-        queries = [_tsquery(term) for term in terms]
-        return list(connection.execute(self._FREQUENCIES, {"queries": queries}).scalars())
+    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
+        asked = {"queries": [_tsquery(term) for term in terms], "most": most}
+        return list(connection.execute(self._FREQUENCIES, asked).scalars())
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
-        return {word: count for word, count in connection.execute(self._WORDS) if word.isalpha()}
+        return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
 
-    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
-        held = connection.execute(self._HOLDERS, {"query": _tsquery(term), "keys": list(chunk_ids)})
-        return list(held.scalars())
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        keys = list(chunk_ids)
+        return [
+            list(
+                connection.execute(self._HOLDERS, {"query": _tsquery(term), "keys": keys}).scalars()
+            )
+            for term in terms
+        ]
 
-    def _candidates(
-        self, connection: Connection, terms: Sequence[Term], weights: Sequence[float], limit: int
-    ) -> dict[str, int]:
+    def tokens(self, term: Term) -> Sequence[str]:
+        return _tokens(term)
+
+    def _candidates(self, connection: Connection, plan: Plan, most: int) -> dict[str, int]:
         """Ids of chunks that may be among the best, and their rows."""
-        asked = {"queries": [_tsquery(term) for term in terms], "weights": list(weights)}
-        rows = connection.execute(self._CANDIDATES, {**asked, "limit": limit})
-        return {row.id: row.row for row in rows}
+        asked = {
+            "queries": [_tsquery(each.term) for each in plan.rare],
+            "weights": [each.weight for each in plan.rare],
+        }
+        rows = connection.execute(self._CANDIDATES, {**asked, "limit": most})
+        found = {row.id: row.row for row in rows}
+        together: dict[str, int] = {}
+        for terms in plan.together() if plan.common else ():
+            query = " & ".join(map(_tsquery, terms))
+            rows = connection.execute(self._TOGETHER, {"query": query, "limit": most})
+            together |= {row.id: row.row for row in rows}
+            if len(together) >= most:
+                break
+        return found | together
 
     def _lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
         """What the index holds for the tokens of each term, in their order."""
@@ -128,37 +123,17 @@ class TsvectorWords:
 
     def _places(
         self, connection: Connection, ids: Iterable[str], lexemes: Mapping[Term, Sequence[str]]
-    ) -> dict[str, _Candidate]:
+    ) -> dict[str, Candidate]:
         wanted = sorted({lexeme for of_term in lexemes.values() for lexeme in of_term})
         rows = connection.execute(self._PLACES, {"ids": list(ids), "lexemes": wanted})
-        found: dict[str, _Candidate] = {}
+        lengths: dict[str, int] = {}
+        found: dict[str, dict[str, dict[int, float]]] = {}
         for row in rows:
-            candidate = found.setdefault(row.id, _Candidate(row.length, {}))
-            candidate.lexemes[row.lexeme] = dict(zip(row.positions, row.weights, strict=True))
-        return found
-
-    def _average_length(self, connection: Connection, size: int) -> float:
-        """Read again only when chunks came or went: it reads them all."""
-        if self._average[0] != size:
-            self._average = (size, float(connection.execute(self._AVERAGE).scalar_one() or 1.0))
-        return self._average[1]
-
-
-def _count(lexemes: Sequence[str], candidate: _Candidate) -> float:
-    """How often these stand one after the other; in a heading they count more."""
-    places = [candidate.lexemes.get(lexeme, {}) for lexeme in lexemes]
-    if not places:
-        return 0.0
-    return sum(
-        HEADING_WEIGHT if weight == IN_HEADING else 1.0
-        for position, weight in places[0].items()
-        if all(position + step in later for step, later in enumerate(places[1:], start=1))
-    )
-
-
-def _saturated(count: float, relative_length: float) -> float:
-    """BM25's share of one term: it levels off, the later the longer the chunk."""
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
+            lengths[row.id] = row.length
+            counted = [HEADING_WEIGHT if each == IN_HEADING else 1.0 for each in row.weights]
+            at = dict(zip(row.positions, counted, strict=True))
+            found.setdefault(row.id, {})[row.lexeme] = at
+        return {key: Candidate(lengths[key], at) for key, at in found.items()}
 
 
 def _tsquery(term: Term) -> str:

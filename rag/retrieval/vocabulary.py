@@ -21,6 +21,7 @@ CLIPPED_LETTERS = 7  # at most, of a short form
 LONGER_BY = 2  # letters that the word has at least, which is cut to a short form
 MORE_USUAL = 4  # times, than the short form
 CLIPPED_WEIGHT = 0.5
+SHORTEST_STEM, LONGEST_STEM = 3, 40
 
 
 class Vocabulary:
@@ -28,11 +29,15 @@ class Vocabulary:
 
     def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
         self._counts = counts
-        self._words = sorted(counts)
+        self._words = sorted(filter(_is_word, counts))
         self._by_letter: dict[str, list[str]] = {}
         for word in self._words:
             self._by_letter.setdefault(word[0], []).append(word)
         self._stemmer = snowballstemmer.stemmer(stemmer)
+
+    def count(self, token: str) -> int | None:
+        """How many chunks have it; None for what is not known, or not frequent enough to be."""
+        return self._counts.get(self._stemmer.stemWord(token))
 
     def meant(self, terms: Sequence[Term], names: frozenset[str]) -> Iterator[Term]:
         """The terms, and for words the library does not know those that were meant.
@@ -76,3 +81,8 @@ class Vocabulary:
         )
         best = min(found, key=lambda each: (each[1], -self._counts[each[0]]), default=None)
         return best[0] if best else ""
+
+
+def _is_word(stem: str) -> bool:
+    """Shorter ones are not mistyped so that one could tell."""
+    return SHORTEST_STEM <= len(stem) <= LONGEST_STEM and stem.isalpha()

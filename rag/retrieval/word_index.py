@@ -1,8 +1,13 @@
-"""What the word indexes of the databases have in common."""
+"""What the databases' word indexes have in common: which chunks are looked at, how they score.
+
+A word that very many chunks hold says little and costs much. So the rare words of a query make its
+candidates, together with chunks that hold several common ones at once; common words only rank them.
+"""
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, TextClause, bindparam, text
 
@@ -10,8 +15,62 @@ from rag.retrieval.query import Term
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 MOST_WORDS = 200_000  # of a vocabulary
-SHORTEST_STEM = 3  # letters: shorter words are not mistyped so that one could tell
 DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
+MOST_SCORED = 5_000  # chunks that the rare terms of one query may hold, summed
+RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
+TOGETHER = 4  # common terms that are looked up as one
+K1, B = 1.2, 0.75  # of BM25, as in FTS5
+
+Key = TypeVar("Key")  # of a chunk
+Positions = Mapping[int, float]  # where a lexeme stands, and what it counts there
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A term with how many chunks hold it, and what that makes it weigh."""
+
+    term: Term
+    frequency: int
+    weight: float
+    is_guess: bool = False  # too many to be counted, or too dear to be looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rare terms and common ones, each rarest first."""
+
+    rare: Sequence[Weighed]
+    common: Sequence[Weighed]
+
+    @classmethod
+    def of(cls, weighed: Iterable[Weighed]) -> "Plan":
+        rare, scored = [], 0
+        ordered = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
+        for each in ordered:
+            scored += each.frequency
+            if scored > MOST_SCORED or each.is_guess:
+                break
+            rare.append(each)
+        return cls(rare, ordered[len(rare) :])
+
+    @property
+    def all(self) -> list[Weighed]:
+        return [*self.rare, *self.common]
+
+    def together(self) -> Iterator[list[Term]]:
+        """Common terms whose common chunks are candidates, the most promising first."""
+        words = [each.term for each in self.common if each.term.counts][:TOGETHER]
+        words = words or [each.term for each in self.common[:1]]
+        for many in range(len(words), 1 if self.rare else 0, -1):
+            yield words[:many]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk: its length, and where its lexemes stand."""
+
+    length: int
+    lexemes: Mapping[str, Positions]
 
 
 class WordIndex(Protocol):
@@ -19,35 +78,61 @@ class WordIndex(Protocol):
 
     stemmer: str  # Snowball's name of the one that the index uses
 
-    def search(
-        self, connection: Connection, terms: Sequence[Term], limit: int
-    ) -> list[tuple[str, float]]:
-        """Ids of chunks that hold any of the terms, with their scores, best first."""
+    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
+        """Ids of chunks that hold terms of the plan, with their scores, best first."""
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term]) -> list[int]:
-        """In how many chunks each term is."""
+    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
+        """In how many chunks each term is; no more than `most` are counted."""
 
-    def holders(self, connection: Connection, term: Term, chunk_ids: Sequence[str]) -> list[str]:
-        """Which of these chunks hold the term."""
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        """For each term, which of these chunks hold it."""
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         """The words of the index, as it holds them, and in how many chunks each is."""
 
+    def tokens(self, term: Term) -> Sequence[str]:
+        """What stands side by side in the index where the term does, before stemming."""
+
 
 def idf(size: int, frequency: int) -> float:
     """Inverse document frequency as BM25 has it, never below 0."""
-    return math.log1p((size - frequency + 0.5) / (frequency + 0.5))
+    return math.log1p(max(0.0, size - frequency + 0.5) / (frequency + 0.5))
 
 
-def chunk_count(connection: Connection) -> int:
-    """Of the whole library."""
-    return int(connection.execute(text("SELECT count(*) FROM chunks")).scalar_one())
+def score(
+    weighed: Sequence[Weighed],
+    lexemes: Mapping[Term, Sequence[str]],
+    found: Mapping[Key, Candidate],
+) -> dict[Key, float]:
+    """BM25 over these terms (Robertson and Zaragoza, 2009); lengths are told by the candidates."""
+    average = sum(each.length for each in found.values()) / max(len(found), 1) or 1.0
+    return {
+        key: sum(
+            each.weight
+            * _saturated(_count(lexemes[each.term], candidate), candidate.length / average)
+            for each in weighed
+        )
+        for key, candidate in found.items()
+    }
 
 
-def version(connection: Connection) -> tuple[int, int]:
-    """Other numbers whenever chunks came or went."""
-    count, newest = connection.execute(text("SELECT count(*), max(row) FROM chunks")).one()
-    return int(count), int(newest or 0)
+def _count(lexemes: Sequence[str], candidate: Candidate) -> float:
+    """How often these stand one after the other; in a heading they count more."""
+    places = [candidate.lexemes.get(lexeme, {}) for lexeme in lexemes]
+    if not places:
+        return 0.0
+    return sum(
+        weight
+        for position, weight in places[0].items()
+        if all(position + step in later for step, later in enumerate(places[1:], start=1))
+    )
+
+
+def _saturated(count: float, relative_length: float) -> float:
+    """BM25's share of one term: it levels off, the later the longer the chunk."""
+    return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
 
 
 def with_list(statement: str) -> TextClause:

@@ -173,10 +173,17 @@ class Turns:
                     return turn
         return None
 
+    def any(self) -> bool:
+        """Whether one runs."""
+        return bool(self._running())
+
+    def _running(self) -> list[Turn]:
+        with self._lock:
+            return [turn for turn in self._turns if turn.ended_at is None]
+
     def close(self) -> None:
         """End all, with what they have written."""
-        with self._lock:
-            running = [turn for turn in self._turns if turn.ended_at is None]
+        running = self._running()
         for turn in running:
             turn.stop(SHUT_DOWN)
         deadline = time.monotonic() + ENDING_SECONDS

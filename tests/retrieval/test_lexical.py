@@ -1,4 +1,5 @@
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, make_url, text
 
 from rag.database import migrate, open_engine
-from rag.retrieval import fts5
+from rag.retrieval import lexical, word_index
 from tests.retrieval.conftest import Library
 
 
@@ -188,15 +189,62 @@ def test_no_text_breaks_a_search(engine: Engine, query: str) -> None:
     assert library.lexical.search(query, limit=3) == []
 
 
-def test_words_that_very_many_chunks_hold_leave_the_rare_ones_to_decide(library, monkeypatch):
-    monkeypatch.setattr(fts5, "MOST_SCORED", 10)
+@pytest.fixture
+def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a library where a common word is in more chunks than can be scored."""
+    monkeypatch.setattr(word_index, "MOST_SCORED", 10)
+    monkeypatch.setattr(lexical, "MOST_SCORED", 10)
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_of_words_that_very_many_chunks_hold_the_rare_ones_decide(library: Library) -> None:
     texts = [f"The pump of the plant number{n} hums." for n in range(30)]
     chunks = library.add("Plant", *texts)
 
     found = library.lexical.search("Which pump hums at plant number7?", limit=5)
 
     assert found[0][0] == chunks[7].id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_common_words_rank_what_a_rare_one_finds(library: Library) -> None:
+    library.add("Filler", *(f"The pump of plant {n} hums. The valve hisses." for n in range(30)))
+    texts = ("Zeolite is here, as told above.", "Zeolite in the pump hums.")
+    _, both = library.add("Two", *texts)
+
+    assert library.lexical.search("pump hums with zeolite", limit=5)[0][0] == both.id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_chunks_that_hold_common_words_together_are_found(library: Library) -> None:
+    library.add("Pumps", *(f"The pump of plant {n} hums." for n in range(30)))
+    library.add("Valves", *(f"The valve of plant {n} hisses." for n in range(30)))
+    (both,) = library.add("Both", "A valve beside a pump.")
+
+    assert library.lexical.search("pump and valve", limit=5)[0][0] == both.id
     assert library.lexical.search("Does a pump hum?", limit=5)  # only frequent ones: still found
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_common_phrases_rank_too(library: Library) -> None:
+    apart = [f"The list {n} of a station, and its channel." for n in range(30)]
+    library.add("Apart", *apart)
+    library.add("Others", *(f"Nothing of the kind is in part {n}." for n in range(60)))
+    (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
+
+    assert library.lexical.search("channel list", limit=20)[0][0] == side_by_side.id
+
+
+def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
+    monkeypatch.setattr(lexical, "SOON_READ", 3)
+    texts = [f"The graphite lamp {n}." for n in range(9)]
+    library.add("Lamp", *texts)
+
+    assert titles(library, "lamp", limit=1) == ["Lamp"]  # before the words are known
+    deadline = time.monotonic() + 10
+    while titles(library, "garphite", limit=1) != ["Lamp"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Serve the app: one process with many threads (see rag.web.serving.slow_clients)."""
+"""Serve the app: processes with many threads each (see rag.web.serving.slow_clients)."""
 
 import _thread
 import ctypes
@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -20,7 +20,8 @@ from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.owner import is_loopback
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.serving.slow_clients import open_server
+from rag.web.serving.fleet import run_fleet
+from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring import Application, build, open_database
 
 ADDRESS_FILE = "server.json"
@@ -29,25 +30,30 @@ log = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal ends it.
+    """Serve until a signal ends it, with one process or several.
 
     Raises:
         SetupError: the data folder, the database, the index or the address cannot be had.
     """
     _share_memory()
+    web = settings.web
+    if web.workers > 1:
+        _check_shared(settings, f"{web.workers} workers need")
     open_database(settings).dispose()
     _check_index(settings)
-    _check_address(settings.web.host, settings.web.port)
-    application = build(settings)
-    failures: list[RagError] = []
-    try:
-        application.index.reserve()  # before anything is promised
-        _serve(application, failures)
-    finally:
-        _forget_address(settings.data_dir)
-        application.stop()
-    if failures:
-        raise failures[0]
+    with closing(_listener(web.host, web.port)) as listener:
+        url = _url(web.host, listener.getsockname()[1])
+        write_address(settings.data_dir, url)
+        _warn_of_strangers(settings, url)
+        try:
+            if web.workers == 1:
+                _serve(settings, listener, url)
+            else:
+                run_fleet(
+                    lambda number: _serve(settings, listener, "" if number else url), web.workers
+                )
+        finally:
+            _forget_address(settings.data_dir)
 
 
 def _share_memory() -> None:
@@ -62,11 +68,7 @@ def work(settings: Settings) -> None:
     Raises:
         SetupError: the queue or the index is one that a single process has to itself.
     """
-    if settings.jobs.url is None or settings.retrieval.chroma_url is None:
-        raise SetupError(
-            "A worker beside servers needs a queue and an index that several processes share. Set "
-            "jobs.url (Redis) and retrieval.chroma_url (a Chroma server)."
-        )
+    _check_shared(settings, "A worker beside servers needs")
     application = build(settings)
     try:
         application.start()
@@ -77,28 +79,42 @@ def work(settings: Settings) -> None:
         application.stop()
 
 
-def _serve(application: Application, failures: list[RagError]) -> None:
-    settings = application.settings
-    app = create_app(application)
-    web = settings.web
-    largest = int(app.config["MAX_CONTENT_LENGTH"]) + BYTES_PER_MB
-    server = open_server(app, web.host, web.port, threads=web.threads, max_body_bytes=largest)
-    application.start()
-    shown = f"[{web.host}]" if ":" in web.host else web.host
-    url = f"http://{shown}:{server.effective_port}"
-    write_address(settings.data_dir, url)
-    _warn_of_strangers(settings, url)
-    print(f"Groundnote is ready at {url}", flush=True)  # noqa: T201
-    threading.Thread(target=_warm_up, args=(application, failures), daemon=True).start()
-    with _ended_by_signals():
-        server.run()
-    app.extensions[turns.EXTENSION].close()
-    server.close()
+def _check_shared(settings: Settings, who: str) -> None:
+    if settings.jobs.url is None or settings.retrieval.chroma_url is None:
+        raise SetupError(
+            f"{who} a queue and an index that several processes share. Set jobs.url (Redis) and "
+            "retrieval.chroma_url (a Chroma server)."
+        )
+
+
+def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
+    """One process; the first one is given the address, to say it."""
+    application = build(settings)
+    failures: list[RagError] = []
+    try:
+        application.index.reserve()  # before anything is promised
+        app = create_app(application)
+        largest = int(app.config["MAX_CONTENT_LENGTH"]) + BYTES_PER_MB
+        threads = settings.web.threads
+        server = open_server(app, listener, threads=threads, max_body_bytes=largest)
+        running: turns.Turns = app.extensions[turns.EXTENSION]
+        application.start()
+        if url:
+            print(f"Groundnote is ready at {url}", flush=True)  # noqa: T201
+        threading.Thread(target=_warm_up, args=(application, failures), daemon=True).start()
+        with _ended_by_signals(), suppress(SystemExit):
+            server.run()
+            server.finish(running.any, seconds=settings.web.stop_seconds)
+        running.close()
+    finally:
+        application.stop()
+    if failures:
+        raise failures[0]
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """The loop of the server ends on SystemExit; answers in the middle are stored as such."""
+    """A first signal ends the loop of the server, a second one the wait for its answers."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise SystemExit(0)
@@ -149,12 +165,14 @@ def _check_index(settings: Settings) -> None:
     )
 
 
-def _check_address(host: str, port: int) -> None:
+def _listener(host: str, port: int) -> socket.socket:
+    """Raises SetupError."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, proto)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise SetupError(
@@ -165,6 +183,11 @@ def _check_address(host: str, port: int) -> None:
             f"Nothing can listen on {host}, port {port} ({error.strerror}). Choose an address of "
             "this machine with --host and a port above 1023 with --port."
         ) from error
+    return listener
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def write_address(data_dir: Path, url: str) -> None:

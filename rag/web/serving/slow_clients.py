@@ -5,15 +5,18 @@ or read a little at a time, which would hold sockets and memory for ever.
 """
 
 import resource
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 
 CONNECTIONS = 2_000
+BACKLOG = 1_024  # connections that wait for any process
 HEADER_SECONDS = 15  # for the whole head of a request
 BODY_SECONDS = 30  # for a body, and a second more …
 BODY_BYTES_PER_SECOND = 10_000  # … for each of these
@@ -54,6 +57,27 @@ class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
 
     channel_class = Channel
 
+    def run(self) -> None:
+        """Serve until SystemExit; what is under way then goes on in `finish`."""
+        with suppress(SystemExit, KeyboardInterrupt):
+            self._loop()
+
+    def finish(self, is_writing: Callable[[], bool], *, seconds: float) -> None:
+        """Take no new connection; let requests that came, and answers that are written, end."""
+        wasyncore.dispatcher.close(self)  # other processes may go on listening
+        until = time.monotonic() + seconds
+        while (self._is_busy() or is_writing()) and time.monotonic() < until:
+            self._loop(turns=1)
+        self.task_dispatcher.shutdown(timeout=1)
+        self.trigger.close()
+
+    def _is_busy(self) -> bool:
+        channels = list(self.active_channels.values())
+        return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+    def _loop(self, turns: int | None = None) -> None:
+        wasyncore.loop(timeout=1, map=self._map, use_poll=True, count=turns)
+
     def maintenance(self, now: float) -> None:
         super().maintenance(now)
         for channel in list(self.active_channels.values()):
@@ -62,19 +86,18 @@ class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
 
 
 def open_server(
-    app: Callable[..., Any], host: str, port: int, *, threads: int, max_body_bytes: int
+    app: Callable[..., Any], listener: socket.socket, *, threads: int, max_body_bytes: int
 ) -> DeadlineServer:
-    """A server that listens; `run` serves until it is closed."""
+    """A server over a socket that listens; `run` serves until it is told to end."""
     _allow_sockets(CONNECTIONS + 200)
     return DeadlineServer(
         app,
-        host=host,
-        port=port,
+        _sock=listener,
+        bind_socket=False,
+        sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
         threads=threads,
         connection_limit=CONNECTIONS,
-        asyncore_use_poll=True,
-        asyncore_loop_timeout=1,
-        backlog=1024,
+        backlog=BACKLOG,
         channel_timeout=IDLE_SECONDS,
         cleanup_interval=SWEEP_SECONDS,
         channel_request_lookahead=1,  # so that a client that leaves is seen while it is answered
