@@ -1,6 +1,8 @@
 """Fixtures that many tests share, and the rule that CI skips nothing."""
 
+import gc
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +20,20 @@ for name in [key for key in os.environ if key.startswith("GROUNDNOTE_")]:
 for name in ("HOST", "PORT", "CONTEXT_MESSAGE_PAIRS"):
     os.environ.pop(name, None)
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Thousands of small databases are written: into memory, where there is enough of it.
+IN_MEMORY = Path("/dev/shm")
+if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+gc.disable()  # until all is loaded: nothing of it is garbage
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays to the end: no search for garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
