@@ -50,6 +50,16 @@ class Prepared:
     shown: tuple[Source, ...]  # the sources in it, best first
     stats: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def sent_tokens(self) -> int:
+        """Messages and tools, by our count."""
+        return int(self.stats.get("tokens", 0)) + int(self.stats.get("tools", 0))
+
+    @property
+    def tokens(self) -> int:
+        """All that this call needs of a window."""
+        return self.sent_tokens + self.max_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -132,7 +142,7 @@ class Answering:
                 used_tools = used_tools or isinstance(delta, ToolUsed)
                 yield delta
         if draft.usage is not None and not used_tools:
-            self._learn(prepared.stats.get("tokens", 0), draft.usage.prompt_tokens)
+            self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
         if not draft.text.strip():
             raise ModelInterrupted(
                 f"{self._writer.name} returned an empty answer. Ask for the answer again."

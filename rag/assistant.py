@@ -268,16 +268,22 @@ class Assistant:
     def _write(
         self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
-        """Call the writer, with fewer turns as long as the server finds the context too long."""
-        fewer = 0
+        """Call the writer, with less as long as the server finds the context too long.
+
+        Each time there is a pair less; once the server has said what fits, as much as fits.
+        """
+        fewer, asked, refused = 0, 0, None
         while True:
             prepared = self._memory.prepare(session, turn, found.sources, fewer=fewer)
-            draft.stats = prepared.stats
+            is_less = refused is None or prepared.tokens < asked
+            asked, draft.stats = prepared.tokens, prepared.stats
             try:
+                if refused is not None and not is_less:
+                    raise refused
                 yield from self._answering.stream(session, prepared, found, draft)
             except ContextTooLong as error:
-                if prepared.stats.get("pairs") and not draft.text:
-                    fewer += 1
+                if is_less and not draft.text:
+                    fewer, refused = fewer + 1, error
                     continue
                 yield from self._answering.without_model(session, prepared, found, draft, error)
             except ModelError as error:

@@ -37,6 +37,7 @@ RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief on
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
+TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 RECALLED_TURNS = 12  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
@@ -235,16 +236,20 @@ class Memory:
             added = added[: len(added) * 3 // 4]
         return f"{rules}\n\nThe application that asks adds:\n{added}"
 
-    def input_tokens(self, session: SessionHandle) -> int:
-        """What all messages of one call may have."""
-        return self._budget(session.read().config).input_tokens
+    def budget(self, session: SessionHandle) -> Budget:
+        """How the window is shared in one call."""
+        return self._budget(session.read().config)
 
     def _budget(self, config: ContextConfig) -> Budget:
         window = self._window()
         if config.max_tokens is not None:
             window = min(config.max_tokens, window)
-        reserved = self._rules.reserved_tokens + self._rules.tool_tokens()
-        return Budget(window, self._rules.input_share, reserved, self._rules.answer_tokens)
+        reserved, answer = self._rules.reserved_tokens, self._rules.answer_tokens
+        budget = Budget(window, self._rules.input_share, reserved, answer)
+        tools = self._rules.tool_tokens()
+        if tools > TOOL_SHARE * budget.input_tokens:
+            return budget
+        return replace(budget, reserved=reserved + tools, tools=tools)
 
     def _room_for_sources(self, state: State, budget: Budget, question: str) -> int:
         """Their share, and what a history that is shown whole leaves of its own."""
@@ -337,6 +342,7 @@ def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> 
         "tokens": context.tokens,
         "budget": context.budget_tokens,
         "window": budget.window,
+        "tools": budget.tools,
         "pairs": context.pairs,
         "is_compressed": context.is_compressed,
         "original_messages": context.original_messages,

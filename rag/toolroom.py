@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from rag.answers.tool_loop import RoundLimits, tool_rounds
+from rag.llm.windows import Budget
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, Writer, WriteRequest
 from rag.sessions.session_tools import Actions, SessionTools, tool_specs
@@ -18,13 +19,20 @@ class ToolRoom:
 
     actions: Actions
     count: TokenCounter
-    input_tokens: Callable[[SessionHandle], int]
+    budget: Callable[[SessionHandle], Budget]
 
     def write(
         self, writer: Writer, request: WriteRequest, session: SessionHandle
     ) -> Iterator[ModelDelta | ToolUsed]:
-        """The answer in pieces, and each tool call that was made for it."""
-        limits = RoundLimits(input_tokens=self.input_tokens(session), count=self.count)
+        """The answer in pieces, and each tool call that was made for it.
+
+        Where the server refused tools, or the window has no room for them, none is offered.
+        """
+        budget = self.budget(session)
+        if not budget.tools:
+            yield from writer.write(request)
+            return
+        limits = RoundLimits(input_tokens=budget.input_tokens, count=self.count)
         toolbox = SessionTools(session, self.actions).toolbox()
         yield from tool_rounds(writer, request, toolbox, limits=limits)
 

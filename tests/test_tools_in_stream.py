@@ -215,7 +215,7 @@ def test_without_a_stream_the_tools_work_as_well(world):
 
 @pytest.mark.parametrize(
     ("window", "fewest_calls"),
-    [pytest.param(1800, 0, id="too-small-for-calls"), (2600, 2), (4000, 2)],
+    [pytest.param(1800, 0, id="too-small-for-tools"), (2600, 2), (4000, 2)],
 )
 def test_no_call_exceeds_the_input_budget(tmp_path, window, fewest_calls):
     """Long turns, and results that are long as well, in a window that is small."""
@@ -235,7 +235,7 @@ def test_no_call_exceeds_the_input_budget(tmp_path, window, fewest_calls):
         budget = final(events)["context"]["budget"]
 
         assert len(of(events, "tool")) >= fewest_calls
-        assert len(world.server.requests) >= 2
+        assert len(world.server.requests) >= (2 if fewest_calls else 1)
         for request in world.server.requests:
             assert _tokens(request.body["messages"]) <= budget
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from rag.errors import ModelInterrupted
+from rag.llm.replies import call_id
 from rag.llm.written_calls import calls_in
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ModelDelta, TokenCounter, ToolSpec, Writer, WriteRequest
@@ -232,7 +233,7 @@ def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
     found = []
     for place, call in enumerate(calls):
         if not call.id or call.id in seen:
-            call = replace(call, id=f"call_{round_number}_{place}")
+            call = replace(call, id=call_id(100 * round_number + place))
         seen.add(call.id)
         found.append(call)
     return found

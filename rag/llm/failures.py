@@ -1,7 +1,9 @@
 """Say what went wrong with a model server, in words that help and never hold the key."""
 
+import json
 import re
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from rag.errors import (
@@ -21,16 +23,38 @@ _TOO_LONG = re.compile(
     r"|context (length|size|window) (is |was )?exceeded|model is loaded with context length"
     r"|context the overflows|context overflow|prompt is too long|input is too long"
     r"|input token count .{0,40}exceeds|reduce the length of the (messages|prompt|input)"
-    r"|tokens.{0,30}max_new_tokens.{0,20}must be",
+    r"|tokens.{0,30}max_new_tokens.{0,20}must be|request too large for model",
     re.IGNORECASE,
 )
+_FITS = re.compile(
+    r"(?:maximum|max\b|available|allowed|only|limit:?|n_ctx)[^\d,.]{0,40}(\d{3,8})\b"
+    r"|\b(\d{3,8})(?: tokens?)? (?:maximum|max\b|limit)",
+    re.IGNORECASE,
+)
+LEAST_WINDOW = 512  # tokens: a smaller number is not what a window takes
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|hf|gsk)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
+_TAGS = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<[!/a-z][^<>]*>", re.IGNORECASE | re.DOTALL)
 KEY_ADVICE = "Set OPENAI_API_KEY, or the variable that llm.api_key_env names, to a valid key."
+
+
+def told_in(error: Any) -> str:
+    """A server's message alone, where its refusal has one; else all of it."""
+    body = error.body
+    if isinstance(body, dict):
+        told = body.get("message") or body.get("detail") or body.get("error") or body
+        body = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return str(body or error.message)
 
 
 def says_too_long(text: str) -> bool:
     """Whether an error text of a server says that the messages do not fit."""
     return bool(_TOO_LONG.search(text))
+
+
+def tokens_that_fit(text: str) -> int | None:
+    """The window that a refusal of too long messages tells."""
+    found = (int(each[1] or each[2]) for each in _FITS.finditer(text))
+    return next((number for number in found if number >= LEAST_WINDOW), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +76,7 @@ class Server:
         """What the server said, short, on one line, and without anything that looks like a key."""
         if self.api_key:
             text = text.replace(self.api_key, "…")
-        text = " ".join(_KEY_LIKE.sub("…", text).split())
+        text = " ".join(_KEY_LIKE.sub("…", _TAGS.sub(" ", text)).split())
         return text if len(text) <= limit else text[: limit - 1] + "…"
 
     def unreachable(self) -> ModelError:
@@ -78,16 +102,22 @@ class Server:
             "Check llm.base_url; it often ends in /v1."
         )
 
-    def refused(self, status: int | None, text: str) -> ModelError:
+    def refused(self, status: int | None, text: str, *, code: str = "") -> ModelError:
         """What an error reply means; status None for an error within a reply that began well."""
-        if says_too_long(text):
+        if says_too_long(f"{text} {code}"):
             return ContextTooLong(
                 f"{self.model} says that the messages are too long for it: {self.quote(text)}"
             )
         match status:
             case 401 | 403:
                 return ModelUnavailable(
-                    f"{self.address} refuses the key (HTTP {status}). {KEY_ADVICE}"
+                    f"{self.address} refuses the key, or what is asked with it (HTTP {status}: "
+                    f"{self.quote(text)}). {KEY_ADVICE}"
+                )
+            case 402:
+                return ModelUnavailable(
+                    f"{self.address} wants to be paid first (HTTP 402: {self.quote(text)}). "
+                    "Add credit there, or lower llm.max_tokens."
                 )
             case 404:
                 return ModelUnavailable(

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,7 +16,12 @@ from rag.seams import ModelRequest, ToolSpec
 THINKING_ROOM = 1_000  # tokens
 _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
 _CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
-
+_OPTIONAL = frozenset(
+    {
+        "stream_options", "temperature", "stop", "tools", "chat_template_kwargs",
+        "reasoning_effort", "reasoning",
+    }
+)  # fmt: skip
 
 _SYSTEM = "system"  # the role: some chat templates have none
 Effort = Literal["off", "low", "medium", "high"]
@@ -98,17 +103,55 @@ class Habits:
         text = said_by(error)
         if getattr(error, "status_code", None) not in _CONCEDED or says_too_long(text):
             return False
-        limit = re.search(r"at most (\d+) (completion|output) tokens", text)
-        if limit and (self.max_tokens_limit or sys.maxsize) > int(limit[1]):
-            self.max_tokens_limit = int(limit[1])
+        limit = most_tokens(text)
+        if limit and limit < min(self.max_tokens_limit or sys.maxsize, _tokens_in(body)):
+            self.max_tokens_limit = limit
             return True
-        sent = {*body, *body.get("extra_body", ())}
-        sent |= {_SYSTEM for message in body.get("messages", ()) if message["role"] == _SYSTEM}
+        sent = _sent(body)
         for key, wording in _REFUSALS:
             if key in sent and wording.search(text):
                 self.refused |= {key}
                 return True
         return False
+
+    def without_options(self, error: Any, body: Mapping[str, Any]) -> "Habits | None":
+        """For a refusal that names nothing we know: habits that ask for the bare minimum."""
+        options = _sent(body) & _OPTIONAL - self.refused
+        if error.status_code not in (400, 422) or says_too_long(said_by(error)) or not options:
+            return None
+        return replace(self, refused=self.refused | options)
+
+
+def _sent(body: Mapping[str, Any]) -> set[str]:
+    with_system = any(message["role"] == _SYSTEM for message in body.get("messages", ()))
+    return {*body, *body.get("extra_body", ())} | ({_SYSTEM} if with_system else set())
+
+
+def _tokens_in(body: Mapping[str, Any]) -> int:
+    return int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+
+
+# As OpenAI, Groq, DeepSeek and Qwen say it.
+_MOST_TOKENS = re.compile(
+    r"at most (\d+) (?:completion|output) tokens"
+    r"|max_(?:completion_|output_|new_)?tokens.{0,60}?(?:less than or equal to|at most|<=|\[\d+,)"
+    r"\s*`?(\d+)",
+    re.IGNORECASE,
+)
+_AFFORDED = re.compile(r"can only afford (\d+)", re.IGNORECASE)
+LEAST_AFFORDED = 100  # tokens; fewer are no answer
+
+
+def most_tokens(text: str) -> int | None:
+    """How long a reply may be, where a refusal says so."""
+    found = _MOST_TOKENS.search(text)
+    return int(found[1] or found[2]) if found else None
+
+
+def afforded_tokens(error: Any) -> int | None:
+    """How long a reply the account can still pay for, where a refusal says so."""
+    found = _AFFORDED.search(said_by(error)) if getattr(error, "status_code", 0) == 402 else None
+    return int(found[1]) if found and int(found[1]) >= LEAST_AFFORDED else None
 
 
 # In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
@@ -117,21 +160,28 @@ _REFUSALS = (
     ("max_tokens", re.compile(r"max_tokens")),
     ("max_completion_tokens", re.compile(r"max_completion_tokens")),
     ("temperature", re.compile(r"temperature")),
+    ("stop", re.compile(r"['\"`]stop['\"`]")),
     ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
     ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
     ("reasoning", re.compile(r"\breasoning\b")),
     (
         _SYSTEM,
-        re.compile(r"system[ _](?:role|message|prompt)|roles? must alternate", re.IGNORECASE),
+        re.compile(
+            r"(?:system|developer)[ _](?:role|message|prompt|instruction)|roles? must alternate"
+            r"|only user and assistant|\brole\b.{0,40}['\"`]system\b",
+            re.IGNORECASE,
+        ),
     ),
     ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
 )
 
 
 def said_by(error: Any) -> str:
-    """The server's words, with its error code, which sometimes says more."""
+    """All that the server said, where a word of it may name what it refuses."""
+    response = getattr(error, "response", None)
+    text = str(error.message) if response is None else response.text
     code = getattr(error, "code", None)
-    return f"{error.message} {code}" if code else str(error.message)
+    return f"{text} {code}" if code else text
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

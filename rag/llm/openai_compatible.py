@@ -6,26 +6,29 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any
 
-from rag.errors import ModelError, ModelInterrupted, SetupError, UnreadableReply
+from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError, UnreadableReply
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
-from rag.llm.failures import Server
-from rag.llm.habits import Asking, Habits, said_by
-from rag.llm.replies import Reply, ServerComplaint, read_events
+from rag.llm.failures import Server, tokens_that_fit, told_in
+from rag.llm.habits import Asking, Habits, afforded_tokens
+from rag.llm.replies import Reply
+from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
 from rag.seams import ChatModel, ModelDelta, ModelRequest
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import APIStatusError, OpenAI
 
 CONNECT_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
-_RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504})
+_FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # of a 429 for good
+_RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525), 529})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class OpenAIChatModel:
         self._server = Server(base_url, model, api_key)
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
+        self._too_long: Callable[[int | None], None] = lambda fits: None
         self._habits = Habits(self._server, asking or Asking())
         self._opened: OpenAI | None = None
         self._opening = threading.Lock()
@@ -91,6 +95,10 @@ class OpenAIChatModel:
     def takes_tools(self) -> bool:
         """False once the server has refused tools."""
         return "tools" not in self._habits.refused
+
+    def when_too_long(self, tell: Callable[[int | None], None]) -> None:
+        """Have what the window takes told when messages did not fit; None if the server is mum."""
+        self._too_long = tell
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
@@ -105,7 +113,10 @@ class OpenAIChatModel:
                     wrote = True
                 self._habits.notice(reply)
         except _failures() as error:
-            raise self._translated(error, patience, wrote=wrote) from error
+            translated = self._translated(error, patience, wrote=wrote)
+            if isinstance(translated, ContextTooLong):
+                self._too_long(tokens_that_fit(str(translated)))
+            raise translated from error
         except ModelInterrupted as error:
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error
@@ -142,19 +153,43 @@ class OpenAIChatModel:
         tries = 0
         while True:
             body = self._habits.body(request)
-            opening = client.chat.completions.with_streaming_response.create(
-                **body, timeout=_timeout(request, self._timeout_seconds)
-            )
             try:
-                return closing(opening.__enter__())
+                return self._sent(client, body, request)
             except openai.APIError as error:
                 if self._habits.concede(error, body):
                     continue
+                fewer = afforded_tokens(error)
+                if fewer and fewer < request.max_tokens:
+                    request = replace(request, max_tokens=fewer)
+                    continue
+                if isinstance(error, openai.APIStatusError):
+                    bare = self._habits.without_options(error, body)
+                    if bare is not None:
+                        return self._barely(client, request, bare, error)
                 wait_seconds = _wait_seconds(error, tries)
                 if tries >= self._max_retries or wait_seconds is None or has_hung_up():
                     raise
                 tries += 1
-                time.sleep(wait_seconds)
+                pause(wait_seconds)
+
+    def _sent(self, client: "OpenAI", body: Mapping[str, Any], request: ModelRequest) -> Any:
+        opening = client.chat.completions.with_streaming_response.create(
+            **body, timeout=_timeout(request, self._timeout_seconds)
+        )
+        return closing(opening.__enter__())
+
+    def _barely(
+        self, client: "OpenAI", request: ModelRequest, bare: Habits, refusal: "APIStatusError"
+    ) -> Any:
+        """Once more without any option; the first refusal stands where that does not help."""
+        import openai
+
+        try:
+            opened = self._sent(client, bare.body(request), request)
+        except openai.APIError as error:
+            raise refusal from error
+        self._habits.refused = bare.refused
+        return opened
 
     def _translated(
         self, error: BaseException, patience: "_Patience", *, wrote: bool
@@ -165,7 +200,8 @@ class OpenAIChatModel:
             case _ if has_hung_up():
                 return ModelInterrupted(hang_up_reason() or "")
             case openai.APIStatusError():
-                return self._server.refused(error.status_code, said_by(error))
+                code = str(error.code or "")
+                return self._server.refused(error.status_code, told_in(error), code=code)
             case ServerComplaint() if wrote:
                 return self._server.broken_off(str(error))
             case ServerComplaint():
@@ -260,9 +296,25 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
     """How long to wait before another try; None when another try is not worth it."""
     if not hasattr(error, "status_code"):
         return None if _is_final(error) else 0.0
-    if error.status_code not in _RETRIED:
+    if error.status_code not in _RETRIED or error.code in _FINAL_CODES:
         return None
-    asked = error.response.headers.get("retry-after", "")
-    if not re.fullmatch(r"\d+(\.\d+)?", asked):
+    asked = _asked_seconds(error.response.headers)
+    if asked is None:
         return min(0.5 * 2.0**tries, LONGEST_WAIT_SECONDS)
-    return float(asked) if float(asked) <= LONGEST_WAIT_SECONDS else None
+    return asked if asked <= LONGEST_WAIT_SECONDS else None
+
+
+def _asked_seconds(headers: Mapping[str, str]) -> float | None:
+    """How long a server asks to wait: in milliseconds, seconds, or until a time."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        if re.fullmatch(r"\d+(\.\d+)?", headers.get(name, "")):
+            return float(headers[name]) * unit
+    until = parsedate_tz(headers.get("retry-after", ""))
+    return max(0.0, mktime_tz(until) - time.time()) if until else None
+
+
+def pause(seconds: float) -> None:
+    """Wait, unless nobody waits for us any more."""
+    hung_up = threading.Event()
+    on_hang_up(hung_up.set)
+    hung_up.wait(seconds)

@@ -1,92 +1,14 @@
-"""Read a streamed chat completion: server-sent events in, text, tool calls and usage out."""
+"""Read a streamed chat completion: its events in, text, tool calls and usage out."""
 
-import codecs
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag.errors import ModelInterrupted, UnreadableReply
+from rag.errors import ModelInterrupted
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
 from rag.seams import ModelDelta
-
-DONE = "[DONE]"
-LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
-
-
-class ServerComplaint(Exception):
-    """An error object inside a reply that began with HTTP status 200."""
-
-
-def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of a reply, and `{"done": true}` for its end mark.
-
-    A server that ignores `stream` and sends the whole completion at once gives one object.
-
-    Raises:
-        UnreadableReply: what came is not JSON.
-        ServerComplaint: the reply holds an error instead of an answer.
-    """
-    stray: list[str] = []  # lines that are not server-sent events: a whole JSON reply, or a page
-    seen = False
-    for line, is_whole in _lines(pieces):
-        event = _event_of(line, stray)
-        if event is None:
-            continue
-        try:
-            yield _object_of(event)
-        except UnreadableReply:
-            if is_whole:
-                raise
-            return  # the connection was cut within this line
-        seen = True
-
-    rest = "\n".join(stray).strip()
-    if rest and (not seen or rest.startswith('{"error"')):
-        yield _object_of(rest)
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
-    """Lines, each with whether its end was seen."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pending = ""
-    for piece in pieces:
-        *whole, pending = (pending + decoder.decode(piece)).split("\n")
-        for line in whole:
-            yield line.rstrip("\r"), True
-        if len(pending) > LONGEST_LINE:
-            raise UnreadableReply(f"A line of the reply is over {LONGEST_LINE} characters long.")
-    if pending:
-        yield pending, False
-
-
-def _event_of(line: str, stray: list[str]) -> str | None:
-    if line.startswith("data:"):
-        return line[5:].strip() or None
-    if line and not line.startswith((":", "event:", "id:", "retry:")) and len(stray) < 10_000:
-        stray.append(line)
-    return None
-
-
-def _object_of(event: str) -> Mapping[str, Any]:
-    if event == DONE:
-        return {"done": True}
-    try:
-        found = json.loads(event)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReply(_not_json(event)) from error
-    if not isinstance(found, dict):
-        raise UnreadableReply(_not_json(event))
-    if found.get("error"):
-        raise ServerComplaint(json.dumps(found["error"], ensure_ascii=False))
-    return found
-
-
-def _not_json(event: str) -> str:
-    if "<html" in event.lower() or "<!doctype" in event.lower():
-        return "a web page came instead of JSON (is there a proxy in between?)"
-    return f"this is not JSON: {event[:60]!r}"
 
 
 @dataclass(slots=True)
@@ -121,22 +43,22 @@ class ToolCalls:
         if not isinstance(function, Mapping):
             return
         name = _text(function.get("name"))
-        call = self._call_for(piece.get("index"), _text(piece.get("id")), name)
+        call = self._call_for(_index(piece.get("index")), _text(piece.get("id")), name)
         call.id = call.id or _text(piece.get("id"))
         call.name = call.name or name
         call.arguments += _json_text(function.get("arguments"))
 
-    def _call_for(self, index: object, call_id: str, name: str) -> _Call:
+    def _call_for(self, index: int | None, call_id: str, name: str) -> _Call:
         known = self._known(index, call_id, name)
         call = known or _Call()
         if known is None:
             self._calls.append(call)
-        if isinstance(index, int):
+        if index is not None:
             self._by_index[index] = call
         return call
 
-    def _known(self, index: object, call_id: str, name: str) -> _Call | None:
-        if isinstance(index, int):
+    def _known(self, index: int | None, call_id: str, name: str) -> _Call | None:
+        if index is not None:
             call = self._by_index.get(index)
         elif call_id:
             call = next((call for call in reversed(self._calls) if call.id == call_id), None)
@@ -157,9 +79,9 @@ class ToolCalls:
         used: set[str] = set()
         found = []
         for number, call in enumerate((call for call in self._calls if call.name), start=1):
-            call_id = call.id if call.id and call.id not in used else f"call_{number}"
-            used.add(call_id)
-            found.append(ToolCall(id=call_id, name=call.name, arguments=call.arguments or "{}"))
+            own_id = call.id if call.id and call.id not in used else call_id(number)
+            used.add(own_id)
+            found.append(ToolCall(id=own_id, name=call.name, arguments=call.arguments or "{}"))
         return tuple(found)
 
 
@@ -172,8 +94,11 @@ class Reply:
     usage: Usage | None = None
     finish_reason: str | None = None
     ended: bool = False
-    thought: bool = False  # in a field of its own
+    thought: bool = False  # in a field or part of its own
     said: bool = False
+    refusal: str = ""
+    _streams: bool = False  # a `message` beside deltas repeats them
+    _half: str = ""  # the first half of a character that the server split
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelDelta]:
         """Text as it comes, then the tool calls, then the usage.
@@ -191,21 +116,40 @@ class Reply:
         self.ended = bool(event.get("done"))
         self.usage = _usage(event.get("usage")) or self.usage
         choices = event.get("choices")
+        if choices == [] and self.usage:  # the last chunk of those that count at the end
+            self.finish_reason = self.finish_reason or "stop"
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             return []
         choice = choices[0]
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        message = choice.get("delta") or choice.get("message")
+        reason = choice.get("finish_reason")
+        self.finish_reason = (reason.lower() if isinstance(reason, str) else "") or (
+            self.finish_reason
+        )
+        delta = choice.get("delta")
+        self._streams = self._streams or isinstance(delta, dict)
+        message = delta if self._streams else choice.get("message")
+        if message is None and isinstance(choice.get("text"), str):  # as completions had it
+            message = {"content": choice["text"]}
         return self._read_message(message) if isinstance(message, dict) else []
 
     def _read_message(self, message: Mapping[str, Any]) -> list[ModelDelta]:
-        for piece in message.get("tool_calls") or ():
-            if isinstance(piece, dict):
-                self.calls.add(piece)
-        self.thought = self.thought or any(message.get(key) for key in _THOUGHTS)
-        found = self.spoken.feed(_text(message.get("content")))
+        for piece in _call_pieces(message):
+            self.calls.add(piece)
+        content = message.get("content")
+        self.thought = self.thought or _thinks(message, content)
+        self.refusal += _text(message.get("refusal"))
+        found = self.spoken.feed(self._whole_characters(_text(content)))
         self.said = self.said or bool(found)
         return found
+
+    def _whole_characters(self, text: str) -> str:
+        """Some servers send the two halves of a surrogate pair one after the other."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        if text.isascii():
+            return text
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     @property
     def thinks(self) -> bool:
@@ -229,15 +173,19 @@ class Reply:
         """The protocol's own calls; those written as text only where there are none."""
         written = enumerate(self.spoken.calls, start=1)
         return self.calls.finished() or tuple(
-            replace(call, id=f"call_{number}") for number, call in written
+            replace(call, id=call_id(number)) for number, call in written
         )
 
     def _check_end(self, calls: tuple[ToolCall, ...]) -> None:
         if self.finish_reason is None and not self.ended:
             raise ModelInterrupted("the connection closed before the reply was finished")
-        if self.finish_reason in ("content_filter", "error"):
+        if self.finish_reason in _BROKEN:
             raise ModelInterrupted(f"the server broke off (finish_reason {self.finish_reason!r})")
-        if self.finish_reason in _TOO_SHORT and not self.said and not calls:
+        if self.said or calls:
+            return
+        if self.refusal:
+            raise ModelInterrupted(f"it refused to answer: {self.refusal}")
+        if self.finish_reason in _TOO_SHORT:
             used = "thinking" if self.thinks else "nothing that can be read"
             raise ModelInterrupted(
                 f"it used all its room for {used}; raise llm.max_tokens, or lower llm.reasoning"
@@ -245,25 +193,55 @@ class Reply:
 
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-_TOO_SHORT = ("length", "max_tokens")
+_TOO_SHORT = ("length", "max_tokens", "model_length", "max_output_tokens", "max_length")
+_BROKEN = (
+    "content_filter", "error", "abort", "aborted", "cancelled", "insufficient_system_resource",
+    "malformed_function_call", "prohibited_content", "recitation", "safety", "sensitive",
+)  # fmt: skip
+
+
+def call_id(number: int) -> str:
+    """An id as every server takes it; Mistral's want nine letters and figures."""
+    return f"call{number:05d}"
+
+
+def _call_pieces(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Those of tool calls, also where a single one is no list, or of the older form."""
+    pieces = message.get("tool_calls")
+    for piece in [pieces] if isinstance(pieces, dict) else pieces or ():
+        if isinstance(piece, dict):
+            yield piece if "function" in piece or "name" not in piece else {"function": piece}
+    older = message.get("function_call")
+    if isinstance(older, dict):
+        yield {"index": 0, "function": older}
+
+
+def _thinks(message: Mapping[str, Any], content: object) -> bool:
+    parts = content if isinstance(content, list) else ()
+    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+    return any(message.get(key) for key in _THOUGHTS) or not kinds.isdisjoint(
+        ("thinking", "reasoning")
+    )
 
 
 def _text(value: object) -> str:
-    """A text of the reply; some servers send content as a list of parts, thoughts among them."""
+    """A text of the reply; some servers send content as parts, thoughts among them."""
     if isinstance(value, list):
-        parts = [part for part in value if isinstance(part, dict)]
-        return "".join(
-            _text(part.get("text"))
-            for part in parts
-            if part.get("type", "text") in ("text", "output_text")
-        )
-    if not isinstance(value, str):
-        return ""
-    return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        return "".join(_text(part) for part in value)
+    if isinstance(value, dict):
+        is_text = value.get("type", "text") in ("text", "output_text")
+        return _text(value.get("text")) if is_text else ""
+    return value if isinstance(value, str) else ""
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) else None
 
 
 def _json_text(value: object) -> str:
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping | list):
         return json.dumps(value)
     return _text(value)
 
@@ -271,7 +249,8 @@ def _json_text(value: object) -> str:
 def _usage(value: object) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
-    prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
+    prompt = value.get("prompt_tokens", value.get("input_tokens"))
+    completion = value.get("completion_tokens", value.get("output_tokens"))
     if not isinstance(prompt, int) or prompt <= 0:
         return None
     return Usage(prompt, completion if isinstance(completion, int) else 0)

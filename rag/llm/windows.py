@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 DEFAULT_WINDOW = 8000
+SHRINKING = 0.75  # of a window that was too large, where nobody says what fits
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
 _ASK_TIMEOUT_SECONDS = 5.0
@@ -42,6 +43,7 @@ class Budget:
     input_share: float = 0.6
     reserved: int = 150
     answer_tokens: int = 1500
+    tools: int = 0  # of the reserve, for their description
 
     @property
     def input_tokens(self) -> int:
@@ -60,7 +62,7 @@ class ModelWindow:
 
     The server's own word counts first, then what is published about the provider's models, then
     8000; the setting is a cap on each, and stands alone where nobody knows. An absent server is no
-    error: it is asked again a minute later.
+    error: it is asked again a minute later, and so is one that has not loaded its model yet.
     """
 
     def __init__(
@@ -78,19 +80,24 @@ class ModelWindow:
         self._configured = configured
         self._clock = clock
         self._told: int | None = None
+        self._is_sure = False  # what a model could take says little of how it was started
+        self._refused: int | None = None
         self._asked_at: float | None = None
         self._asking = threading.Lock()
 
     def tokens(self) -> int:
         """Never raises; at worst 8000."""
         with self._asking:
-            if self._told is None and self._may_ask():
+            if not self._is_sure and self._may_ask():
                 self._asked_at = self._clock()
                 self._told = self._ask_server()
-        found = self._told or self._without_server()
-        if found is None:
-            return self._configured or DEFAULT_WINDOW
-        return min(found, self._configured or found)
+        found = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
+        return min(cap for cap in (found, self._configured, self._refused) if cap is not None)
+
+    def was_too_small(self, fits: int | None) -> None:
+        """The server refused messages as too long; perhaps it said what fits."""
+        now = self.tokens()
+        self._refused = fits if fits is not None and fits < now else int(now * SHRINKING)
 
     def _may_ask(self) -> bool:
         return self._asked_at is None or self._clock() - self._asked_at >= _ASK_AGAIN_SECONDS
@@ -111,17 +118,24 @@ class ModelWindow:
             except openai.OpenAIError:
                 return None
             told = window_told(listing, self._model)
-            if told is None and self._published() is None:
-                told = self._ask_beside(client)
-        return told or window_told(listing, self._model, keys=_TRAINED_KEYS)
+            self._is_sure = told is not None or self._published() is not None
+            could = window_told(listing, self._model, keys=_TRAINED_KEYS)
+            return told if self._is_sure else self._ask_beside(client) or could
 
     def _ask_beside(self, client: "OpenAI") -> int | None:
-        """What llama.cpp and Ollama tell beside the protocol."""
+        """What llama.cpp, LM Studio and Ollama tell beside the protocol."""
         root = client.with_options(base_url=self._base_url.rstrip("/").removesuffix("/v1"))
         props = _answer_of(lambda: root.get("/props", cast_to=object))
         window = _first_window(props, (("default_generation_settings", "n_ctx"), ("n_ctx",)))
+        self._is_sure = window is not None
         if window is not None:
             return window
+        for path, key in (("/api/v0/models", "data"), ("/api/ps", "models")):  # what is loaded
+            loaded = _answer_of(lambda path=path: root.get(path, cast_to=object))  # type: ignore[misc]
+            window = _loaded_window(loaded, key, self._model)
+            self._is_sure = window is not None
+            if window is not None:
+                return window
         named = {"model": self._model, "name": self._model}
         return _window_of_ollama(
             _answer_of(lambda: root.post("/api/show", body=named, cast_to=object))
@@ -177,6 +191,15 @@ def _answer_of(ask: Callable[[], object]) -> object:
         return ask()
     except (openai.OpenAIError, ValueError):
         return None
+
+
+def _loaded_window(listing: object, key: str, model: str) -> int | None:
+    """The window with which a server has loaded the model; it may be far below the model's own."""
+    rows = listing.get(key) if isinstance(listing, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and model in (row.get("id"), row.get("name"), row.get("model")):
+            return _first_window(row, (("loaded_context_length",), ("context_length",)))
+    return None
 
 
 def _window_of_ollama(shown: object) -> int | None:

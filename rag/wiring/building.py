@@ -1,6 +1,5 @@
 """How the parts are put together."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,10 +15,11 @@ from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
 from rag.jobs import JobQueue, JobTable
+from rag.llm.openai_compatible import OpenAIChatModel
 from rag.llm.tokens import CalibratedCounter, token_counter
-from rag.llm.windows import ModelWindow
 from rag.memory import Memory, MemoryRules
 from rag.metrics import Metrics
+from rag.records import SummaryReport
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
@@ -36,7 +36,6 @@ from rag.tables.store import TableStore
 from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
-    OPENAI,
     load_limits,
     open_embedder,
     open_index,
@@ -44,6 +43,7 @@ from rag.wiring.parts import (
     open_model,
     open_reranker,
     open_tables,
+    open_window,
 )
 from rag.wiring.stores import open_database
 
@@ -133,7 +133,8 @@ def _assistant(
     def tool_tokens() -> int:
         return described_tokens(count) if model and offers_tools and model.takes_tools else 0
 
-    memory = _memory(settings, library, count, metrics, tool_tokens)
+    made = metrics.count_summary
+    memory = _memory(settings, library, model, count=count, made=made, tool_tokens=tool_tokens)
     background.compact_with(lambda session: memory.compact(session, force=False))
     memory.compact_later(background.submit_compaction)
     tools = _tools(library, memory, count) if offers_tools else None
@@ -143,9 +144,7 @@ def _assistant(
         fallback=without_model if model is not None else None,
         judge=open_judge(settings),
         direct=library.direct,
-        learn=lambda ours, theirs: count.learn(
-            estimated_tokens=ours + tool_tokens(), reported_tokens=theirs
-        ),
+        learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )
     follow_up = settings.follow_up
     return Assistant(
@@ -172,11 +171,17 @@ def _assistant(
 def _memory(
     settings: Settings,
     library: "Library",
+    model: OpenAIChatModel | None,
+    *,
     count: TokenCounter,
-    metrics: Metrics,
+    made: Callable[[SummaryReport], None],
     tool_tokens: Callable[[], int],
 ) -> Memory:
     context = settings.context
+    without_model = settings.llm.context_window or context.default_window
+    window = open_window(settings)
+    if model is not None and window is not None:
+        model.when_too_long(window.was_too_small)
     rules = MemoryRules(
         input_share=context.input_share,
         reserved_tokens=context.reserved_tokens,
@@ -190,20 +195,10 @@ def _memory(
         _compactor(settings, library, count),
         Recall(library.embedder),
         rules=rules,
-        window=_window(settings),
+        window=window.tokens if window is not None else lambda: without_model,
         count=count,
-        made=metrics.count_summary,
+        made=made,
     )
-
-
-def _window(settings: Settings) -> Callable[[], int]:
-    llm = settings.llm
-    configured = llm.context_window or settings.context.default_window
-    if llm.model is None:
-        return lambda: configured
-    key = os.environ.get(llm.api_key_env)
-    base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window).tokens
 
 
 def _compactor(settings: Settings, library: "Library", count: TokenCounter) -> Compactor:
@@ -228,4 +223,4 @@ def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
         recall=Recall(library.embedder),
         query_tables=library.query_tables,
     )
-    return ToolRoom(actions, count, memory.input_tokens)
+    return ToolRoom(actions, count, memory.budget)

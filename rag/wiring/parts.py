@@ -10,6 +10,7 @@ from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
 from rag.llm.habits import Asking
 from rag.llm.openai_compatible import OpenAIChatModel
+from rag.llm.windows import ModelWindow
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.retrieval.vectors import ChromaIndex
@@ -89,6 +90,16 @@ def open_model(settings: Settings, name: str | None = None) -> OpenAIChatModel |
         max_retries=llm.max_retries,
         asking=Asking(llm.reasoning, llm.extra_body),
     )
+
+
+def open_window(settings: Settings) -> ModelWindow | None:
+    """How much the language model takes; None if none is set."""
+    llm = settings.llm
+    if llm.model is None:
+        return None
+    key = os.environ.get(llm.api_key_env)
+    base_url = llm.base_url or OPENAI
+    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window)
 
 
 def load_limits(settings: Settings) -> LoadLimits:

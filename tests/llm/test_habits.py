@@ -109,5 +109,5 @@ def test_calls_written_as_text_have_an_id_as_the_protocol_wants():
     with OpenAIServer(deltas({"content": call})) as server:
         completion = complete(model_at(server), asked(tools=(SEARCH,)))
 
-    assert [(call.id, call.name) for call in completion.tool_calls] == [("call_1", "search")]
+    assert [(call.id, call.name) for call in completion.tool_calls] == [("call00001", "search")]
     assert completion.text == ""

@@ -281,7 +281,17 @@ class TestWhatAServerRefuses:
 
         assert isinstance(error, ModelUnavailable)
         assert "I do not like you." in str(error)
-        assert len(server.requests) == 1
+        assert len(server.requests) == 2  # with options, and without any
+
+    def test_that_names_nothing_is_tried_once_without_any_option_and_remembered(self):
+        with OpenAIServer(failure(400, "Bad Request"), reply("Five.")) as server:
+            model = model_at(server)
+            texts = [complete(model, asked(temperature=0.3)).text for _ in range(2)]
+
+        assert texts == ["Five.", "Five."]
+        assert ["temperature" in request.body for request in server.requests] == [
+            True, False, False,
+        ]  # fmt: skip
 
 
 def test_an_address_without_a_scheme_is_refused_at_once():

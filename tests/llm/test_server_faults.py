@@ -164,7 +164,7 @@ class TestAnotherTry:
 
     def test_waits_a_moment_when_the_server_does_not_say_how_long(self, monkeypatch):
         waits = []
-        monkeypatch.setattr(time, "sleep", waits.append)
+        monkeypatch.setattr("rag.llm.openai_compatible.pause", waits.append)
 
         with OpenAIServer(failure(503, "busy")) as server:
             error_of(model_at(server, max_retries=2))

@@ -1,0 +1,140 @@
+"""Server-sent events in, JSON objects out, as the servers in use really send them."""
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rag.errors import UnreadableReply
+
+DONE = "[DONE]"
+MOST_STRAY_LINES = 10_000
+LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
+
+
+class ServerComplaint(Exception):
+    """An error object inside a reply that began with HTTP status 200."""
+
+
+def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of a reply, and `{"done": true}` for its end mark.
+
+    A server that ignores `stream` and sends the whole completion at once gives one object.
+
+    Raises:
+        UnreadableReply: what came is not JSON.
+        ServerComplaint: the reply holds an error instead of an answer.
+    """
+    reading = _Reading()
+    for line, is_whole in _lines(pieces):
+        yield from reading.take(line)
+        if reading.begun and not is_whole:
+            return  # the connection was cut within this line
+    yield from reading.rest()
+
+
+class _Reading:
+    """The lines of a reply, as far as they were read."""
+
+    def __init__(self) -> None:
+        self.begun = ""  # data of an event that goes on in the next line
+        self._stray: list[str] = []  # not of server-sent events: a whole JSON reply, or a page
+        self._is_error = self._seen = False
+
+    def take(self, line: str) -> Iterator[Mapping[str, Any]]:
+        if not line or line.startswith("event:"):
+            yield from self._end()
+            self._is_error = line[6:].strip() == "error"
+        elif line.startswith("data:"):
+            self._add(line[5:].strip())
+            if _is_whole(self.begun):
+                yield from self._end()
+        elif not line.startswith((":", "id:", "retry:")) and len(self._stray) < MOST_STRAY_LINES:
+            self._stray.append(line)
+
+    def _add(self, data: str) -> None:
+        self._seen = self._seen or bool(data)
+        self.begun = f"{self.begun}\n{data}".strip()
+        if len(self.begun) > LONGEST_LINE:
+            raise UnreadableReply(f"An event of the reply is over {LONGEST_LINE} characters long.")
+
+    def _end(self) -> Iterator[Mapping[str, Any]]:
+        data, self.begun = self.begun, ""
+        if data:
+            yield _object_of(data, is_error=self._is_error)
+
+    def rest(self) -> Iterator[Mapping[str, Any]]:
+        """Once nothing more comes."""
+        yield from self._end()
+        text = "\n".join(self._stray).strip()
+        if text and (not self._seen or text.startswith('{"error"')):
+            yield from _objects_of(text)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
+    """Lines, each with whether its end was seen."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    pending = ""
+    for piece in pieces:
+        *whole, pending = (pending + decoder.decode(piece)).split("\n")
+        for line in whole:
+            yield line.rstrip("\r"), True
+        if len(pending) > LONGEST_LINE:
+            raise UnreadableReply(f"A line of the reply is over {LONGEST_LINE} characters long.")
+    if pending:
+        yield pending, False
+
+
+def _is_whole(data: str) -> bool:
+    """Whether an event's data ends here; the specification lets it go on in further lines."""
+    if data == DONE or not data.startswith(("{", "[")):
+        return True
+    if not data.endswith(("}", "]")):
+        return False
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _objects_of(text: str) -> Iterator[Mapping[str, Any]]:
+    """A whole reply, or one object on each line."""
+    lines = [line.strip() for line in text.splitlines()]
+    if len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines):
+        yield from map(_object_of, lines)
+    else:
+        yield _object_of(text)
+
+
+def _object_of(event: str, *, is_error: bool = False) -> Mapping[str, Any]:
+    if event == DONE:
+        return {"done": True}
+    try:
+        found = json.loads(event)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReply(_not_json(event)) from error
+    if not isinstance(found, dict):
+        raise UnreadableReply(_not_json(event))
+    complaint = _complaint_of(found) or (found if is_error else None)
+    if complaint:
+        raise ServerComplaint(
+            complaint if isinstance(complaint, str) else json.dumps(complaint, ensure_ascii=False)
+        )
+    return found
+
+
+def _complaint_of(found: Mapping[str, Any]) -> Any:
+    """The error that an object holds, or is."""
+    choices = found.get("choices")
+    if choices and isinstance(choices, list) and isinstance(choices[0], dict):
+        return found.get("error") or choices[0].get("error")
+    if found.get("object") == "error" or found.get("type") == "error":
+        return found.get("error") or found.get("message") or found
+    return found.get("error") or ("choices" not in found and found.get("detail"))
+
+
+def _not_json(event: str) -> str:
+    if "<html" in event.lower() or "<!doctype" in event.lower():
+        return "a web page came instead of JSON (is there a proxy in between?)"
+    return f"this is not JSON: {event[:60]!r}"
