@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
-from rag.records import Message, MessageStatus, Resolution, Role, Source
+from rag.records import Message, MessageStatus, Resolution, Role, Source, Table
 from rag.seams import DirectAnswer, SessionHandle
-from rag.tables.asking.edits import CHART, DRAWN, edited
+from rag.tables.asking.edits import Unknown, edited, standing
+from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import Kind, Op, TablePlan, plan_from
@@ -79,6 +80,7 @@ class TableAnswers:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         told = [each.answer for each in messages if each.answer and _is_told(each)]
+        told = [each for each in told if not each.declined]
         if not told or told[-1].result is None:
             return []
         entries = []
@@ -93,27 +95,28 @@ class TableAnswers:
 
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
-    def _follow_up(self, question: str, past: Sequence[Entry]) -> Choice | None:
+    def _follow_up(self, question: str, past: Sequence[Entry]) -> Choice | DirectAnswer | None:
         if not past:
             return None
         last = past[-1].result
-        try:
-            table = self.library.store.table(last.table_id)
-        except NotFound:
-            return self._of_another_version(question, past)
-        plans = [plan_from(e.result.plan) for e in past if e.result.table_id == table.id]
+        table = self._table_of(last)
+        if table is None:
+            return None
+        same = [e for e in past if e.result.table_id == last.table_id and not e.result.is_sql]
+        plans = [replace(plan_from(e.result.plan), table=table.id) for e in same]
+        plans = standing([e.query for e in same], plans)
         understood = edited(question, self.library.index(table), plans)
+        if isinstance(understood, Unknown):
+            return _not_understood(table, understood)
         return None if understood is None else Choice(table, understood)
 
-    def _of_another_version(self, question: str, past: Sequence[Entry]) -> Choice | None:
-        """The table changed since: the plan goes to the one that took its place."""
-        last = past[-1].result
-        for table in self.library.store.tables(document_id=last.document_id):
-            if table.name == last.table_name:
-                plan = replace(plan_from(last.plan), table=table.id)
-                understood = edited(question, self.library.index(table), [plan])
-                return None if understood is None else Choice(table, understood)
-        return None
+    def _table_of(self, result: TableResult) -> Table | None:
+        """The table of a result, or the one that took its place when its document changed."""
+        try:
+            return self.library.store.table(result.table_id)
+        except NotFound:
+            tables = self.library.store.tables(document_id=result.document_id)
+            return next((each for each in tables if each.name == result.table_name), None)
 
     def _fresh(
         self, question: str, *, is_asked: bool = False
@@ -137,7 +140,7 @@ class TableAnswers:
             is_sure = is_asked or best.understood.score >= ASSUMING
             return _which([best, *rivals]) if is_sure else None
         if best.understood.unused and not is_asked:
-            return _not_understood(best)
+            return _not_understood(best.table, best.understood.unused)
         return best
 
     def _is_for_us(self, choice: Choice) -> bool:
@@ -203,7 +206,7 @@ def _drawn(plan: TablePlan, question: str) -> TablePlan:
     match = CHART.search(question.casefold())
     if match is None or plan.chart:
         return plan
-    return replace(plan, chart={"pie": "share", "column": "bar"}.get(match[1], match[1] or "auto"))
+    return replace(plan, chart=DRAWINGS.get(match[1] or "", match[1] or "auto"))
 
 
 def _as_good(choice: Choice, best: Choice) -> bool:
@@ -221,11 +224,11 @@ def _which(choices: Sequence[Choice]) -> DirectAnswer:
     return DirectAnswer(text, made_by=NAME, declined=True)
 
 
-def _not_understood(choice: Choice) -> DirectAnswer:
-    columns = ", ".join(column.name for column in choice.table.columns[:20])
+def _not_understood(table: Table, words: Sequence[str]) -> DirectAnswer:
+    columns = ", ".join(column.name for column in table.columns[:20])
     text = (
-        f"{choice.table.label} seems to be asked, but I do not know what "
-        f"{_quoted(choice.understood.unused)} means there, and it could change the result. "
+        f"{table.label} seems to be asked, but I do not know what "
+        f"{_quoted(words)} means there, and it could change the result. "
         f"Its columns: {columns}."
     )
     return DirectAnswer(text, made_by=NAME, declined=True)

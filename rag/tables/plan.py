@@ -12,6 +12,7 @@ from rag.records import ColumnType, Table, TableColumn
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 MOST_ROWS = 1_000
+MOST_SAID = 6  # values of a condition in words
 MONTHS = {str(number): month_name[number] for number in range(1, 13)}
 Scalar = str | float | int | bool
 
@@ -283,7 +284,9 @@ def _filter_words(each: Filter) -> str:
     name = key_words(Key(each.column, each.part))
     if each.of:
         return f"{name} {each.op} that of the row where {_joined(each.of)}"
-    values = " or ".join(_part_words(value, each.part) for value in each.values)
+    shown = [_part_words(value, each.part) for value in each.values[:MOST_SAID]]
+    more = len(each.values) - len(shown)
+    values = " or ".join(shown) + (f" or {more} more" if more else "")
     sign = "=" if each.op is Op.IS else each.op
     return f"{name} {sign} {values}".rstrip()
 

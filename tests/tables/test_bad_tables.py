@@ -76,6 +76,13 @@ class TestCells:
 
         assert "day before month" in typed.columns[1].note
 
+    def test_of_days_beside_moments_are_moments(self):
+        typed = only("a.csv", "Name,Seen\na,2025-01-02 00:00\nb,2025-01-02 13:30\nc,2025-01-03\n")
+
+        assert [value.isoformat(" ") for value in values(typed, 1)] == [
+            "2025-01-02 00:00:00", "2025-01-02 13:30:00", "2025-01-03 00:00:00",
+        ]  # fmt: skip
+
     def test_of_codes_stay_texts(self):
         typed = only("a.csv", "Name,Zip\na,00501\nb,10115\n")
 

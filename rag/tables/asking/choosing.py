@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.index import Found, stem
 from rag.tables.asking.question import FIGURES, Question
-from rag.tables.asking.words import GROUP, MEASURES, PERSON, RANKS, WHEN, WHERE
+from rag.tables.asking.words import GROUP, MEASURES, PERSON, RANKS, SUPERLATIVES, WHEN, WHERE
 from rag.tables.plan import Key, Kind, Part
 from rag.tables.wordforms import normalised
 
@@ -73,6 +73,20 @@ def measured_by(question: Question, adjective: str) -> TableColumn | None:
     return None
 
 
+def superlative(question: Question, at: int) -> tuple[str, bool]:
+    """What "cheapest" or "most expensive" measures, and whether the highest comes first."""
+    known = {"bottom": ("", False), "last": ("late", True), "letzten": ("late", True),
+        "first": ("early", False), "ersten": ("early", False)}  # fmt: skip
+    word = question.words[at]
+    adjective, descending = SUPERLATIVES.get(word) or known.get(word, ("", True))
+    follows = question.words[at + 1] if at + 1 < len(question.words) else ""
+    if adjective or word not in ("most", "least", "meisten") or follows not in MEASURES:
+        return adjective, descending
+    question.use(at + 1, at + 2)
+    goes_down = follows in ("cheap", "small", "short", "light", "young")
+    return follows, descending != goes_down
+
+
 def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
     """What follows "by", "per" or "for each"."""
     found: list[tuple[Found | None, Key]] = []
@@ -85,7 +99,17 @@ def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
         for key in _keys_at(question, at):
             if all(key[1] != other[1] for other in found):
                 found.append(key)
+    for at, word in enumerate(question.words):
+        if word in PERIODS and not found:
+            question.use(at, at + 1)
+            found += [(None, key) for key in part_keys(question, PERIODS[word])]
     return found
+
+
+PERIODS = {
+    "monthly": Part.MONTH, "quarterly": Part.QUARTER, "yearly": Part.YEAR, "annually": Part.YEAR,
+    "monatlich": Part.MONTH, "jahrlich": Part.YEAR, "quartalsweise": Part.QUARTER,
+}  # fmt: skip
 
 
 NOT_GROUPS = {
@@ -101,14 +125,15 @@ def _keys_at(question: Question, at: int) -> list[tuple[Found | None, Key]]:
     named = next((each for each in question.columns if each.start == at), None)
     if named is not None and question.column(named.column).type not in FIGURES:
         part = PARTS.get(question.words[at], Part.WHOLE)
-        is_date = question.column(named.column).type is ColumnType.DATE
-        keys = [(named, Key(named.column, part if is_date else Part.WHOLE))]
-        return keys + _and_more(question, named.end)
+        is_date = question.column(named.column).type is ColumnType.DATE and bool(part)
+        own = part_keys(question, part) if is_date else [Key(named.column)]
+        keys: list[tuple[Found | None, Key]] = [(named, key) for key in own]
+        return [*keys, *_and_more(question, named.end)]
     if question.words[at] in PARTS:
-        key = _part_key(question, PARTS[question.words[at]])
-        if key is not None:
+        parts = part_keys(question, PARTS[question.words[at]])
+        if parts:
             question.use(at, at + 1)
-            return [(None, key)]
+            return [*((None, key) for key in parts), *_and_more(question, at + 1)]
     if named is not None and question.column(named.column).is_identifier:
         return [(named, Key(named.column))]
     return []
@@ -121,18 +146,32 @@ def _and_more(question: Question, at: int) -> list[tuple[Found | None, Key]]:
     return []
 
 
-def _part_key(question: Question, part: Part) -> Key | None:
+def part_keys(question: Question, part: Part) -> list[Key]:
+    """By what to put rows together "per month": a month of which year, where there are several."""
     columns = question.index.table.columns
     for column in columns:
         if stem(normalised(column.name)) == part and column.type is not ColumnType.DATE:
-            return Key(column.name)
+            return [Key(column.name)]
     for column in columns:
         if column.type is ColumnType.QUARTER and part in (Part.QUARTER, Part.YEAR):
-            return Key(column.name, Part.WHOLE if part is Part.QUARTER else part)
-    for column in columns:
-        if column.type is ColumnType.DATE:
-            return Key(column.name, part)
-    return None
+            return [Key(column.name, Part.WHOLE if part is Part.QUARTER else part)]
+    dates = [column for column in columns if column.type is ColumnType.DATE]
+    if not dates:
+        return []
+    name = _date_meant(question, dates).name
+    spans_years = dates[0].low[:4] != dates[0].high[:4]
+    is_of_one = any(each.part is Part.YEAR for _s, _e, each in question.conditions)
+    years = (
+        [Key(name, Part.YEAR)] if spans_years and part is not Part.YEAR and not is_of_one else []
+    )
+    return [*years, Key(name, part)]
+
+
+def _date_meant(question: Question, dates: Sequence[TableColumn]) -> TableColumn:
+    """The one that conditions or words name, else the first."""
+    named = {each.column for _s, _e, each in question.conditions}
+    named |= {found.column for found in question.columns}
+    return next((column for column in dates if column.name in named), dates[0])
 
 
 # ── What is asked for ────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from rag.tables.asking.choosing import (
     named_figures,
     pair_of,
     repeats,
+    superlative,
 )
 from rag.tables.asking.index import Found
 from rag.tables.asking.question import Question, filters_of, number_in
@@ -53,13 +54,9 @@ def ask_top(question: Question) -> TablePlan | None:
     if word in ("first", "last", "ersten", "letzten"):
         order = Order(ROWS, word in ("last", "letzten"))
         return TablePlan("", filters_of(question), order=(order,), limit=int(count))
-    adjective, descending = _superlative(word)
+    at = next(at for at in range(start, end) if question.words[at] == word)
+    adjective, descending = superlative(question, at)
     return _ranked(question, adjective, descending, int(count), after=end)
-
-
-def _superlative(word: str) -> tuple[str, bool]:
-    known = {"first": ("early", False), "last": ("late", True), "bottom": ("", False)}
-    return SUPERLATIVES.get(word) or known.get(word) or ("", True)
 
 
 def _ranked(
@@ -184,7 +181,7 @@ def ask_end(question: Question) -> TablePlan | None:
     for at, word in enumerate(masked):
         if word in SUPERLATIVES:
             question.use(at, at + 1)
-            return _one_end(question, *SUPERLATIVES[word], at)
+            return _one_end(question, *superlative(question, at), at)
         if word in ("first", "last", "erste", "letzte"):
             question.use(at, at + 1)
             target, _ = asked_for(question)

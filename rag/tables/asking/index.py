@@ -18,6 +18,7 @@ LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory
 NEAR = 88  # of 100: a word with a slip
 SHORTEST_NEAR = 5
+LONGEST_STEMMED = 3  # words of a value that is found in another form: "refunds", "suites"
 COMMONEST = 0.6  # a word in more than this share of a column's values says nothing
 BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
 _stem = stemmer("english").stemWord
@@ -62,9 +63,10 @@ class TableIndex:
     probe: Probe | None = None  # finds values of the other columns
     _exact: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _by_word: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _by_stems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        exact, by_word = defaultdict(list), defaultdict(list)
+        exact, by_word, by_stems = defaultdict(list), defaultdict(list), defaultdict(list)
         types = {column.name: column.type for column in self.table.columns}
         for column, values in self.values.items():
             if types[column] is ColumnType.QUARTER:  # read as times
@@ -76,7 +78,10 @@ class TableIndex:
                     exact[form].append((column, value))
                 for word in set(plain.split()):
                     by_word[word].append((column, value))
+                if len(plain.split()) <= LONGEST_STEMMED and plain:
+                    by_stems[" ".join(map(stem, plain.split()))].append((column, value))
         self._exact, self._by_word = dict(exact), dict(by_word)
+        self._by_stems = dict(by_stems)
 
     @cached_property
     def names(self) -> dict[str, list[tuple[str, ...]]]:
@@ -143,10 +148,9 @@ class TableIndex:
 
     def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
         by_column: dict[str, list[str]] = defaultdict(list)
-        singular = gram[:-1] if gram.endswith("s") and len(gram) > 3 else gram
-        for form in dict.fromkeys((gram, singular)):
-            for column, value in self._exact.get(form, ()):
-                by_column[column].append(value)
+        stems = " ".join(map(stem, gram.split())) if end - start <= LONGEST_STEMMED else ""
+        for column, value in self._exact.get(gram, ()) or self._by_stems.get(stems, ()):
+            by_column[column].append(value)
         for column, values in by_column.items():
             yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, tuple(values))
 

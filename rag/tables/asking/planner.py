@@ -4,17 +4,12 @@ Each way to ask (top so many, a count, a figure, one end of an order, the row be
 values against each other, a look-up) is tried in turn; the first that fits makes the plan.
 """
 
-from dataclasses import replace
-
 from rag.tables.asking.ends import ask_beside, ask_either, ask_end, ask_picked, ask_top
 from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
 from rag.tables.asking.index import TableIndex
-from rag.tables.asking.question import Question, read_question
-from rag.tables.asking.words import (
-    NOT,
-)
+from rag.tables.asking.naming import read_question
+from rag.tables.asking.question import Question
 from rag.tables.plan import (
-    Op,
     TablePlan,
     Understood,
 )
@@ -23,7 +18,6 @@ from rag.tables.plan import (
 def understand(text: str, index: TableIndex) -> Understood | None:
     """The best reading of a question over one table; None where it asks nothing of it."""
     question = read_question(text, index)
-    negated = _negated(question)
     plan: TablePlan | None = None
     for reader in (
         ask_top,
@@ -42,7 +36,6 @@ def understand(text: str, index: TableIndex) -> Understood | None:
             break
     if plan is None:
         return None
-    plan = _with_negation(plan, negated)
     question.doubts += _beyond(question, plan)
     unused = question.unused()
     return Understood(plan, _score(question, plan, unused), unused, tuple(question.doubts))
@@ -83,27 +76,3 @@ def _score(question: Question, plan: TablePlan, unused: tuple[str, ...]) -> floa
     values += sum(0.4 for found in question.values if found.is_near)
     columns = sum(min(found.score, 1.2) for found in question.columns)
     return values + columns + 0.7 * len(question.conditions) - 0.5 * len(unused)
-
-
-def _negated(question: Question) -> set[tuple[str, tuple[str, ...]]]:
-    """Values that stand behind a word such as "without"."""
-    masked = question.masked
-    found: set[tuple[str, tuple[str, ...]]] = set()
-    for match in NOT.finditer(masked):
-        at = question.at(match.end() - 1)
-        for value in question.values:
-            if at < value.start <= at + 4:
-                found.add((value.column, value.values))
-                question.use(at, at + 1)
-    return found
-
-
-def _with_negation(plan: TablePlan, negated: set[tuple[str, tuple[str, ...]]]) -> TablePlan:
-    filters = tuple(
-        replace(each, op=Op.NOT)
-        if each.op is Op.IS
-        and any(set(v) & set(each.values) for c, v in negated if c == each.column)
-        else each
-        for each in plan.filters
-    )
-    return replace(plan, filters=filters)

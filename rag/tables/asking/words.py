@@ -1,10 +1,14 @@
-"""The words in which people ask over rows: English, and German where it costs nothing."""
+"""The words in which people ask over rows: English, and German where it costs nothing.
+
+They are written as `normalised` writes them: small, without accents.
+"""
 
 import re
 
 NUMBER_WORDS = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "drei": 3, "fünf": 5, "zehn": 10,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+    "zwei": 2, "drei": 3, "vier": 4, "funf": 5, "zehn": 10,
 }  # fmt: skip
 # Stem of a column's word: what else it is called.
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -86,18 +90,20 @@ SUPERLATIVES = {
     "largest": ("large", True), "biggest": ("big", True), "greatest": ("", True),
     "most": ("", True), "maximum": ("", True), "max": ("", True), "top": ("", True),
     "best": ("", True), "heaviest": ("heavy", True), "oldest": ("old", True),
-    "newest": ("new", True), "latest": ("late", True), "fastest": ("fast", False),
+    "newest": ("new", True), "fastest": ("fast", False),
     "slowest": ("slow", True), "deepest": ("deep", True), "widest": ("wide", True),
     "priciest": ("expensive", True), "costliest": ("expensive", True),
     "lowest": ("", False), "least": ("", False), "fewest": ("", False),
     "smallest": ("small", False), "minimum": ("", False), "min": ("", False),
     "shortest": ("short", False),
-    "cheapest": ("cheap", False), "lightest": ("light", False), "youngest": ("young", False),
-    "worst": ("", False), "earliest": ("early", False), "bottom": ("", False),
-    "soonest": ("early", False), "höchste": ("high", True), "höchsten": ("high", True),
-    "meisten": ("", True), "größte": ("big", True), "größten": ("big", True),
-    "niedrigste": ("", False), "niedrigsten": ("", False), "günstigste": ("cheap", False),
-    "günstigsten": ("cheap", False), "teuerste": ("expensive", True),
+    "latest": ("late", True), "cheapest": ("cheap", False), "lightest": ("light", False),
+    "youngest": ("young", False),
+    "worst": ("", False),
+    "earliest": ("early", False), "bottom": ("", False),
+    "soonest": ("early", False), "hochste": ("high", True), "hochsten": ("high", True),
+    "meisten": ("", True), "grosste": ("big", True), "grossten": ("big", True),
+    "niedrigste": ("", False), "niedrigsten": ("", False), "gunstigste": ("cheap", False),
+    "gunstigsten": ("cheap", False), "teuerste": ("expensive", True),
     "teuersten": ("expensive", True), "billigste": ("cheap", False),
 }  # fmt: skip
 COMPARATIVES = {
@@ -118,9 +124,12 @@ SUM = re.compile(
 AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|im schnitt)\b")
 MEDIAN = re.compile(r"\bmedian\b")
 DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*)\b")
-SHARE = re.compile(r"\b(?:share|percentage|percent|proportion|fraction|anteil|prozent)\b")
+SHARE = re.compile(
+    r"\b(?:shares?|percentages?|percent|proportions?|fraction|anteile?|prozent\w*)\b"
+)
 CHANGE = re.compile(
-    r"\b(?:change[sd]?|growth|grew|grow|trend|increase[sd]?|decrease[sd]?|veränderung)\b"
+    r"\b(?:change[sd]?|growth|grew|grow|trend|increase[sd]?|decrease[sd]?|veranderung|"
+    r"(?:year|quarter|month) (?:over|on) (?:year|quarter|month)|yoy)\b"
 )
 DIFFERENCE = re.compile(
     r"\b(?:difference|how (?:many|much) (?:more|less|fewer|longer|higher|older|later|taller)|"
@@ -130,25 +139,27 @@ GROUP = re.compile(
     r"\b(?:by|per|for each|for every|in each|grouped by|broken down by|split by|each|every|nach|"
     r"pro|je)\b"
 )
+_COUNTS = rf"\d{{1,3}}|{'|'.join(word for word, count in NUMBER_WORDS.items() if count)}"
+_ENDS = "|".join(
+    sorted(
+        {*SUPERLATIVES, "first", "last", "ersten", "letzten"}
+        - {"max", "min", "maximum", "minimum", "greatest"},
+        key=len,
+        reverse=True,
+    )
+)
 TOP = re.compile(
-    r"\b(?<!at )(?P<word>top|best|highest|largest|biggest|most|first|last|bottom|worst|lowest|"
-    r"smallest|"
-    r"cheapest|least|priciest|costliest|longest|shortest|heaviest|oldest|newest|latest|fewest|"
-    r"earliest|tallest|höchsten|größten|günstigsten|teuersten|niedrigsten|ersten|letzten)"
-    r" (?P<count>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b"
-    r"|\b(?P<count2>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve) "
-    r"(?P<word2>best|highest|largest|biggest|most|lowest|smallest|cheapest|least|worst|latest|"
-    r"newest|oldest|longest|shortest|heaviest|priciest|costliest|fewest|earliest|tallest|lightest|"
-    r"höchsten|größten|günstigsten|teuersten|niedrigsten)\b"
+    rf"\b(?<!at )(?P<word>{_ENDS}) (?P<count>{_COUNTS})\b|\b(?P<count2>{_COUNTS}) "
+    rf"(?P<word2>{_ENDS})\b"
 )
 COMPARED = (
     (re.compile(r"(?:at least|no less than|no fewer than|minimum of|not less than|mindestens)"),
      ">="),
-    (re.compile(r"(?:at most|no more than|up to|maximum of|höchstens|not more than)"), "<="),
+    (re.compile(r"(?:at most|no more than|up to|maximum of|hochstens|not more than)"), "<="),
     (re.compile(
         r"(?:more than|greater than|higher than|larger than|bigger than|longer than|older than|"
         r"over|above|exceed(?:s|ed|ing)?|taller than|heavier than|better than|later than|"
-        r"more expensive than|mehr als|über|größer als)"), ">"),
+        r"more expensive than|mehr als|uber|grosser als)"), ">"),
     (re.compile(
         r"(?:less than|fewer than|lower than|smaller than|below|under|shorter than|younger than|"
         r"cheaper than|lighter than|earlier than|weniger als|unter|kleiner als)"), "<"),
@@ -160,8 +171,9 @@ OR_MORE = re.compile(
 )
 OR_LESS = re.compile(r"^(?:or (?:less|fewer|below|lower|under|earlier)|and below)")
 NOT = re.compile(
-    r"\b(?:not|without|except|excluding|besides|other than|apart from|isnt|arent|wasnt|werent|"
-    r"didnt|doesnt|aside from|ohne|außer|nicht|rather than)\b"
+    r"\b(?:not|without|except|exclud(?:e|es|ing)|besides|other than|apart from|isnt|arent|wasnt|"
+    r"werent|didnt|doesnt|aside from|ohne|ausser|nicht|rather than|leav(?:e|ing) out|never|"
+    r"leav(?:e|ing) (?=\w+ out)|drop(?:ping)?|remov(?:e|ing)|ignor(?:e|ing)|omit(?:ting)?|minus)\b"
 )
 # Words that change nothing: they carry no condition and no figure.
 IDLE = frozenset(
@@ -177,8 +189,8 @@ IDLE = frozenset(
     order ordered place placed made got earn earned generate generated bring brought include
     included contain contains exist exists happen happened occur occurred appear appeared per
     made held wie was wer wo wann der die das den dem des ein eine einer von im in am mit und
-    oder sind ist war waren hat haben zeige zeig mir welche welcher welches alle nach pro je
-    für
+    oder zu zum zur vom beim auf sind ist war waren hat haben
+    zeige zeig mir welche welcher welches alle nach pro je fur
     """.split()  # noqa: SIM905  (a list of quoted words reads worse)
 )
 ROW_NOUNS = {
@@ -238,7 +250,11 @@ OPERATORS = frozenset(
         "than",
         "without",
         "except",
+        "exclude",
         "excluding",
+        "between",
+        "versus",
+        "vs",
         "not",
         "no",
         "or",
@@ -263,3 +279,7 @@ OPERATORS = frozenset(
         "year",
     }
 )
+
+
+BETWEEN = frozenset({"between", "from", "zwischen", "von"})
+AND_UP_TO = frozenset({"and", "to", "und", "bis", "till", "until", "through"})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, time
 from typing import Any
 
 import pyarrow as pa
@@ -160,6 +161,7 @@ def _read_all(
     if kind is ColumnType.DATE:
         has_time = any(hasattr(value, "hour") for value in values)
         wanted = pa.timestamp("s") if has_time else pa.date32()
+        values = [_midnight(each) for each in values] if has_time else values
     else:
         wanted = ARROW[kind]
         if kind is ColumnType.NUMBER and all(isinstance(v, int | None) for v in values):
@@ -168,6 +170,12 @@ def _read_all(
     return pa.chunked_array(
         [pc.take(read_values, pc.index_in(chunk, distinct)) for chunk in text.chunks]
     )
+
+
+def _midnight(value: Any) -> Any:
+    """A moment; of a day its beginning."""
+    is_day = value is not None and not hasattr(value, "hour")
+    return datetime.combine(value, time()) if is_day else value
 
 
 def _plain_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:

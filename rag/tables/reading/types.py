@@ -36,7 +36,7 @@ MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "jan january januar", "feb february februar", "mar march märz mär", "apr april",
+            "jan january januar", "feb february februar", "mar march märz mär marz", "apr april",
             "may mai", "jun june juni", "jul july juli", "aug august",
             "sep sept september", "oct october okt oktober", "nov november",
             "dec december dez dezember",

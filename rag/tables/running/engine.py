@@ -115,6 +115,8 @@ def _plain(value: Any) -> Any:
         return value.isoformat(" ") if hasattr(value, "hour") else value.isoformat()
     if isinstance(value, str):
         return value[:WIDEST_CELL]
-    if value is None or isinstance(value, int | float | bool):
+    if isinstance(value, float):
+        return float(f"{value:.15g}")  # the sixteenth digit of a sum is noise
+    if value is None or isinstance(value, int | bool):
         return value
     return float(value) if hasattr(value, "as_tuple") else str(value)[:WIDEST_CELL]

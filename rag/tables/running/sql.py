@@ -218,7 +218,7 @@ class Sql:
         names = measure_names(plan.measures)
         keys = [self._key(key) for key in plan.group]
         labels = key_names(plan.group)
-        figures = [self._figure(measure, keys) for measure in plan.measures]
+        figures = [self._figure(measure, plan.group) for measure in plan.measures]
         found = exp.select(
             *(key.copy().as_(label, quoted=True) for key, label in zip(keys, labels, strict=True)),
             *(figure.as_(name, quoted=True) for figure, name in zip(figures, names, strict=True)),
@@ -252,7 +252,7 @@ class Sql:
                 return self._key(key)
         return exp.Min(this=self._value(order.by))
 
-    def _figure(self, measure: Measure, keys: Sequence[Expression]) -> Expression:
+    def _figure(self, measure: Measure, group: Sequence[Key]) -> Expression:
         value = self._value(measure.column)
         if measure.kind is Kind.COUNT:
             return exp.Count(this=exp.Star() if measure.column == ROWS else value)
@@ -261,16 +261,47 @@ class Sql:
         if measure.kind is Kind.SPREAD:
             return exp.Sub(this=exp.Max(this=value), expression=exp.Min(this=value.copy()))
         if measure.kind is Kind.SHARE:
-            return self._share(measure, value)
+            return self._share(measure, is_grouped=bool(group))
         if measure.kind is Kind.CHANGE:
-            return _change(value, keys)
+            return self._change(measure, group)
+        if measure.kind is Kind.SUM:
+            return self._sum(measure.column)
         return exp.func(AGGREGATES[measure.kind], value)
 
-    def _share(self, measure: Measure, value: Expression) -> Expression:
-        part = exp.Count(this=exp.Star()) if measure.column == ROWS else exp.Sum(this=value)
-        whole = exp.Window(this=exp.Sum(this=part.copy()))
+    def _sum(self, name: str) -> Expression:
+        """Fractions are added without the errors of their last digits."""
+        has_fractions = column_of(self._table, name).decimals > 0
+        return exp.func("fsum" if has_fractions else "sum", self._value(name))
+
+    def _share(self, measure: Measure, *, is_grouped: bool) -> Expression:
+        """Of all groups together; where there are none, of the whole table."""
+        part = exp.Count(this=exp.Star()) if measure.column == ROWS else self._sum(measure.column)
+        whole: Expression = exp.Window(this=exp.Sum(this=part.copy()))
+        if not is_grouped:
+            every = exp.select(part.copy()).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+            whole = every.subquery()
         hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=part)
         return exp.Div(this=hundred, expression=exp.func("nullif", whole, exp.Literal.number(0)))
+
+    def _change(self, measure: Measure, group: Sequence[Key]) -> Expression:
+        """Against the time before, within whatever else rows are put together by."""
+        times = [key for key in group if self._is_time(key)] or list(group[-1:])
+        now = self._sum(measure.column)
+        ordered = [exp.Ordered(this=self._key(key), nulls_first=False) for key in times]
+        before = exp.Window(
+            this=exp.func("lag", now.copy()),
+            partition_by=[self._key(key) for key in group if key not in times],
+            order=exp.Order(expressions=ordered) if ordered else None,
+        )
+        gain = exp.Paren(this=exp.Sub(this=now, expression=before))
+        base = exp.func("nullif", exp.Abs(this=before.copy()), exp.Literal.number(0))
+        hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=gain)
+        return exp.Div(this=hundred, expression=base)
+
+    def _is_time(self, key: Key) -> bool:
+        kind = column_of(self._table, key.column).type
+        is_dated = bool(key.part) or kind in (ColumnType.DATE, ColumnType.QUARTER)
+        return is_dated or key.column.casefold() in ("year", "quarter", "month", "jahr", "monat")
 
     def _outer(self, inner: exp.Select, kind: Kind, name: str) -> exp.Select:
         value = exp.column(name, quoted=True)
@@ -288,18 +319,6 @@ class Sql:
 
 
 PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
-
-
-def _change(value: Expression, keys: Sequence[Expression]) -> Expression:
-    now = exp.Sum(this=value)
-    window = exp.Window(
-        this=exp.func("lag", now.copy()),
-        order=exp.Order(expressions=[exp.Ordered(this=keys[0].copy())]) if keys else None,
-    )
-    gain = exp.Paren(this=exp.Sub(this=now, expression=window))
-    base = exp.func("nullif", exp.Abs(this=window.copy()), exp.Literal.number(0))
-    hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=gain)
-    return exp.Div(this=hundred, expression=base)
 
 
 def measure_names(measures: Sequence[Measure]) -> list[str]:

@@ -1,0 +1,85 @@
+"""What a question names of one table: its columns and values."""
+
+from collections.abc import Container, Sequence
+
+from rag.records import ColumnType
+from rag.tables.asking.conditions import read_conditions
+from rag.tables.asking.index import Found, TableIndex
+from rag.tables.asking.question import Question, number_in, words_of
+from rag.tables.asking.words import IDLE, OPERATORS, TOP
+from rag.tables.reading.types import MONTHS
+
+
+def read_question(text: str, index: TableIndex) -> Question:
+    """Find everything that the table knows of a question."""
+    question = Question(words_of(text), index)
+    _counts(question)
+    _choose(question)
+    read_conditions(question)
+    for found in (*question.columns, *question.values):
+        question.use(found.start, found.end)
+    for start, end, _ in question.conditions:
+        question.use(start, end)
+    return question
+
+
+def _counts(question: Question) -> None:
+    """ "Top 10", "the three cheapest": a figure that limits, and compares with nothing."""
+    match = TOP.search(" ".join(question.words))
+    if match is not None:
+        question.top = question.at(match.start()), question.at(match.end() - 1) + 1
+        question.use(*question.top)
+
+
+def _choose(question: Question) -> None:
+    """Of what overlaps, the longest and surest; of twins, the one whose column is named."""
+    words, index = question.words, question.index
+    columns = [found for found in index.columns_named(words) if not _is_operator(found, words)]
+    has_dates = any(column.type is ColumnType.DATE for column in index.table.columns)
+    idle = MONTHS if has_dates else ()  # where there are dates, months are read as times
+    values = [found for found in index.values_named(words) if not _says_nothing(found, words, idle)]
+    named = {found.column for found in columns if found.score >= 1}
+    ranked = sorted(
+        [*columns, *values],
+        key=lambda found: (
+            -(found.score + (0.15 if found.is_value and found.column in named else 0)),
+            -found.length,
+            found.start,
+        ),
+    )
+    taken = set(range(*question.top))
+    for found in ranked:
+        span = set(range(found.start, found.end))
+        if span & taken:
+            continue
+        twins = [
+            other.column
+            for other in ranked
+            if other is not found
+            and other.is_value
+            and found.is_value
+            and (other.start, other.end, other.score) == (found.start, found.end, found.score)
+        ]
+        if twins and found.column not in named:
+            said = " ".join(words[found.start : found.end])
+            question.doubts.append(f"took “{said}” for {found.column}, not {twins[0]}")
+        if found.is_near:
+            question.doubts.append(f"read “{words[found.start]}” as “{found.values[0]}”")
+        taken |= span
+        (question.values if found.is_value else question.columns).append(found)
+    question.columns.sort(key=lambda found: found.start)
+    question.values.sort(key=lambda found: found.start)
+
+
+def _is_operator(found: Found, words: Sequence[str]) -> bool:
+    """A partial name that is a word of asking: "number", "total", "first"."""
+    return found.score < 1 and all(
+        word in OPERATORS or word in IDLE for word in words[found.start : found.end]
+    )
+
+
+def _says_nothing(found: Found, words: Sequence[str], idle: Container[str]) -> bool:
+    gram = words[found.start : found.end]
+    return all(word in IDLE or word in OPERATORS or word in idle for word in gram) or (
+        found.length == 1 and number_in(gram[0]) is not None
+    )

@@ -1,0 +1,191 @@
+"""What follow-ups change of a plan's conditions: other values, fewer, more, side by side."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rag.records import ColumnType
+from rag.tables.asking.choosing import PARTS, part_keys
+from rag.tables.asking.index import stem
+from rag.tables.asking.question import Question, filters_of
+from rag.tables.asking.words import NOT
+from rag.tables.plan import Filter, Key, Op, Part, TablePlan
+from rag.tables.wordforms import normalised
+
+ALL_OF = re.compile(
+    r"\b(?:back to |for |over |across |fur )?(?:all|any|every|alle)(?: the| of the| der)? (\w+)\b"
+)
+BESIDES = re.compile(r"\b(?:as well|too|also|add|plus|includ\w+|along with|auch|dazu)\b")
+COMPARE = re.compile(
+    r"\b(?:compared?|versus|vs|side by side|next to each other|both|vergl\w+|nebeneinander|beide)\b"
+)
+SHIFTS = {
+    f"{side} {part}": (part, -1 if side in ("last", "previous", "prior") else 1)
+    for part in (Part.YEAR, Part.QUARTER, Part.MONTH)
+    for side in ("last", "previous", "prior", "next", "following")
+} | {
+    f"{part} {side}": (part, -1 if side == "before" else 1)
+    for part in (Part.YEAR, Part.QUARTER, Part.MONTH)
+    for side in ("before", "after")
+}
+
+
+def narrowed(plan: TablePlan, question: Question, said: str) -> TablePlan:
+    """A value takes the place of one of the same column, or is added."""
+    fresh = filters_of(question)
+    kept = list(plan.filters)
+    for each in fresh:
+        same = next((old for old in kept if _is_alternative(old, each)), None)
+        if same is not None and (BESIDES.search(said) or each.op is Op.NOT):
+            each = replace(each, values=tuple(dict.fromkeys((*same.values, *each.values))))
+        if each.op is Op.NOT and _left(kept, each):
+            kept = [_less(old, each) for old in kept]
+            continue
+        kept = [old for old in kept if not _gives_way(old, each)]
+        kept.append(each)
+    group = tuple(
+        key for key in plan.group
+        if not any(
+            (f.column, f.part, f.op) == (key.column, key.part, Op.IS) and len(f.values) == 1
+            for f in fresh
+        )
+        or len(plan.group) == 1
+    )  # fmt: skip
+    return replace(plan, filters=tuple(kept), group=group)
+
+
+def _is_alternative(old: Filter, new: Filter) -> bool:
+    is_same = (old.column, old.part, old.op) == (new.column, new.part, new.op)
+    return is_same and old.op in (Op.IS, Op.NOT)
+
+
+def _left(kept: Sequence[Filter], new: Filter) -> bool:
+    """Whether values are left of "North or South" without North."""
+    return any(
+        (old.column, old.part, old.op) == (new.column, new.part, Op.IS)
+        and set(old.values) > set(new.values)
+        for old in kept
+    )
+
+
+def _less(old: Filter, new: Filter) -> Filter:
+    if (old.column, old.part, old.op) != (new.column, new.part, Op.IS):
+        return old
+    return replace(old, values=tuple(value for value in old.values if value not in new.values))
+
+
+def _gives_way(old: Filter, new: Filter) -> bool:
+    if old.column != new.column or old.part != new.part:
+        return False
+    if new.op is Op.NOT:
+        return old.op is Op.NOT
+    bounds = {Op.LESS: 0, Op.AT_MOST: 0, Op.MORE: 1, Op.AT_LEAST: 1}
+    if old.op in bounds and new.op in bounds:
+        return bounds[old.op] == bounds[new.op]
+    return old.op is new.op or Op.IS in (old.op, new.op)
+
+
+def without_groups(plan: TablePlan, question: Question, said: str) -> TablePlan:
+    """ "Drop the region": a group goes whose column stands behind "without"."""
+    if not NOT.search(said):
+        return plan
+    gone = {found.column for found in question.columns if found.start in question.negated}
+    kept = tuple(key for key in plan.group if key.column not in gone)
+    if len(kept) == len(plan.group):
+        return plan
+    question.use(0, len(question.words) if not question.values else 0)
+    return replace(plan, group=kept)
+
+
+def shifted(plan: TablePlan, question: Question, said: str) -> TablePlan:
+    """The condition on a time, one further or one back."""
+    found = next((shift for words, shift in SHIFTS.items() if words in said), None)
+    if found is None:
+        return plan
+    part, by = found
+    question.conditions, question.columns = [], []
+    for at, each in enumerate(plan.filters):
+        moved = _moved(each, part, by, question)
+        if moved is not None:
+            return replace(plan, filters=(*plan.filters[:at], moved, *plan.filters[at + 1 :]))
+    years = [c for c in question.index.table.columns if stem(normalised(c.name)) == "year"]
+    if part is Part.YEAR and years and years[0].high.isdecimal():
+        latest = int(years[0].high)
+        question.doubts.append(f"took {latest} for this year: it is the latest in the table")
+        return replace(plan, filters=(*plan.filters, Filter(years[0].name, Op.IS, (latest + by,))))
+    return plan
+
+
+def _moved(each: Filter, part: Part, by: int, question: Question) -> Filter | None:
+    column = question.column(each.column)
+    is_year = part is Part.YEAR and not each.part and column.type is ColumnType.NUMBER
+    if each.op is not Op.IS or not (each.part == part or is_year):
+        return None
+    values = tuple(value + by for value in each.values if isinstance(value, int))
+    most = {Part.QUARTER: 4, Part.MONTH: 12}.get(part, 9999)
+    return replace(each, values=values) if values and all(1 <= v <= most for v in values) else None
+
+
+def all_of(plan: TablePlan, question: Question, said: str) -> TablePlan:
+    """ "For all regions": the condition on that column goes."""
+    for match in ALL_OF.finditer(said):
+        wanted = stem(match[1])
+        kept = tuple(
+            each
+            for each in plan.filters
+            if wanted not in {stem(word) for word in normalised(each.column).split()}
+            and not (each.part and stem(each.part) == wanted)
+        )
+        if len(kept) < len(plan.filters):
+            return replace(plan, filters=kept)
+    return plan
+
+
+def compared(plans: Sequence[TablePlan], question: Question, said: str) -> TablePlan | None:
+    """ "Compare with 2024", "both years side by side": alternatives, each with its own figure."""
+    plan = plans[-1]
+    if not COMPARE.search(said) or not plan.measures:
+        return None
+    fresh = [each for each in filters_of(question) if each.op is Op.IS]
+    if not fresh:
+        return _both(plans, question)
+    filters = list(plan.filters)
+    keys = list(plan.group)
+    for each in fresh:
+        old = next((old for old in filters if _is_alternative(old, each)), None)
+        values = tuple(dict.fromkeys((*(old.values if old else ()), *each.values)))
+        filters = [other for other in filters if other is not old]
+        filters += [replace(each, values=values)] if len(values) > 1 else []
+        key = Key(each.column, each.part)
+        keys += [] if key in keys else [key]
+    return replace(plan, filters=tuple(filters), group=tuple(keys), outer=None, limit=None)
+
+
+def _both(plans: Sequence[TablePlan], question: Question) -> TablePlan | None:
+    """The last two values that were asked about."""
+    plan = plans[-1]
+    part = next((PARTS[word] for word in question.words if word in PARTS), None)
+    named = [Key(found.column) for found in question.columns]
+    keys = named[:1] or (part_keys(question, part)[-1:] if part else _varied(plans))
+    if not keys:
+        return None
+    (key,) = keys
+    asked = [
+        value
+        for each in (each for past in plans for each in past.filters)
+        if (each.column, each.part, each.op) == (key.column, key.part, Op.IS)
+        for value in each.values
+    ]
+    last = tuple(dict.fromkeys(reversed(asked)))[1::-1]
+    filters = tuple(f for f in plan.filters if (f.column, f.part) != (key.column, key.part))
+    if len(last) == 2:
+        filters = (*filters, Filter(key.column, Op.IS, last, key.part))
+    group = plan.group if key in plan.group else (*plan.group, key)
+    return replace(plan, filters=filters, group=group, outer=None, limit=None)
+
+
+def _varied(plans: Sequence[TablePlan]) -> list[Key]:
+    """What the last questions held to one value after another."""
+    asked = [(Key(f.column, f.part), f.values) for plan in plans for f in plan.filters]
+    own = [Key(each.column, each.part) for each in plans[-1].filters if each.op is Op.IS]
+    return [key for key in own if len({values for each, values in asked if each == key}) > 1][-1:]

@@ -1,0 +1,136 @@
+"""Follow-ups over other schemas than sales: what each makes of the plan, in its words."""
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from rag.tables.running.result import result_from
+from rag.wiring import build
+from tests.fakes import HashEmbedder
+
+ROOMS = ("Attic", "Lab", "Cellar")
+FILES = {
+    "bookings.csv": "Guest,Hotel,Room type,Check-in,Nights,Price,Cancelled\n"
+    + "".join(
+        f"Guest {i},{('Astoria', 'Bellevue', 'Central')[i % 3]},{('Single', 'Suite')[i % 2]},"
+        f"{2024 + i % 2}-{i % 12 + 1:02}-1{i % 9},{i % 7 + 1},{60 + 7 * i}.5,"
+        f"{('yes', 'no')[i % 4 > 0]}\n"
+        for i in range(120)
+    ),
+    "sensors.csv": "Time,Sensor,Room,Temperature (°C),Humidity (%)\n"
+    + "".join(
+        f"2025-{i % 6 + 1:02}-{i % 28 + 1:02} 12:{i % 60:02},T{i % 4},"
+        f"{ROOMS[i % 3]},{15 + i % 90 / 10},{30 + i % 40}\n"
+        for i in range(200)
+    ),
+    "handbook.md": "# Handbook\n\nEverybody has 28 days of leave.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
+    assert [r.stage for r in application.ingestion.ingest(files)].count("failed") == 0
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def told(application):
+    session = application.store.create("ada")
+
+    def told(question):
+        *_, end = application.assistant.ask(session, question)
+        number = end.message.answer.result
+        if number:
+            return result_from(session.result(number)).words
+        return f"declined: {end.message.content}" if end.message.answer.model == "tables" else None
+
+    return told
+
+
+CANCELLED = "Cancelled = yes, number of rows"
+NIGHTS = "sum of Nights by Hotel"
+WARM = "average of Temperature (°C)"
+CONVERSATIONS = [
+    [
+        ("how many bookings were cancelled?", CANCELLED),
+        ("by hotel", f"{CANCELLED} by Hotel"),
+        ("and not cancelled?", "Cancelled = no, number of rows by Hotel"),
+        ("which one has the most?", "Cancelled = no, number of rows by Hotel, highest 1"),
+        ("total price", "Cancelled = no, sum of Price by Hotel, highest 1"),
+    ],
+    [
+        ("total nights by hotel", NIGHTS),
+        ("only suites", f"Room type = Suite, {NIGHTS}"),
+        ("singles as well", f"Room type = Suite or Single, {NIGHTS}"),
+        ("without Central", f"Room type = Suite or Single, Hotel is not Central, {NIGHTS}"),
+        ("undo", f"Room type = Suite or Single, {NIGHTS}"),
+        ("undo", f"Room type = Suite, {NIGHTS}"),
+        ("start over", NIGHTS),
+        ("average instead", "average of Nights by Hotel"),
+        ("drop the hotel", "average of Nights"),
+        ("per month", "average of Nights by year of Check-in and month of Check-in"),
+        ("in 2024", "year of Check-in = 2024, average of Nights by month of Check-in"),
+    ],
+    [
+        ("total nights in 2024", "year of Check-in = 2024, sum of Nights"),
+        ("compare with 2025",
+         "year of Check-in = 2024 or 2025, sum of Nights by year of Check-in"),
+        ("only the Astoria",
+         "year of Check-in = 2024 or 2025, Hotel = Astoria, sum of Nights by year of Check-in"),
+    ],
+    [
+        ("total nights in 2024", "year of Check-in = 2024, sum of Nights"),
+        ("as a share", "year of Check-in = 2024, sum of Nights and share of Nights"),
+        ("and the year after?", "year of Check-in = 2025, sum of Nights and share of Nights"),
+    ],
+    [
+        ("how many bookings have more than 5 nights?", "Nights above 5, number of rows"),
+        ("how many of them were cancelled?", f"Nights above 5, {CANCELLED}"),
+        ("list them", "Nights above 5, Cancelled = yes, all columns"),
+        ("the two most expensive of those",
+         "Nights above 5, Cancelled = yes, all columns, highest 2 by Price"),
+    ],
+    [
+        ("average temperature by room", f"{WARM} by Room"),
+        ("max instead", "max of Temperature (°C) by Room"),
+        ("and humidity?", "max of Humidity (%) by Room"),
+        ("between March and May",
+         "month of Time at least March, month of Time at most May, max of Humidity (%) by Room"),
+    ],
+    [
+        ("average temperature in the lab", f"Room = Lab, {WARM}"),
+        ("and the attic?", f"Room = Attic, {WARM}"),
+        ("compare both", f"Room = Lab or Attic, {WARM} by Room"),
+        ("und im März?", f"Room = Lab or Attic, month of Time = March, {WARM} by Room"),
+        ("ohne Lab", f"Room = Attic, month of Time = March, {WARM} by Room"),
+        ("rückgängig", f"Room = Lab or Attic, month of Time = March, {WARM} by Room"),
+    ],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("turns", CONVERSATIONS, ids=lambda turns: turns[0][0])
+def test_a_follow_up_changes_the_plan(told, turns):
+    assert [(question, told(question)) for question, _ in turns] == turns
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [("only blue ones", "blue"), ("by salesperson", "salesperson"), ("and not refundable?", "")],
+)
+def test_words_that_it_does_not_know_are_named_and_the_chain_goes_on(told, question, word):
+    told("total nights by hotel")
+
+    answer = told(question)
+
+    assert answer is None or (answer.startswith("declined") and word in answer)
+    assert told("only suites") == f"Room type = Suite, {NIGHTS}"
+
+
+def test_the_largest_row_tells_more_of_itself(told):
+    told("highest temperature in the attic")
+
+    assert told("when was that?").startswith("Room = Attic, Time, ")
+    assert told("lowest instead").endswith("lowest 1 by Temperature (°C)")
