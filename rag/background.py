@@ -13,7 +13,7 @@ from rag.errors import Unreadable
 from rag.ingestion import Ingestion, Progress, Stage
 from rag.jobs import JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
-from rag.records import Job
+from rag.records import Job, JobState
 from rag.seams import ConversationStore, SessionHandle
 
 INGEST, COMPACT = "ingest", "compact"
@@ -126,6 +126,11 @@ class Background:
             owner=owner,
             prepare=lambda running: self._uploads.keep(running.job.id, data),
         )
+
+    def note_unread(self, name: str, reason: str) -> None:
+        """Remember a file that was ingested without a job, and failed."""
+        job = self._queue.table.add(INGEST, name)
+        self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
     def submit_compaction(self, session: SessionHandle) -> Job:
         return self._queue.submit(COMPACT, f"{session.id} {session.owner}")

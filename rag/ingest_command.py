@@ -100,7 +100,10 @@ def _here(settings: Settings, files: Sequence[IncomingFile]) -> Iterator[FilePro
 
     with opened(settings) as application:
         application.ingestion.synchronise()
-        yield from application.ingestion.ingest(files)
+        for report in application.ingestion.ingest(files):
+            if report.stage is Stage.FAILED:
+                application.jobs.note_unread(report.name, report.reason)
+            yield report
 
 
 def _over_there(

@@ -171,6 +171,10 @@ class AuthSettings(_Section):
     allow_public: bool = False
     admins: tuple[str, ...] = ()
 
+    def is_admin(self, owner: str) -> bool:
+        """Whether an owner may change everything; where everybody is one owner, everybody may."""
+        return self.mode == "single" or owner in self.admins
+
 
 class JobSettings(_Section):
     """Background work."""

@@ -11,6 +11,7 @@ from rich.table import Table
 
 # A header, a rule and rows, as one piece.
 PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
+LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # to a page that is not here
 CELL_ENDS = re.compile(r"(?<!\\)\|")
 Told = tuple[str, dict[str, Any]]
 
@@ -47,7 +48,7 @@ def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
 
 def _print_text(text: str, console: Console) -> None:
     """Words as they come; a table that comes whole, as computed ones do, is drawn."""
-    for part in PIPES.split(text):
+    for part in PIPES.split(LINKS.sub(r"\1", text)):
         rows = [
             [cell.replace("\\", "") for cell in CELL_ENDS.split(line.strip().strip("|"))]
             for line in part.strip().splitlines()

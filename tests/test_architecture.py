@@ -19,6 +19,7 @@ ORDER = [
     {"sessions"},
     {"summaries"},
     {"migrations", "answers"},
+    {"library"},
     {"answering", "drafting", "toolroom", "ingestion", "settings", "jobs", "storage"},
     {"assistant", "memory"},
     {"background"},

@@ -31,15 +31,15 @@ def markdown_of(card: Card) -> Iterator[str]:
 def _part(part: CardPart) -> Iterator[str]:
     first, *others = part.passages
     if part.asked:
-        yield f"**{_plain(part.asked)}**"
+        yield f"**{plain(part.asked)}**"
     if part.is_weak:
         yield CLOSEST
     if part.line:
         yield cited(part.line, first.number)
-    yield f"**{_plain(first.heading)}** [{first.number}]"
+    yield f"**{plain(first.heading)}** [{first.number}]"
     yield _quoted(first)
     if others:
-        entries = (f"- {_plain(each.heading)}: {_short(each)}" for each in others)
+        entries = (f"- {plain(each.heading)}: {_short(each)}" for each in others)
         yield "\n".join([MORE, "", *entries])
 
 
@@ -74,11 +74,12 @@ def _short(passage: ShownPassage) -> str:
 
 
 def _mention(mention: Mention) -> str:
-    links = ", ".join(f"[{_plain(each.title)}](/documents/{each.id})" for each in mention.documents)
+    links = ", ".join(f"[{plain(each.title)}](/documents/{each.id})" for each in mention.documents)
     more = mention.count - len(mention.documents)
     rest = f" and {more} more" if more > 0 else ""
-    return f"{mention.count} documents mention {_plain(mention.name)}: {links}{rest}."
+    return f"{mention.count} documents mention {plain(mention.name)}: {links}{rest}."
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Words of a document or a name, which are no Markdown."""
     return _ESCAPED.sub(r"\\\1", " ".join(text.split())).replace("[", "(").replace("]", ")")

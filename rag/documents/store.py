@@ -130,6 +130,25 @@ class SqlDocumentStore:
                 found |= {(row[0], row[1]): row[2] for row in connection.execute(query, places)}
         return found
 
+    def is_empty(self) -> bool:
+        """Whether there is no document at all."""
+        with reading(self._engine) as connection:
+            return connection.execute(select(document_table.c.id).limit(1)).first() is None
+
+    def sections(self, document_id: str) -> list[Section]:
+        """All of a document, in reading order."""
+        query = select(section_table).where(section_table.c.document_id == document_id)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(section_table.c.index))
+            return [_section(row) for row in rows]
+
+    def chunks_of(self, document_id: str) -> list[Chunk]:
+        """All of a document, in reading order."""
+        query = _chunk_query().where(chunk_table.c.document_id == document_id)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(chunk_table.c.position))
+            return [_chunk(row) for row in rows]
+
     def section(self, document_id: str, index: int) -> Section:
         """Raises NotFound."""
         found = self.neighbourhood(document_id, index, reach=0)

@@ -48,6 +48,10 @@ class Fts5Words:
     _HOLDERS = with_list(
         "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match AND rowid IN :keys"
     )
+    _HOLDING = text(
+        "SELECT id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
+        "WHERE chunks_fts MATCH :match ORDER BY chunks_fts.rowid LIMIT :limit"
+    )
 
     def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
         scores = self._by_rare(connection, plan, DEPTH * limit)
@@ -95,6 +99,10 @@ class Fts5Words:
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
         return {row.term: row.doc for row in connection.execute(self._WORDS)}
+
+    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
+        found = connection.execute(self._HOLDING, {"match": _fts5(term), "limit": limit})
+        return list(found.scalars())
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]

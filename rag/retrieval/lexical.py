@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 
 from rag.database import reading
 from rag.retrieval.fts5 import Fts5Words
-from rag.retrieval.query import Term, names_in, terms_of
+from rag.retrieval.query import Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
 from rag.retrieval.word_index import MOST_SCORED, Plan, Weighed, WordIndex, idf
@@ -54,6 +54,14 @@ class LexicalIndex:
             known = self._knowing(connection)
             plan = Plan.of(self._weighed(connection, known, self._terms(known, query)))
             return self._words.search(connection, plan, limit)
+
+    def holding(self, phrase: str, *, limit: int) -> list[str]:
+        """Ids of chunks that hold these words one after the other, in any form of theirs."""
+        term = Term(tuple(words_of(phrase)))
+        if not term.tokens:
+            return []
+        with reading(self._engine) as connection:
+            return self._words.holding(connection, term, limit)
 
     def coverage(self, query: str, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.

@@ -1,11 +1,14 @@
 """Which documents hold a name."""
 
+from collections.abc import Callable, Sequence
+
 from rag.records import Chunk, DocumentLink, Mention
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import DocumentStore
 from rag.text.names import contains_name
 
-MOST_CHUNKS = 300  # looked at; a name in more of them is not counted
+MOST_CHUNKS = 300  # looked at beside an answer; a name in more of them is not counted
+ALL_CHUNKS = 20_000  # looked at where somebody asks for all
 LINKED = 5
 FEW_CHUNKS = 20  # to see whether a name stands anywhere
 
@@ -13,9 +16,15 @@ FEW_CHUNKS = 20  # to see whether a name stands anywhere
 class NameMentions:
     """Counts through the word index, and reads what it finds: `Aero 5` is not in `Aero 5 Pro`."""
 
-    def __init__(self, words: LexicalIndex, documents: DocumentStore) -> None:
+    def __init__(
+        self,
+        words: LexicalIndex,
+        documents: DocumentStore,
+        lexicon: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._words = words
         self._documents = documents
+        self._lexicon = lexicon
 
     def __call__(self, name: str) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
@@ -38,9 +47,15 @@ class NameMentions:
         """Whether a text that the words of the name find holds it whole."""
         return any(_holds(chunk, name) for chunk in self._chunks(name, FEW_CHUNKS))
 
+    def everywhere(self, words: str) -> list[Chunk]:
+        """Every chunk that holds these words: a name as it is written, others in any form."""
+        found = self._chunks(words, ALL_CHUNKS)
+        known = {name.casefold(): name for name in self._lexicon()}
+        name = words if words.isupper() else known.get(words.casefold())
+        return found if name is None else [chunk for chunk in found if _holds(chunk, name)]
+
     def _chunks(self, name: str, limit: int) -> list[Chunk]:
-        found = [chunk_id for chunk_id, _ in self._words.search(name, limit=limit)]
-        return list(self._documents.chunks(found).values())
+        return list(self._documents.chunks(self._words.holding(name, limit=limit)).values())
 
 
 def _holds(chunk: Chunk, name: str) -> bool:

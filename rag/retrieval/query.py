@@ -86,9 +86,14 @@ def names_in(query: str) -> frozenset[str]:
     return frozenset(found[0].lower() for found in _NAME.finditer(query))
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text as they are looked up."""
+    return [word.lower() for word in _words(text)]
+
+
 def tokens_of(text: str) -> frozenset[str]:
-    """The distinct words of a text as they are looked up."""
-    return frozenset(word.lower() for word in _words(text))
+    """The distinct ones of them."""
+    return frozenset(words_of(text))
 
 
 def _words(query: str) -> list[str]:

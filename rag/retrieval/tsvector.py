@@ -57,6 +57,10 @@ class TsvectorWords:
     _HOLDERS = with_list(
         "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
     )
+    _HOLDING = text(
+        "SELECT id FROM chunks WHERE words @@ to_tsquery('english', :query) "
+        "ORDER BY row LIMIT :limit"
+    )
 
     _WORDS = text(
         "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
@@ -93,6 +97,10 @@ class TsvectorWords:
 
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)
+
+    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
+        asked = {"query": _tsquery(term), "limit": limit}
+        return list(connection.execute(self._HOLDING, asked).scalars())
 
     def _candidates(self, connection: Connection, plan: Plan, most: int) -> dict[str, int]:
         """Ids of chunks that may be among the best, and their rows."""

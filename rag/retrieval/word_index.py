@@ -89,6 +89,9 @@ class WordIndex(Protocol):
     ) -> list[list[str]]:
         """For each term, which of these chunks hold it."""
 
+    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
+        """Which chunks hold the term, the oldest first."""
+
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         """The words of the index, as it holds them, and in how many chunks each is."""
 

@@ -36,6 +36,15 @@ class DocumentStore(Protocol):
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """Those that exist."""
 
+    def is_empty(self) -> bool:
+        """Whether there is no document at all."""
+
+    def sections(self, document_id: str) -> list[Section]:
+        """All of a document, in reading order."""
+
+    def chunks_of(self, document_id: str) -> list[Chunk]:
+        """All of a document, in reading order."""
+
     def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
 

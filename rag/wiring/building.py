@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlalchemy import Engine
+
 from rag.answering import Answering
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
@@ -15,6 +17,8 @@ from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
 from rag.jobs import JobQueue, JobTable
+from rag.library.answers import LibraryAnswers
+from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.llm.tokens import CalibratedCounter, token_counter
 from rag.memory import Memory, MemoryRules
@@ -55,7 +59,7 @@ class Library:
     documents: SqlDocumentStore
     retriever: HybridRetriever
     embedder: Embedder
-    words: LexicalIndex
+    mentions: NameMentions
     direct: tuple[DirectAnswers, ...] = ()
     query_tables: Callable[[SessionHandle, str], str] | None = None
 
@@ -72,12 +76,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     tables = open_tables(settings, engine)
     ingestion = Ingestion(documents, embedder, index, loader=loader, tables=tables)
     background = Background(
-        JobQueue(
-            JobTable(engine),
-            folder=settings.data_dir,
-            url=settings.jobs.url,
-            workers=settings.jobs.workers,
-        ),
+        _job_queue(settings, engine),
         ingestion,
         store,
         uploads=uploads_for(engine, settings.data_dir / "uploads"),
@@ -93,7 +92,9 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         split=lambda query: searched_apart(query, documents.lexicon()),
     )
     asked = _table_answers(settings, tables)
-    library = Library(documents, retriever, embedder, words, (asked,), asked.told)
+    mentions = NameMentions(words, documents, documents.lexicon)
+    direct = (_library_answers(settings, engine, documents, mentions), asked)
+    library = Library(documents, retriever, embedder, mentions, direct, asked.told)
     return Application(
         settings=settings,
         engine=engine,
@@ -112,6 +113,23 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     )
 
 
+def _job_queue(settings: Settings, engine: Engine) -> JobQueue:
+    return JobQueue(
+        JobTable(engine),
+        folder=settings.data_dir,
+        url=settings.jobs.url,
+        workers=settings.jobs.workers,
+    )
+
+
+def _library_answers(
+    settings: Settings, engine: Engine, documents: SqlDocumentStore, mentions: NameMentions
+) -> LibraryAnswers:
+    unread = UnreadFiles(engine, settings.auth.is_admin)
+    alone = settings.llm.model is None
+    return LibraryAnswers(documents, mentions, unread, is_without_model=alone)
+
+
 def _table_answers(settings: Settings, tables: TableStore) -> TableAnswers:
     library = TableLibrary(tables)
     model = open_model(settings)
@@ -122,7 +140,7 @@ def _assistant(
     settings: Settings, library: "Library", background: Background, metrics: Metrics
 ) -> Assistant:
     model = open_model(settings)
-    mentions = NameMentions(library.words, library.documents)
+    mentions = library.mentions
     without_model = CardWriter(lexicon=library.documents.lexicon, mentions=mentions)
     writer: Writer = without_model
     if model is not None:

@@ -302,3 +302,18 @@ def test_words_of_documents_that_came_since_are_known(library: Library) -> None:
     library.add("Two", "Grafit is dear, graphite is not.")
 
     assert titles(library, "garphite") == ["Two"]
+
+
+def test_all_chunks_are_found_that_hold_words_one_after_the_other(library: Library) -> None:
+    library.add("One", "A refund is paid late.", "The Aero 5 is white.")
+    library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")
+
+    def holding(phrase: str, limit: int = 10) -> list[str]:
+        found = library.lexical.holding(phrase, limit=limit)
+        return [library.store.chunks([key])[key].text for key in found]
+
+    assert holding("refund") == ["A refund is paid late.", "Refunds of the E-Strand 5."]
+    assert holding("aero 5") == ["The Aero 5 is white."]
+    assert holding("e-strand") == ["Refunds of the E-Strand 5."]
+    assert len(holding("refunds", limit=1)) == 1
+    assert holding("…") == []

@@ -14,8 +14,8 @@ class Library:
     def __init__(self, *chunks):
         self._chunks = {each.id: each for each in chunks}
 
-    def search(self, query, *, limit):
-        return [(key, 1.0) for key in self._chunks][:limit]
+    def holding(self, phrase, *, limit):
+        return list(self._chunks)[:limit]
 
     def chunks(self, ids):
         return {key: self._chunks[key] for key in ids}
@@ -47,3 +47,25 @@ def test_too_many_are_not_counted():
     chunks = [chunk(n, "The Aero 5.", f"d{n}") for n in range(MOST_CHUNKS)]
 
     assert mention("Aero 5", *chunks) is None
+
+
+def everywhere(words, *chunks, lexicon=()):
+    library = Library(*chunks)
+    found = NameMentions(library, library, lambda: lexicon).everywhere(words)
+    return [chunk.text for chunk in found]
+
+
+def test_a_known_name_is_meant_however_it_is_typed():
+    texts = chunk(1, "The Aero 5.", "a"), chunk(2, "The Aero 5 Pro.", "b")
+
+    assert everywhere("aero 5", *texts, lexicon=("Aero 5", "Aero 5 Pro")) == ["The Aero 5."]
+
+
+def test_words_that_are_no_name_stand_in_any_form():
+    assert everywhere("refund", chunk(1, "Refunds are late.", "a")) == ["Refunds are late."]
+
+
+def test_capitals_are_meant():
+    texts = chunk(1, "Ask IT for it.", "a"), chunk(2, "Take it.", "b")
+
+    assert everywhere("IT", *texts) == ["Ask IT for it."]

@@ -8,9 +8,8 @@ from rag.web.current import application
 
 
 def is_admin() -> bool:
-    """Whether the caller may change everything; where everybody is one owner, everybody may."""
-    settings = application().settings
-    return settings.auth.mode == "single" or current_owner() in settings.auth.admins
+    """Whether the caller may change everything."""
+    return application().settings.auth.is_admin(current_owner())
 
 
 def add_document(name: str, data: bytes) -> Job:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
+from rag.documents.described import kind_in_words, size_in_words
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
 from rag.web.access import rights
@@ -18,24 +19,13 @@ from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import show_page
 
 document_pages = Blueprint("document_pages", __name__)
+document_pages.add_app_template_filter(size_in_words, "size")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FAILURES_STAY = timedelta(days=1)
-KINDS = {
-    "text/markdown": "Markdown",
-    "text/html": "HTML",
-    "application/xhtml+xml": "HTML",
-    "application/pdf": "PDF",
-    "text/plain": "Text",
-    "text/x-rst": "reStructuredText",
-    "text/csv": "CSV",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
-}
 Shown = Response | str | tuple[str, int]
 
 
@@ -181,20 +171,7 @@ def may_change(document: Document) -> bool:
 @document_pages.app_template_filter("kind")
 def kind(document: Document) -> str:
     """The kind of a document in one word."""
-    return KINDS.get(document.media_type, document.media_type)
-
-
-@document_pages.app_template_filter("size")
-def size(count: int) -> str:
-    """Bytes as people read them: "1.4 MB"."""
-    if count < 1000:
-        return f"{count} bytes"
-    value = count / 1000
-    for unit in ("kB", "MB"):
-        if value < 1000:
-            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-        value /= 1000
-    return f"{value:.1f} GB"
+    return kind_in_words(document.media_type)
 
 
 @document_pages.app_template_filter("moment")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
+from rag.library.answers import NAME as LIBRARY
 from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
 from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
@@ -40,7 +41,9 @@ class ShownMessage:
 
     @property
     def is_declined(self) -> bool:
-        return self.message.answer is not None and self.message.answer.declined
+        """Whether the documents do not answer; what is told of the library always does."""
+        answer = self.message.answer
+        return answer is not None and answer.declined and answer.model != LIBRARY
 
     @property
     def is_without_model(self) -> bool:

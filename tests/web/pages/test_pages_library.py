@@ -6,10 +6,10 @@ from io import BytesIO
 
 import pytest
 
+from rag.documents.described import size_in_words
 from rag.errors import ModelUnavailable
 from rag.records import JobState
 from rag.web import create_app
-from rag.web.pages.documents import size
 from tests.browser.paged_application import (
     HTML,
     Page,
@@ -149,7 +149,7 @@ class TestLibrary:
         [(999, "999 bytes"), (1400, "1.4 kB"), (53_000_000, "53 MB"), (2_500_000_000, "2.5 GB")],
     )
     def test_sizes_are_said_as_people_read_them(self, count, said):
-        assert size(count) == said
+        assert size_in_words(count) == said
 
     def test_filters_by_name(self, application, get):
         for number in range(12):

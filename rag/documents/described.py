@@ -1,0 +1,31 @@
+"""How documents are spoken of: their kind in a word, their size as people read it."""
+
+KINDS = {
+    "text/markdown": "Markdown",
+    "text/html": "HTML",
+    "application/xhtml+xml": "HTML",
+    "application/pdf": "PDF",
+    "text/plain": "Text",
+    "text/x-rst": "reStructuredText",
+    "text/csv": "CSV",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
+}
+
+
+def kind_in_words(media_type: str) -> str:
+    """The kind of a document in one word."""
+    return KINDS.get(media_type, media_type)
+
+
+def size_in_words(count: int) -> str:
+    """Bytes as people read them: "1.4 MB"."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = count / 1000
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"

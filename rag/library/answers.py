@@ -1,0 +1,323 @@
+"""Questions about the library itself, answered from the database: see `rag.seams.DirectAnswers`."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from rag.answers.markdown import cited, plain
+from rag.citations.markers import neutralise
+from rag.library.asked import Asked, Kind, library_question
+from rag.library.naming import (
+    Stretch,
+    documents_hinted,
+    documents_named,
+    files_named,
+    heading_of,
+    part_called,
+    section_and_document,
+)
+from rag.library.summary import Statement, key_statements, statements_of
+from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, named, outline
+from rag.library.unread import UnreadFile
+from rag.records import Chunk, Document, Hit, Resolution, Role, Source
+from rag.retrieval.mentions import NameMentions
+from rag.retrieval.passages import neighbourhood
+from rag.seams import DirectAnswer, DocumentStore, SessionHandle
+
+NAME = "library"
+MOST_STATEMENTS = 8
+MOST_CITED = 10  # documents that mention something, each with a passage that does
+FIRST_STATEMENTS = 2
+MOST_TO_CHOOSE = 8  # documents of one name
+_FILE = re.compile(r"\w\.\w{2,5}\b")
+_THIS = re.compile(
+    r"(?:this|that|dieses|diesem) (?:document|file|pdf|manual|page|dokument|datei|handbuch)"
+    r"|(?:the|das|dem) (?:document|file|dokument)",
+    re.IGNORECASE,
+)
+_SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of an entry
+_QUOTES = "\"'“”„‘’«»`"
+_ARTICLE = re.compile(r"(?:the|an?|der|die|das|den|dem|eine?[nmr]?) (?=\S)", re.IGNORECASE)
+_EITHER = re.compile(r" (?:and|or|und|oder) ")
+Unread = Callable[[str], Sequence[UnreadFile]]  # of an owner
+
+
+class LibraryAnswers:
+    """Tells what is in the library, from the library."""
+
+    def __init__(
+        self,
+        documents: DocumentStore,
+        mentions: NameMentions,
+        unread: Unread,
+        *,
+        is_without_model: bool,
+    ) -> None:
+        self._documents = documents
+        self._mentions = mentions
+        self._unread = unread
+        self._is_without_model = is_without_model
+
+    def answer(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> DirectAnswer | None:
+        """The answer; None for a question to the documents."""
+        if resolution.source_numbers:
+            return None
+        asked = library_question(question) or library_question(resolution.query)
+        if asked is None:
+            return self._of_a_file(session, question) or self._empty(Speech(is_german=False))
+        speech = Speech(is_german=asked.is_german)
+        if asked.kind is Kind.UNREAD:
+            return self._not_read(session, asked, speech)
+        if self._documents.is_empty():
+            return _told(speech.say("empty"), declined=True)
+        if asked.kind in (Kind.CONTENTS, Kind.NEWEST):
+            return self._contents(session, asked, speech)
+        if asked.kind in (Kind.MENTIONS, Kind.TOPIC):
+            return self._mentioning(session, asked, speech)
+        return self._of_document(session, asked, speech)
+
+    def _empty(self, speech: Speech) -> DirectAnswer | None:
+        """A model may still speak of the conversation; without one there is nothing to say."""
+        if not self._is_without_model or not self._documents.is_empty():
+            return None
+        return _told(speech.say("empty"), declined=True)
+
+    # ── What is in it ────────────────────────────────────────────────────────────────────────
+
+    def _contents(self, session: SessionHandle, asked: Asked, speech: Speech) -> DirectAnswer:
+        documents = self._documents.documents()
+        if asked.kind is Kind.NEWEST:
+            newest = sorted(documents, key=lambda each: each.ingested_at, reverse=True)
+            return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
+        size = speech.size(documents)
+        n = speech.counted("document", len(documents))
+        said = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
+        said.append(speech.listed(documents))
+        failed = self._unread(session.owner)
+        if failed:
+            said += [speech.say("unread", n=speech.counted("file", len(failed))), _reasons(failed)]
+        return _told("\n\n".join(said))
+
+    def _not_read(
+        self, session: SessionHandle, asked: Asked, speech: Speech
+    ) -> DirectAnswer | None:
+        failed = self._unread(session.owner)
+        if asked.subject:
+            failed = files_named(asked.subject, failed)
+            return _told(_reasons(failed)) if failed else None
+        if not failed:
+            return _told(speech.say("all_read"))
+        head = speech.say("unread", n=speech.counted("file", len(failed)))
+        return _told(f"{head}\n\n{_reasons(failed)}")
+
+    def _of_a_file(self, session: SessionHandle, question: str) -> DirectAnswer | None:
+        """A question about a file by its name that could not be read."""
+        if not _FILE.search(question):
+            return None
+        failed = [each for each in self._unread(session.owner) if each.name in question]
+        return _told(_reasons(failed), declined=True) if failed else None
+
+    # ── Who mentions it ──────────────────────────────────────────────────────────────────────
+
+    def _mentioning(
+        self, session: SessionHandle, asked: Asked, speech: Speech
+    ) -> DirectAnswer | None:
+        found = {asked_for: self._holding(asked_for) for asked_for in _wanted(asked.subject)}
+        if len(found) > 1 and not all(found.values()):
+            found = {asked.subject: self._holding(_bare(asked.subject))}
+        if asked.kind is Kind.TOPIC and not all(found.values()):
+            return None
+        said: list[str] = []
+        sources: list[Source] = []
+        for words, chunks in found.items():
+            told, cited_here = self._documents_holding(session, words, chunks, speech)
+            said.append(told)
+            sources += cited_here
+        return _told("\n\n".join(said), tuple(sources), declined=not any(found.values()))
+
+    def _holding(self, words: str) -> dict[str, list[Chunk]]:
+        """By the id of their document, in the order of its names."""
+        found = sorted(self._mentions.everywhere(words), key=lambda each: each.document_name)
+        of_each = groupby(found, key=lambda each: each.document_id)
+        return {document_id: list(chunks) for document_id, chunks in of_each}
+
+    def _documents_holding(
+        self,
+        session: SessionHandle,
+        words: str,
+        chunks: dict[str, list[Chunk]],
+        speech: Speech,
+    ) -> tuple[str, list[Source]]:
+        shown = plain(words)
+        if not chunks:
+            return speech.say("nowhere", words=shown), []
+        firsts = [each[0] for each in chunks.values()][:MOST_CITED]
+        sources = self._register(session, firsts)
+        numbers = {source.document_id: source.marker for source in sources}
+        documents = {each.id: each for each in self._documents.documents()}
+        entries = [
+            f"- {named(documents[key])}: {speech.counted('place', len(those))}"
+            f" {numbers.get(key, '')}".rstrip()
+            for key, those in chunks.items()
+            if key in documents
+        ]
+        n = speech.counted("document", len(chunks))
+        head = speech.say("mention_one" if len(chunks) == 1 else "mention", n=n, words=shown)
+        return "\n".join([head, "", *entries]), sources
+
+    def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
+        keys = list(dict.fromkeys((each.document_id, each.section_index) for each in chunks))
+        texts = self._documents.section_texts(keys)
+        hits = []
+        for chunk in chunks:
+            text = texts.get((chunk.document_id, chunk.section_index), chunk.text)
+            start, end = neighbourhood(text, chunk.start, chunk.end)
+            hits.append(Hit(chunk, 1.0, text[start:end], start, end, 1.0))
+        return session.register(hits)
+
+    # ── One document ─────────────────────────────────────────────────────────────────────────
+
+    def _of_document(
+        self, session: SessionHandle, asked: Asked, speech: Speech
+    ) -> DirectAnswer | None:
+        failed = files_named(asked.subject, self._unread(session.owner))
+        if failed:
+            return _told(_reasons(failed), declined=True)
+        found = self._meant(session, asked)
+        if not found:
+            return None
+        if len(found) > 1:
+            if len(found) > MOST_TO_CHOOSE:
+                return None
+            choice = speech.listed([each.document for each in found], MOST_LISTED)
+            return _told(f"{speech.say('which')}\n\n{choice}", declined=True)
+        if asked.kind is Kind.SUMMARY:
+            return self._summary(session, found[0], speech) or self._about(
+                session, found[0], speech
+            )
+        return self._about(session, found[0], speech)
+
+    def _meant(self, session: SessionHandle, asked: Asked) -> list[Stretch]:
+        """The documents, or sections of them, that the subject may be."""
+        if _THIS.fullmatch(asked.subject):
+            return self._whole(self._spoken_of(session))
+        documents = self._documents.documents()
+        named = documents_named(asked.subject, documents)
+        if named:
+            return self._whole(named)
+        both = section_and_document(asked.subject)
+        if both is not None:
+            heading, document = both
+            named = documents_named(document, documents)
+            if _THIS.fullmatch(document):
+                named = self._spoken_of(session)
+            parts = (
+                part_called(heading, each, self._documents.sections(each.id)) for each in named
+            )
+            return [part for part in parts if part is not None]
+        if asked.kind is not Kind.SUMMARY:
+            return []
+        parts_anywhere = self._part_anywhere(asked)
+        return parts_anywhere or self._whole(documents_hinted(asked.subject, documents))
+
+    def _whole(self, documents: Sequence[Document]) -> list[Stretch]:
+        return [Stretch(each, tuple(self._documents.sections(each.id))) for each in documents]
+
+    def _part_anywhere(self, asked: Asked) -> list[Stretch]:
+        """A section of that very heading, in whichever document."""
+        parts = {}
+        for chunk in self._mentions.everywhere(_bare(asked.subject)):
+            heading = heading_of(asked.subject, chunk)
+            if heading and chunk.document_id not in parts:
+                document = self._documents.document(chunk.document_id)
+                part = part_called(heading, document, self._documents.sections(document.id))
+                parts[chunk.document_id] = part
+        return [part for part in parts.values() if part is not None]
+
+    def _spoken_of(self, session: SessionHandle) -> list[Document]:
+        """The document that the last answer cited first; the only one there is."""
+        documents = self._documents.documents()
+        for message in reversed(session.recent(6)):
+            if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
+                number = message.answer.citations[0].number
+                ids = {source.document_id for source in session.sources([number])}
+                return [each for each in documents if each.id in ids]
+        return documents if len(documents) == 1 else []
+
+    def _about(self, session: SessionHandle, found: Stretch, speech: Speech) -> DirectAnswer:
+        document, sections = found.document, found.sections
+        pages = max((each.page or 0 for each in sections), default=0)
+        count = ("page", pages) if pages > 1 else ("section", len(sections))
+        facts = speech.facts(document, speech.counted(*count))
+        said = [f"{named(document)}: {facts}."]
+        first = [each for section in sections[:3] for each in statements_of(section)]
+        quoted, sources = self._quoted(
+            session, document, [replace(each, heading="") for each in first[:FIRST_STATEMENTS]]
+        )
+        if quoted:
+            said += [speech.say("begins"), "\n".join(quoted)]
+        headings = outline(document, sections)
+        if headings:
+            said += [speech.say("outline"), headings]
+        return _told("\n\n".join(said), sources)
+
+    def _summary(
+        self, session: SessionHandle, found: Stretch, speech: Speech
+    ) -> DirectAnswer | None:
+        statements = key_statements(found.sections, MOST_STATEMENTS)
+        if len({each.heading for each in statements}) == 1:
+            statements = [replace(each, heading="") for each in statements]
+        quoted, sources = self._quoted(session, found.document, statements)
+        if not quoted:
+            return None
+        title = link(found.document)
+        if found.heading:
+            title = speech.say("part", title=title, heading=plain(found.heading))
+        head = speech.say("summary", title=title)
+        return _told("\n\n".join([head, "\n".join(quoted)]), sources)
+
+    def _quoted(
+        self, session: SessionHandle, document: Document, statements: Sequence[Statement]
+    ) -> tuple[list[str], tuple[Source, ...]]:
+        """Each as an entry of a list, with the number of the chunk that it begins in."""
+        chunks = self._documents.chunks_of(document.id)
+        places = [(each, _chunk_at(chunks, each)) for each in statements]
+        held = [(each, chunk) for each, chunk in places if chunk is not None]
+        sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))
+        numbers = {source.chunk_id: source.number for source in sources}
+        entries = [f"- {_quotation(each, numbers[chunk.id])}" for each, chunk in held]
+        return entries, tuple(sources)
+
+
+def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
+    return DirectAnswer(text, sources, made_by=NAME, declined=declined)
+
+
+def _quotation(statement: Statement, number: int) -> str:
+    """Below its heading, which may be the question that it answers; without the list's sign."""
+    words = cited(plain(neutralise(_SIGN.sub("", statement.text))), number)
+    heading = plain(neutralise(statement.heading))
+    return f"*{heading}{'' if heading.endswith('?') else ':'}* {words}" if heading else words
+
+
+def _reasons(failed: Sequence[UnreadFile]) -> str:
+    return "\n".join(f"- {plain(each.reason)}" for each in failed)
+
+
+def _wanted(subject: str) -> list[str]:
+    """What is looked for: the subject, or each of two that are named; quotes hold it together."""
+    if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
+        return [subject.strip(_QUOTES)]
+    return [_bare(each) for each in _EITHER.split(subject)]
+
+
+def _bare(subject: str) -> str:
+    return _ARTICLE.sub("", subject.strip(f" {_QUOTES}"), count=1)
+
+
+def _chunk_at(chunks: Sequence[Chunk], statement: Statement) -> Chunk | None:
+    of_section = (each for each in chunks if each.section_index == statement.section)
+    return next((each for each in of_section if each.end > statement.start), None)

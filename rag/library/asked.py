@@ -1,0 +1,57 @@
+"""What a question asks of the library itself, if it does: told by its form, not by its subject.
+
+A form matches the whole question, so that a question which merely holds such words stays one for
+the documents.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rag.library import forms
+
+
+class Kind(StrEnum):
+    """What is asked."""
+
+    CONTENTS = "contents"
+    NEWEST = "newest"
+    MENTIONS = "mentions"
+    TOPIC = "topic"  # as mentions, but of the thing rather than of the word
+    ABOUT = "about"
+    SUMMARY = "summary"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about the library."""
+
+    kind: Kind
+    subject: str = ""  # as written: what is mentioned, or the name of a document or section
+    is_german: bool = False
+
+
+_FORMS = [
+    (Kind(kind), re.compile(form, re.IGNORECASE), is_german)
+    for is_german, those in ((False, forms.ENGLISH), (True, forms.GERMAN))
+    for kind, form in those
+]
+_OPENS = re.compile(forms.OPENS, re.IGNORECASE)
+_ENDS = re.compile(forms.ENDS, re.IGNORECASE)
+LONGEST = 200  # characters of a question that is looked at
+
+
+def library_question(question: str) -> Asked | None:
+    """What a question asks of the library; None for a question to the documents."""
+    text = " ".join(question.replace("’", "'").split())
+    if len(text) > LONGEST:
+        return None
+    opened = _OPENS.match(text)
+    told = _ENDS.sub("", text[opened.end() :] if opened else text)
+    for kind, form, is_german in _FORMS:
+        match = form.fullmatch(told)
+        if match is not None:
+            subject = next(filter(None, match.groupdict().values()), "")
+            return Asked(kind, subject.strip(), is_german)
+    return None

@@ -1,0 +1,141 @@
+"""Which documents, and which of their sections, a person names."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Protocol, TypeVar
+
+from rag.records import Chunk, Document, Section
+from rag.text.languages.language import words as word_set
+from rag.text.words import stem
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_AROUND = word_set(
+    """
+    the a an my our your this that of in document documents doc file pdf section chapter part
+    der die das den dem des ein eine mein unser dieses dokument datei von im abschnitt kapitel teil
+    """
+)
+_SECTION = re.compile(
+    r"(?:the |das |den )?(?:section|chapter|part|abschnitt|kapitel|teil|§) ?(?P<a>.+)"
+    r" (?:of|in|from|von|vom|des|der|im|in der) (?P<b>.+?)"
+    r"|(?P<c>.+?) (?:section|chapter) (?:of|in|from) (?P<d>.+)",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"\d+(?:\.\d+)*")
+ENOUGH = 0.5  # of a document's words, if not all are said
+Words = tuple[str, ...]
+
+
+class Named(Protocol):
+    """What has a file's name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A document, or a part of it."""
+
+    document: Document
+    sections: tuple[Section, ...]
+    heading: str = ""  # of the part
+
+
+def words_of(name: str) -> Words:
+    """The words of a name, stemmed, without those that say that it is a document."""
+    found = [stem(word) for word in _SEPARATORS.sub(" ", name.casefold()).split()]
+    while found and found[0] in _AROUND:
+        found.pop(0)
+    while found and found[-1] in _AROUND:
+        found.pop()
+    return tuple(found)
+
+
+def documents_named(subject: str, documents: Iterable[Document]) -> list[Document]:
+    """Those that are called so; several where it cannot be told which is meant."""
+    scored = _scored(subject, documents)
+    best = max((score for score, _ in scored), default=0.0)
+    return [each for score, each in scored if score == best] if best >= ENOUGH else []
+
+
+def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Document]:
+    """Those of whose names all that is said is a part."""
+    return [each for score, each in _scored(subject, documents) if score > 0]
+
+
+def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Document]]:
+    wanted = words_of(subject)
+    return [(_likeness(wanted, _names_of(each)), each) for each in documents] if wanted else []
+
+
+def files_named(text: str, files: Sequence[N]) -> list[N]:
+    """The files whose names stand in a text, with their ending or without."""
+    said = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
+    return [file for file in files if any(f" {name} " in said for name in _spoken(file.name))]
+
+
+def _spoken(name: str) -> list[str]:
+    """`lease-scan.pdf` is "lease scan pdf" or "lease scan"; one word alone may mean anything."""
+    path = PurePosixPath(name)
+    told = [
+        " ".join(_SEPARATORS.sub(" ", each.casefold()).split()) for each in (path.name, path.stem)
+    ]
+    return [each for each in told if " " in each]
+
+
+def _names_of(document: Document) -> list[Words]:
+    path = PurePosixPath(document.name)
+    told = (document.title, path.stem, path.name, document.name)
+    return [words_of(each) for each in told]
+
+
+def _likeness(wanted: Words, names: Sequence[Words]) -> float:
+    """2 for a whole name, else the share of a name that is said, if all that is said is of it."""
+    if wanted in names:
+        return 2.0
+    said = set(wanted)
+    return max((len(said) / len(set(name)) for name in names if said <= set(name)), default=0.0)
+
+
+# ── Sections ─────────────────────────────────────────────────────────────────────────────────
+
+
+def section_and_document(subject: str) -> tuple[str, str] | None:
+    """ "section 2 of the handbook" as its two names."""
+    match = _SECTION.fullmatch(subject)
+    if match is None:
+        return None
+    section, document = match["a"] or match["c"], match["b"] or match["d"]
+    return section, document
+
+
+def part_called(heading: str, document: Document, sections: Sequence[Section]) -> Stretch | None:
+    """The sections below the heading of that number or title."""
+    for section in sections:
+        for depth, title in enumerate(section.heading_path, start=1):
+            if is_heading(heading, title):
+                above = section.heading_path[:depth]
+                within = tuple(each for each in sections if each.heading_path[:depth] == above)
+                return Stretch(document, within, title)
+    return None
+
+
+def heading_of(subject: str, chunk: Chunk) -> str:
+    """The heading above a chunk that is called so; "" for none."""
+    return next((each for each in chunk.heading_path if is_heading(subject, each)), "")
+
+
+def is_heading(wanted: str, heading: str) -> bool:
+    """Whether "2.1", or "refunds" of "2.1 Refunds", means this heading."""
+    number = _NUMBERED.fullmatch(wanted.strip().rstrip("."))
+    own = _NUMBERED.match(heading)
+    if number is not None:
+        return own is not None and own[0] == number[0]
+    bare = heading[own.end() :] if own else heading
+    return words_of(wanted) in (words_of(bare), words_of(heading)) and bool(words_of(wanted))
