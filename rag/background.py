@@ -148,7 +148,7 @@ class Background:
         self._queue.run_waiting()
 
     def start(self) -> None:
-        self._queue.start()
+        self._queue.start_soon()
 
     def stop(self) -> None:
         self._queue.stop()

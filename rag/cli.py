@@ -1,5 +1,6 @@
 """The command line: parse, call, present."""
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from rag.settings import Settings, load_settings
 from rag.terminal import Told
 
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
+LOADING = (20_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
@@ -37,6 +39,7 @@ class Commands(click.Group):
 @click.pass_context
 def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
+    gc.set_threshold(*LOADING)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.umask(0o077)  # what is written here is somebody's documents and conversations
     context.obj = load_settings(named)

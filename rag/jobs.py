@@ -6,16 +6,14 @@ while. So a job is done at least once; every kind of job can be run again. Jobs 
 one subject are done one after the other, in the order they were submitted.
 """
 
-import fcntl
 import hashlib
 import logging
-import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,17 +22,16 @@ from sqlalchemy import Engine, and_, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.database import as_utc, jobs, reading, storable, writing
-from rag.errors import NotFound, RagError, SetupError
+from rag.errors import NotFound, RagError
+from rag.queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.records import Job, JobState
 
 Handler = Callable[["RunningJob"], None]
-POLL_SECONDS = 0.25
 BEAT_SECONDS = 10.0  # between two signs of life of a running job
 ABANDONED_AFTER = {  # without a sign of life; a queued job may just wait for its turn
     JobState.RUNNING: timedelta(minutes=1),
     JobState.QUEUED: timedelta(minutes=15),
 }
-STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
 UNFINISHED = (JobState.QUEUED.value, JobState.RUNNING.value)
 INTERNAL = "It failed for a reason of our own; the server's log says more. Try it again."
 
@@ -188,12 +185,23 @@ class JobQueue:
         # Its lock says which process is the only one, so that what is left must be of dead ones.
         self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
         self._handlers: dict[str, Handler] = {}
-        self._huey = _open_huey(folder, url, name=f"groundnote-{table.place}")
-        self._queue_errors = _queue_errors(url)
-        self._run = self._huey.task(name="run")(self._execute)
+        self._open = partial(open_huey, folder, url, name=f"groundnote-{table.place}")
+        self._queue_errors = queue_errors(url)
         self._consumer: Any = None
         self._running: set[str] = set()
         self._stopping = threading.Event()
+        self._may_submit = threading.Event()
+        self._may_submit.set()
+        if url is not None:
+            _ = self._huey  # a wrong URL is told at once
+
+    @cached_property
+    def _huey(self) -> Any:
+        return self._open()
+
+    @cached_property
+    def _run(self) -> Any:
+        return self._huey.task(name="run")(self._execute)
 
     def handle(self, kind: str, handler: Handler) -> None:
         """Say who does jobs of a kind; called while wiring, before `start`."""
@@ -206,6 +214,7 @@ class JobQueue:
 
         Where there is no room to prepare it, the job comes back failed, and says so.
         """
+        self._may_submit.wait()
         job = self.table.add(kind, subject, owner=owner)
         try:
             if prepare is not None:
@@ -224,14 +233,26 @@ class JobQueue:
             # The row stands: it is queued again when it looks abandoned.
             log.warning("job %s waits: the queue cannot be reached", job_id, exc_info=True)
 
+    def start_soon(self) -> None:
+        """Start on a thread: a page need not wait for it. Who submits meanwhile does."""
+        self._stopping.clear()
+        self._may_submit.clear()
+        threading.Thread(target=self._start, name="start of jobs", daemon=True).start()
+
     def start(self) -> None:
         """Begin to work, with what a killed process left first."""
+        self._stopping.clear()
+        self._start()
+
+    def _start(self) -> None:
         if self._consumer is not None:
             return
-        self._stopping.clear()
-        self._resume()
-        self._consumer = _consumer(self._huey, self._workers)
-        self._consumer.start()
+        try:
+            self._resume()
+            self._consumer = new_consumer(self._huey, self._workers)
+            self._consumer.start()
+        finally:
+            self._may_submit.set()
         threading.Thread(target=self._keep_alive, name="jobs", daemon=True).start()
 
     def _resume(self) -> None:
@@ -263,6 +284,7 @@ class JobQueue:
     def stop(self) -> None:
         """Let running jobs come to a point where they can be left, but not for long."""
         self._stopping.set()
+        self._may_submit.wait()  # until it has started, where it is about to
         if self._consumer is not None:
             self._consumer.stop(graceful=True)
             self._consumer = None
@@ -321,71 +343,5 @@ class JobQueue:
         return report
 
 
-class AloneLock:
-    """Held by one process at a time, and by none that is dead."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor: int | None = None
-
-    def take(self) -> bool:
-        """Whether it is ours now."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return False
-        self._descriptor = descriptor
-        return True
-
-    def release(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(getattr(error, "orig", None) or error)
-
-
-def _open_huey(folder: Path, url: str | None, *, name: str) -> Any:
-    if url is not None:
-        from huey import RedisHuey
-
-        try:
-            return RedisHuey(name, url=url, results=False)
-        except ValueError as error:
-            raise SetupError(f"jobs.url is no URL of a Redis server: {error}.") from error
-    from huey import SqliteHuey
-
-    folder.mkdir(parents=True, exist_ok=True)
-    return SqliteHuey("groundnote", filename=str(folder / "jobs.db"), results=False)
-
-
-def _queue_errors(url: str | None) -> tuple[type[Exception], ...]:
-    if url is None:
-        return (sqlite3.Error, OSError)
-    from redis.exceptions import RedisError
-
-    return (RedisError, OSError)
-
-
-def _consumer(huey: Any, workers: int) -> Any:
-    from huey.consumer import Consumer
-
-    class EmbeddedConsumer(Consumer):  # type: ignore[misc]
-        """Runs beside a web server, to which the signals of the process belong."""
-
-        def _set_signal_handlers(self) -> None:
-            pass
-
-    return EmbeddedConsumer(
-        huey,
-        workers=workers,
-        periodic=False,
-        initial_delay=POLL_SECONDS,
-        max_delay=POLL_SECONDS,
-        check_worker_health=False,
-        shutdown_timeout=STOP_SECONDS,
-    )

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup"},
-    {"metrics"},
+    {"metrics", "queues"},
     {"seams"},
     {"text"},
     {"citations"},
@@ -101,6 +101,17 @@ class TestImporting:
 
         models = {"torch", "sentence_transformers", "transformers", "chromadb"}
         assert not loaded & (models | {"duckdb", "pyarrow", "sqlglot"})
+
+    def test_a_page_is_shown_before_models_queues_and_indexes_are_loaded(self, tmp_path):
+        loaded = modules_after(
+            "from pathlib import Path; from rag.settings import Settings;"
+            "from rag.wiring import build; from rag.web import create_app;"
+            f"app = create_app(build(Settings(data_dir=Path({str(tmp_path)!r}))));"
+            "assert app.test_client().get('/').status_code == 200"
+        )
+
+        clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx"}
+        assert not loaded & (clients | {"chromadb", "openvino", "tokenizers", "duckdb", "pyarrow"})
 
 
 def test_settings_json_holds_only_known_keys():

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from sqlalchemy import (
     Connection,
     Engine,
@@ -312,6 +311,8 @@ class SqlSession:
             connection.execute(insert(table), rows)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
+        import numpy as np
+
         with self._looking() as connection:
             rows = found(connection, self._key, _VECTORS, wanted=list(indices))
             return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
@@ -322,6 +323,8 @@ class SqlSession:
 
 
 def _packed(vector: Any) -> bytes:
+    import numpy as np
+
     return np.asarray(vector, dtype="<f4").tobytes()
 
 

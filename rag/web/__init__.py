@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 from flask_openapi3.models.info import Info
-from flask_openapi3.openapi import OpenAPI
 
 from rag.settings import HOME
 from rag.web import turns
@@ -23,6 +22,7 @@ from rag.web.api import sessions as api_sessions
 from rag.web.api import tables as api_tables
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
+from rag.web.described import DescribedApp
 from rag.web.html.transcripts import TranscriptTable
 from rag.web.json_requests import JsonRequest
 from rag.web.openai import chat as openai_api
@@ -68,7 +68,7 @@ def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json()
     home = pages_home()
-    app = OpenAPI(
+    app = DescribedApp(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
         security_schemes={"token": {"type": "http", "scheme": "bearer"}},

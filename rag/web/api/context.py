@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.web.api.requests import RangeBody, SessionPath
@@ -19,9 +18,10 @@ from rag.web.api.summaries import (
     SummaryReportModel,
 )
 from rag.web.current import application, open_session
+from rag.web.described import DescribedApi
 from rag.web.problems import REFUSALS
 
-api = APIBlueprint(
+api = DescribedApi(
     "context",
     __name__,
     url_prefix="/api/v1/sessions/<session_id>",

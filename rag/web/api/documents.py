@@ -3,7 +3,6 @@
 from typing import Any
 
 from flask import Response, json
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
@@ -24,9 +23,10 @@ from rag.web.api.requests import DocumentPath, JobPath, PageQuery, SearchBody, U
 from rag.web.api.responses import as_json
 from rag.web.api.uploads import Upload, sort_upload
 from rag.web.current import application, checked_id, open_session
+from rag.web.described import DescribedApi
 from rag.web.problems import REFUSALS, FieldProblem, problem, problem_response
 
-api = APIBlueprint(
+api = DescribedApi(
     "documents",
     __name__,
     url_prefix="/api/v1",

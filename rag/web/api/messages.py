@@ -5,7 +5,6 @@ from hashlib import sha256
 from typing import Any
 
 from flask import Response, json, request
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.database import storable
@@ -30,12 +29,13 @@ from rag.web.api.responses import (
     as_json,
 )
 from rag.web.current import application, open_session
+from rag.web.described import DescribedApi
 from rag.web.followed import frames_again
 from rag.web.problems import REFUSALS, problem_response
 from rag.web.sse import event_stream, failure, frames_of, wants_events
 from rag.web.turns import Turn, turns
 
-api = APIBlueprint(
+api = DescribedApi(
     "messages",
     __name__,
     url_prefix="/api/v1",

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from flask import Response, json
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
@@ -31,10 +30,11 @@ from rag.web.api.responses import (
 )
 from rag.web.api.summaries import SummaryModel
 from rag.web.current import application, default_config, open_session
+from rag.web.described import DescribedApi
 from rag.web.html.export import as_markdown, file_name
 from rag.web.problems import REFUSALS
 
-api = APIBlueprint(
+api = DescribedApi(
     "sessions",
     __name__,
     url_prefix="/api/v1",

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from pydantic import BaseModel, Field, model_validator
 
@@ -13,9 +12,10 @@ from rag.tables.running.result import TableResult
 from rag.web.api.requests import Body, Question
 from rag.web.api.responses import as_json
 from rag.web.current import application, checked_id, open_session
+from rag.web.described import DescribedApi
 from rag.web.problems import REFUSALS
 
-api = APIBlueprint(
+api = DescribedApi(
     "tables",
     __name__,
     url_prefix="/api/v1",

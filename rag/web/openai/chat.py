@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, current_app, request
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel
@@ -29,13 +28,14 @@ from rag.seams import SessionHandle, Wishes
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, SourceModel, as_json
 from rag.web.current import application, default_config, open_session
+from rag.web.described import DescribedApi
 from rag.web.html.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
 from rag.web.openai.requests import MODEL, Asked, ChatBody, understood
 from rag.web.problems import openai_problem, problem_response
 from rag.web.sse import PING, PING_SECONDS, Frames, data_line, event_stream, failure
 from rag.web.turns import Turn, turns
 
-api = APIBlueprint(
+api = DescribedApi(
     "openai",
     __name__,
     url_prefix="/v1",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, request
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 
 from rag.errors import ModelInterrupted, NotFound
@@ -16,6 +15,7 @@ from rag.hangup import LEFT
 from rag.records import Discarded, Failed, Finished, ImportedMessage, Text
 from rag.seams import SessionHandle
 from rag.web.current import application, open_session
+from rag.web.described import DescribedApi
 from rag.web.html.transcripts import FoundSession, TranscriptTable
 from rag.web.openai.chat import (
     REFUSED,
@@ -34,7 +34,7 @@ from rag.web.problems import problem_response
 from rag.web.sse import PING, PING_SECONDS, event_stream, failure, frame
 from rag.web.turns import Turn
 
-api = APIBlueprint(
+api = DescribedApi(
     "responses",
     __name__,
     url_prefix="/v1",

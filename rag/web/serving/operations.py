@@ -3,14 +3,14 @@
 from typing import Any
 
 from flask import Response
-from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models.tag import Tag
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag.web.api.responses import StateModel, as_json, plain
 from rag.web.current import application
+from rag.web.described import DescribedApi
 
-api = APIBlueprint("operations", __name__, abp_tags=[Tag(name="operations")])
+api = DescribedApi("operations", __name__, abp_tags=[Tag(name="operations")])
 
 
 @api.get("/healthz", responses={"200": StateModel})

@@ -3,6 +3,7 @@
 import _thread
 import ctypes
 import errno
+import gc
 import json
 import logging
 import os
@@ -149,6 +150,8 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
         application.warm_up()
     except RagError as error:
         log.error("Not ready: %s", error)
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays to the end
 
 
 def _check_index(settings: Settings) -> None:

@@ -1,0 +1,81 @@
+"""The queues that Huey keeps jobs in: a SQLite file, or Redis. Each is loaded at its first use."""
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from rag.errors import SetupError
+
+POLL_SECONDS = 0.25
+STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
+
+
+class AloneLock:
+    """Held by one process at a time, and by none that is dead."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Whether it is ours now."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def open_huey(folder: Path, url: str | None, *, name: str) -> Any:
+    """Raises SetupError where the URL is none."""
+    if url is not None:
+        from huey import RedisHuey
+
+        try:
+            return RedisHuey(name, url=url, results=False)
+        except ValueError as error:
+            raise SetupError(f"jobs.url is no URL of a Redis server: {error}.") from error
+    from huey import SqliteHuey
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return SqliteHuey("groundnote", filename=str(folder / "jobs.db"), results=False)
+
+
+def queue_errors(url: str | None) -> tuple[type[Exception], ...]:
+    """What a queue raises that cannot be reached."""
+    if url is None:
+        return (sqlite3.Error, OSError)
+    from redis.exceptions import RedisError
+
+    return (RedisError, OSError)
+
+
+def new_consumer(huey: Any, workers: int) -> Any:
+    """Threads of this process that do what is queued."""
+    from huey.consumer import Consumer
+
+    class EmbeddedConsumer(Consumer):  # type: ignore[misc]
+        """Runs beside a web server, to which the signals of the process belong."""
+
+        def _set_signal_handlers(self) -> None:
+            pass
+
+    return EmbeddedConsumer(
+        huey,
+        workers=workers,
+        periodic=False,
+        initial_delay=POLL_SECONDS,
+        max_delay=POLL_SECONDS,
+        check_worker_health=False,
+        shutdown_timeout=STOP_SECONDS,
+    )
