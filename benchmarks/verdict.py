@@ -1,6 +1,6 @@
 """How often statements are warned of: honest ones, distorted ones, and those without ground.
 
-python -m benchmarks.verdict --cases FILE… [--show]
+python -m benchmarks.verdict [--cases FILE…] [--data DIR] [--show]
 """
 
 import argparse
@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.verdict_sets import print_table
 from rag.citations.check import Checked, check
 from rag.citations.register import as_source
 from rag.documents.chunk import cut
@@ -155,9 +156,12 @@ def warnings_in(checked: Checked, start: int, end: int) -> list[str]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=Path, nargs="+", required=True)
+    parser.add_argument("--cases", type=Path, nargs="+", default=[])
+    parser.add_argument("--data", type=Path, help="folder of the public sets")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     asked = parser.parse_args()
+    if asked.data:
+        print_table(asked.data)
     for path in asked.cases:
         counted: Counter[tuple[str, bool]] = Counter()
         styles: dict[tuple[str, str], list[bool]] = defaultdict(list)

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rag.citations.reading import Place, Reading, SourceText, read, share
-from rag.text.amounts import Figure, agree, comparable, opposed
+from rag.text.amounts import Figure, agree, comparable, opposed, parts_of_date
+from rag.text.blocks import plain
 from rag.text.figures import read_figures
 from rag.text.languages import Language
+from rag.text.name_words import VARIANTS
 from rag.text.names import Lexicon
 from rag.text.related import opposites
+from rag.text.words import content_words
 
 _STOP = re.compile(r"\s*;\s+|(?<=[\w%)])[.!?]\s+(?=[A-ZÄÖÜ])|\s+[–—]\s+")
 _CUT = re.compile(
@@ -18,7 +21,9 @@ _CUT = re.compile(
 )
 _AND = re.compile(r",?\s+(?:and|und|sowie|plus)\s+")
 _ALONE = 5  # words; a shorter piece without a figure belongs to the clause before it
-_NAME_WORD = re.compile(r"[^\W_]+\+?")
+_NAME_WORD = re.compile(r"[^\W_]+|\+")
+_POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
+SAME_CLAUSE = 0.75  # of a clause's words in one of the source, to compare what they say of it
 _OTHER_NAME = 0.6  # what a clause about another name loses
 
 
@@ -81,7 +86,8 @@ def _around_and(piece: str) -> Iterator[str]:
 
 def name_words(name: str) -> tuple[str, ...]:
     """The words of a name, with the sign that tells a model from another."""
-    return tuple(_NAME_WORD.findall(name.lower().replace("®", "").replace("™", "")))
+    bare = name.lower().replace("®", "").replace("™", "")
+    return tuple(_NAME_WORD.findall(_POSSESSIVE.sub("", bare)))
 
 
 def same_name(said: str, there: str) -> bool:
@@ -93,17 +99,26 @@ def same_name(said: str, there: str) -> bool:
 
 
 def are_siblings(said: str, there: str) -> bool:
-    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`."""
+    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
+    is the same, and all that they differ in tells a model from another."""
     one, other = name_words(said), name_words(there)
-    if not one or not other or same_name(said, there) or one[0] != other[0]:
+    if same_name(said, there):
         return False
-    if len(one) == 1 or len(other) == 1:  # a family's name alone stands for any of it
-        return False
-    return _is_particular(one) or _is_particular(other)
+    shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    shared = min(len(one), len(other)) if shared is None else shared
+    apart = (*one[shared:], *other[shared:])
+    return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
 
 
-def _is_particular(words: tuple[str, ...]) -> bool:
-    return len(words) > 1
+def _tells_a_model(word: str) -> bool:
+    return word in VARIANTS or any(map(str.isdigit, word))
+
+
+def lacks_what_tells(said: str, there: str, words: frozenset[str]) -> bool:
+    """Whether what tells one sibling from the other is nowhere among some words."""
+    known = set(name_words(there))
+    apart = [word for word in name_words(said) if word not in known]
+    return all(word not in words for word in apart)
 
 
 def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
@@ -185,13 +200,15 @@ _LONGEST_QUOTE = 110  # characters of a source in a reason
 _LENDS = 2  # words that an earlier clause may lend to a later one
 COUNTED = 12  # so many things a reader counts for himself
 _Found = tuple[float, Figure, Spot]
-_NEAR_ENOUGH = 0.2  # of a clause's words, to be told another figure for it
+_TOLD_FROM = 0.6  # of a clause's words, to be told another figure for it
+_DATED_FROM = 0.75  # … another date
 _SAYS_THE_REST = 0.65  # of a clause's words
+_BESIDE = 40  # characters beside a figure in which stands what it counts
 _NEARER = 0.3  # by so much the clause with another figure has to be nearer
 
 
 def weigh_figure(
-    figure: Figure, said: Reading, names: Sequence[str], sources: Sequence[SourceText]
+    figure: Figure, said: Clause, names: Sequence[str], sources: Sequence[SourceText]
 ) -> Weighed:
     """Find the figure in the clauses nearest to what it is said of."""
     same: list[_Found] = []
@@ -200,19 +217,20 @@ def weigh_figure(
         for spot in spots(source):
             near: float | None = None
             for there in spot.clause.reading.figures:
-                if comparable(figure, there):
-                    near = affinity(said, names, spot, source) if near is None else near
-                    (same if agree(figure, there) else other).append((near, there, spot))
+                is_same = agree(figure, there)
+                if is_same or comparable(figure, there):
+                    near = affinity(said.reading, names, spot, source) if near is None else near
+                    (same if is_same else other).append((near, there, spot))
     return _weighed(figure, said, same, other)
 
 
 def _weighed(
-    figure: Figure, said: Reading, same: Sequence[_Found], other: Sequence[_Found]
+    figure: Figure, clause: Clause, same: Sequence[_Found], other: Sequence[_Found]
 ) -> Weighed:
+    said = clause.reading
     best = max(same, key=_nearest, default=None)
-    rival = max(
-        (e for e in other if bool(e[1].unit) == bool(figure.unit)), key=_nearest, default=None
-    )
+    fitting = [each for each in other if _measures_the_same(figure, clause, each)]
+    rival = max(fitting, key=_nearest, default=None)
     if best is None:
         is_told = rival is not None and rival[0] >= _least(figure)
         return Weighed(figure, instead=rival[1:] if rival and is_told else None)
@@ -233,10 +251,35 @@ def _nearest(found: _Found) -> tuple[float, int]:
     return found[0], -len(found[2].clause.text)
 
 
+def _measures_the_same(figure: Figure, clause: Clause, found: _Found) -> bool:
+    """Whether both have a unit, or count the same: `6 of the nine members` no `position 8`."""
+    there, spot = found[1], found[2]
+    if figure.kind == "date":
+        return parts_of_date(figure) == parts_of_date(there)
+    if figure.kind != "amount":
+        return True
+    if figure.unit or there.unit:
+        return figure.dimension == there.dimension or spot.place.window.kind == "cell"
+    if spot.place.window.kind == "cell":
+        return True
+    said, told = _counted(clause, figure), _counted(spot.clause, there)
+    return any(one and one == other for one, other in zip(said, told, strict=True))
+
+
+def _counted(clause: Clause, figure: Figure) -> tuple[str, str]:
+    """The stems of the words behind and before a figure."""
+    text = plain(clause.text)
+    behind = content_words(text[figure.end : figure.end + _BESIDE])
+    before = content_words(text[max(0, figure.start - _BESIDE) : figure.start])
+    return behind[0] if behind else "", before[-1] if before and not behind else ""
+
+
 def _least(figure: Figure) -> float:
     """A small bare number may count something that the source lists without counting it."""
     is_count = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
-    return _SAYS_THE_REST if is_count else _NEAR_ENOUGH
+    if figure.kind == "date":
+        return _DATED_FROM
+    return _SAYS_THE_REST if is_count else _TOLD_FROM
 
 
 def _is_swapped(figure: Figure, best: _Found, rival: _Found) -> bool:
@@ -299,12 +342,15 @@ def coverage(said: Reading, source: SourceText) -> float:
 # ── Wording ──────────────────────────────────────────────────────────────────────────────────
 
 
-def is_turned(said: Reading, there: Reading) -> bool:
-    """Whether one says the opposite word of the other: keeps, deletes."""
+def is_turned(whole: Reading, there: Reading) -> bool:
+    """Whether one says the opposite word of the other, and neither both: keeps, deletes."""
     table = opposites()
-    own = (frozenset(said.words) | said.raw) - frozenset(there.words) - there.raw - said.denied
-    other = (frozenset(there.words) | there.raw) - frozenset(said.words) - said.raw - there.denied
-    return any(not table.get(word, frozenset()).isdisjoint(other) for word in own)
+    said, told = frozenset(whole.words) | whole.raw, frozenset(there.words) | there.raw
+    return any(
+        not others.isdisjoint(told) and others.isdisjoint(said)
+        for word in said - told - whole.lacking
+        if (others := table.get(word, frozenset()) - there.lacking)
+    )
 
 
 def overlap(words: Sequence[str], others: Sequence[str]) -> float:
@@ -315,18 +361,6 @@ def overlap(words: Sequence[str], others: Sequence[str]) -> float:
 def is_of_name(word: str, names: Sequence[str]) -> bool:
     """Whether a word is in a name."""
     return any(word in name for name in names)
-
-
-def label_words(spot: Spot) -> frozenset[str]:
-    """The words of a row before its cell."""
-    label = spot.place.window.text.partition(":")[0]
-    return frozenset(w for w in spot.place.around.words if w in spot.clause.reading.words or label)
-
-
-def says_all(spot: Spot, rest: Sequence[str], but: Spot) -> bool:
-    """Whether another row's cell says all of some words."""
-    same_column = spot.place.window.column == but.place.window.column
-    return same_column and spot is not but and share(rest, spot.words) >= 0.99
 
 
 _DIGITS = re.compile(r"\d+")

@@ -8,7 +8,7 @@ from itertools import combinations
 from rag.text.amounts import Figure, number_shown
 
 _DIFFERENCE = re.compile(
-    r"\b(?:more|less|fewer|difference|differs?|gap|extra|additional|remain\w*|left|leaves?|minus|"
+    r"\b(?<!or )(?:more|less|fewer|difference|differs?|gap|extra|remain\w*|left|leaves?|minus|"
     r"save[sd]?|saving|heavier|lighter|longer|shorter|larger|smaller|faster|slower|cheaper|higher|"
     r"lower|taller|wider|deeper|dearer|older|newer|later|earlier|ahead|mehr|weniger|unterschied|"
     r"differenz|länger|kürzer|schwerer|leichter|teurer|billiger|günstiger|größer|kleiner|höher|"
@@ -26,7 +26,7 @@ _SUM = re.compile(
 )
 _TIMES = re.compile(
     r"\b(?:twice|double[ds]?|triple|half|as (?:many|much)|doppelt|dreifach|halb\w*|"
-    r"yearly|annually|monthly|weekly|jährlich|monatlich|a year|per year|pro jahr)\b|[×x]",
+    r"yearly|annually|monthly|weekly|jährlich|monatlich|a year|per year|pro jahr)\b|×|\dx\b",
     re.IGNORECASE,
 )
 _RATIO = re.compile(r"\b(?:times|twice|double|half|mal|doppelt\w*|[a-z]+fach)\b", re.IGNORECASE)
@@ -173,8 +173,13 @@ def _percentages(
         if one.dimension == other.dimension and one.base and other.base:
             low, high = sorted((one.base, other.base))
             for ratio in (low / high, high / low, 1 - low / high, high / low - 1):
-                if abs(100 * ratio - figure.value) <= max(0.5, _ROUGH * figure.value):
+                if abs(100 * ratio - figure.value) <= _margin(figure):
                     yield f"{number_shown(100 * ratio)} % from {one.shown} and {other.shown}"
+
+
+def _margin(figure: Figure) -> float:
+    """How far a percentage may be off: half of one, more where it is called approximate."""
+    return max(0.5, _ROUGH * figure.value) if figure.comparator == "~" else 0.5
 
 
 _WAYS = (_products, _differences, _spans, _sums, _ratios, _shares, _percentages)
@@ -186,7 +191,8 @@ def _alike(figure: Figure, known: Sequence[Figure]) -> list[Figure]:
         each if each.unit else replace(each, unit=figure.unit)
         for each in known
         if each.kind == figure.kind == "amount"
-        and (each.dimension == figure.dimension or not each.unit or not figure.unit)
+        and (each.dimension == figure.dimension or not each.unit)
+        and each.kind == "amount"
     ]
     return _distinct(fits)[: 3 * _MOST]
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from rag.records import Source
 from rag.text.amounts import Figure
@@ -12,7 +13,7 @@ from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, LANGUAGES, Language
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import are_related, canonical
-from rag.text.words import content_words, language_of, stem, tokens
+from rag.text.words import content_words, is_function_word, language_of, stem, tokens
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
@@ -30,6 +31,12 @@ _DENIED = re.compile(
     r"\b(?:without|ohne|rather than|instead of|statt) (?:an? |the |any |full |eine?n? )?([^\W_]+)",
     re.IGNORECASE,
 )
+_SUPPOSES = re.compile(
+    r"^\W*(?:and |or |but |und |oder |aber )?(?:if|when|where|whether|unless|once|until|while|"
+    r"in case|wenn|falls|sofern|solange|sobald)\b",
+    re.IGNORECASE,
+)
+_DENIED_BEHIND = 2
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
 _ANY_TIME = re.compile(r"\b(?:any|jeder) (?:time|of|zeit)\b", re.IGNORECASE)
@@ -52,7 +59,9 @@ class Reading:
     names: tuple[str, ...]  # in lower case, longest matches
     codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
     is_negated: bool
-    denied: frozenset[str]  # stems of what it is without
+    denied: frozenset[str]  # stems right behind its negations
+    lacking: frozenset[str]  # stems of what it is without
+    is_supposed: bool  # a condition, which asserts nothing
     has_exception: bool  # unless: what is denied holds after all
 
     @property
@@ -83,18 +92,33 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
         for figure in read_figures(text, language)
         if not any(start <= figure.start and figure.end <= end for start, end in spans)
     )
-    asserted = _CONDITION.sub("", _NO_NEGATION.sub(" ", text))
-    denying = {token.lowered for token in tokens(asserted)}
+    asserted = [token.lowered for token in tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))]
+    negations = [at for at, word in enumerate(asserted) if _denies(word)]
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
         raw=frozenset(token.lowered for token in tokens(_ANY_TIME.sub(" ", text))),
         figures=figures,
         names=tuple(dict.fromkeys(name.text.lower() for name in found)),
         codes=frozenset(token.lowered for token in tokens(text) if _is_code(token.text)),
-        is_negated=not denying.isdisjoint(_NEGATIONS) or any(w.endswith("n't") for w in denying),
-        denied=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
+        is_negated=bool(negations),
+        denied=frozenset(_denied(asserted, negations, language)),
+        lacking=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
+        is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
         has_exception=bool(_UNLESS.search(text)),
     )
+
+
+def _denies(word: str) -> bool:
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def _denied(said: Sequence[str], negations: Sequence[int], language: Language) -> Iterator[str]:
+    """The words that negations bear on: a few behind them, in German also before them."""
+    for at in negations:
+        behind = [word for word in said[at + 1 : at + 6] if not is_function_word(word)]
+        before = said[max(0, at - 3) : at] if language is not ENGLISH else []
+        for word in (*behind[:_DENIED_BEHIND], *before):
+            yield canonical(stem(word, language.code))
 
 
 def _by_length(name: Name) -> int:
@@ -141,7 +165,7 @@ class Place:
     words: frozenset[str]  # of both
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SourceText:
     """A source as statements are compared with it."""
 
@@ -155,6 +179,25 @@ class SourceText:
     words: frozenset[str]  # of all of it
     names: tuple[str, ...]
     codes: frozenset[str]
+
+    @cached_property
+    def raw(self) -> frozenset[str]:
+        """All words as they are spelled, in lower case."""
+        lowered = (place.own.raw | place.around.raw for place in self.places)
+        return self.context.raw.union(*lowered)
+
+    @cached_property
+    def sayings(self) -> frozenset[tuple[str, ...]]:
+        """The words of each sentence, entry and row."""
+        return frozenset(
+            tuple(token.lowered for token in tokens(place.window.text)) for place in self.places
+        )
+
+    @cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Words that stand together, but for those that carry no meaning."""
+        runs = (content_words(place.window.text, self.language) for place in self.places)
+        return frozenset(pair for run in runs for pair in pairwise(map(canonical, run)))
 
     @property
     def figures(self) -> tuple[Figure, ...]:

@@ -6,43 +6,37 @@ another figure, name or polarity, whether a figure follows from others. What the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from rag.citations.case import Case, Said
 from rag.citations.comparing import (
     COUNTED,
+    SAME_CLAUSE,
     Clause,
     Spot,
     Weighed,
     are_siblings,
-    clauses,
     coverage,
     is_of_name,
     is_turned,
-    label_words,
+    lacks_what_tells,
     name_words,
     names_agree,
-    overlap,
     quoted,
     same_name,
-    says_all,
     shape,
-    spots,
-    weigh_figure,
 )
 from rag.citations.computing import compute, is_computation, what_it_gives
-from rag.citations.reading import Reading, SourceText, held, read, share
+from rag.citations.polarity import without_limit, wrong_polarity
+from rag.citations.reading import Place, SourceText, read, share
+from rag.citations.silence import Silence, fitted
 from rag.records import Verdict
 from rag.text.amounts import Figure, comparable
-from rag.text.languages import ENGLISH
-from rag.text.related import opposites
-from rag.text.words import language_of
+from rag.text.sentences import split_sentences
+from rag.text.words import language_of, tokens
 
 _SUPPORTED_FROM = 0.75  # of a statement's words in one window; less where figures agree too
-_SILENT_BELOW = 0.46  # of its words in all of the source: it does not speak of this
-_FEW_SILENT_BELOW = 0.34  # … where it has few
-_ENOUGH_WORDS = 4
-_FEWER_SYNONYMS = 0.1  # what it is less in languages whose near words nobody listed
-_SAME_CLAUSE = 0.75  # of a clause's words in one of the source, to compare what they say of it
-_SAME_SUBJECT = 0.4  # … to miss a figure there
+_SAME_SUBJECT = 0.75  # … to miss a figure there
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +49,18 @@ class Judgement:
     judged_by: str = ""  # "" where words decided
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A statement to be judged: its own words, and those that it cannot be understood without."""
-
-    text: str
-    around: str = ""  # a list's lead-in, the label and header of a cell
-
-
 def judge(said: Said, sources: Sequence[SourceText]) -> Judgement:
     """The verdict over a statement that cites these sources: one may carry it, or all together."""
-    best = max((_Case(said, [source]).judgement() for source in sources), key=_rank)
+    best = max((_Verdict(said, [source]).judgement() for source in sources), key=_rank)
     if len(sources) == 1 or best.verdict is Verdict.SUPPORTED:
         return best
-    return max((_Case(said, sources).judgement(), best), key=_rank)
+    return max((_Verdict(said, sources).judgement(), best), key=_rank)
+
+
+def beside(said: Said, sources: Sequence[SourceText]) -> Silence | None:
+    """How little the sources have of it; None where a figure, code or language decides."""
+    case = Case(said, sources)
+    return case.silence() if case.may_be_silent() and not case.is_foreign else None
 
 
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
@@ -95,35 +87,15 @@ def _rank(judgement: Judgement) -> tuple[int, float]:
     return _ORDER.index(judgement.verdict), judgement.near
 
 
-class _Case:
-    """One statement beside the sources that are to carry it together."""
-
-    def __init__(self, said: Said, sources: Sequence[SourceText]) -> None:
-        self.said = said
-        self.sources = sources
-        self.language = language_of(said.text)
-        self.is_foreign = all(source.language is not self.language for source in sources)
-        lexicon = sources[0].lexicon
-        self.reading = read(said.text, lexicon, self.language)
-        around = read(said.around, lexicon, self.language)
-        self.names = self.reading.names or around.names
-        self.clauses = clauses(said.text, lexicon, self.language)
-        self.weighed = [
-            (clause, weigh_figure(figure, clause.reading, self._names_of(clause), sources))
-            for clause in self.clauses
-            for figure in clause.reading.figures
-        ]
-        self.near = max(coverage(self.reading, source) for source in sources)
-        words = frozenset[str]().union(*(source.words for source in sources))
-        self.anywhere = share(self.reading.words, words, sources[0].language)
-
-    def _names_of(self, clause: Clause) -> Sequence[str]:
-        return clause.reading.names or self.names
+class _Verdict(Case):
+    """The first that is wrong, or how it is carried."""
 
     def judgement(self) -> Judgement:
         """The first that is wrong, else how it is carried."""
         if not (self.reading.words or self.reading.figures or self.reading.names):
             return Judgement(Verdict.OPEN)
+        if self._is_quoted():
+            return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next((reason for reason in self._what_is_wrong() if reason), None)
         if wrong is not None:
             return Judgement(Verdict.CONTRADICTED, wrong, 0.3 * self.near)
@@ -135,17 +107,23 @@ class _Case:
             return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
         return Judgement(Verdict.SUPPORTED if self._is_carried() else Verdict.OPEN, near=self.near)
 
+    def _is_quoted(self) -> bool:
+        """Whether a source says it word for word, in whole windows."""
+        said = tuple(token.lowered for token in tokens(self.said.text))
+        return any(said in source.sayings for source in self.sources)
+
     def _what_is_wrong(self) -> Iterator[str]:
         yield self._wrong_name()
         yield from map(self._wrong_figure, self.weighed)
         yield self._wrong_code()
         if not self.is_foreign:
             yield from map(self._wrong_subject, self.clauses)
-            yield from map(self._wrong_row, self.clauses)
-            yield from map(self._wrong_polarity, self._clauses_and_whole())
-            yield from map(self._without_limit, self.clauses)
+            yield from map(partial(wrong_polarity, self), self._clauses_and_whole())
+            yield from map(partial(without_limit, self), self.clauses)
 
     def _clauses_and_whole(self) -> list[Clause]:
+        if len(split_sentences(self.said.text)) > 1:
+            return list(self.clauses)
         whole = Clause(self.said.text, self.reading)
         return [*self.clauses, whole] if len(self.clauses) > 1 else [whole]
 
@@ -154,61 +132,41 @@ class _Case:
     def _wrong_name(self) -> str:
         """Another product of the family: the source has that one's name and not this one's."""
         there = [name for source in self.sources for name in source.names]
+        if any(same_name(name, other) for name in self.names for other in there):
+            return ""
+        raw = frozenset[str]().union(*(source.raw for source in self.sources))
         for name in self.names:
-            if any(same_name(name, other) for other in there):
-                continue
-            sibling = next((other for other in there if are_siblings(name, other)), None)
+            siblings = (other for other in there if are_siblings(name, other))
+            sibling = next((each for each in siblings if lacks_what_tells(name, each, raw)), None)
             if sibling is not None:
-                return f"The source speaks of the {self._spelled(sibling)}, not of this."
+                return f"The source speaks of the {self.spelled(sibling)}, not of this."
         return ""
 
     def _wrong_subject(self, clause: Clause) -> str:
         """The source says this of another of the family, and nothing like it of this one."""
-        names = self._names_of(clause)
+        names = self.names_of(clause)
         said = [word for word in clause.reading.words if not is_of_name(word, names)]
         if not names or not said:
             return ""
-        found = [(self._near(said, spot), spot) for spot in self._spots() if spot.names]
+        found = [(self.near_of(said, spot), spot) for spot in self.spots() if spot.names]
         best = max(found, key=lambda each: each[0], default=None)
-        if best and best[1].clause.reading.is_negated != clause.reading.is_negated:
+        if best is None or names_agree(names, best[1].names) >= 0:
+            return ""
+        if best[1].clause.reading.is_negated != clause.reading.is_negated:
             return ""
         own = [near for near, spot in found if names_agree(names, spot.names) >= 0]
-        enough = _SAME_CLAUSE if len(said) > 1 else 1.0
-        if best is None or best[0] < enough or best[0] < max(own, default=0.0) + 0.25:
+        enough = SAME_CLAUSE if len(said) > 1 else 1.0
+        if best[0] < enough or best[0] < max(own, default=0.0) + 0.25:
             return ""
-        return f"The source says this of the {self._spelled(best[1].names[0])}: {quoted(best[1])}"
-
-    def _wrong_row(self, clause: Clause) -> str:
-        """The label of one row with what another row says."""
-        cells = [spot for spot in self._spots() if spot.place.window.kind == "cell"]
-        for spot in cells:
-            label = label_words(spot)
-            if not label or not label <= frozenset(self.reading.words):
-                continue
-            rest = [word for word in self.reading.words if word not in label]
-            own = frozenset(spot.clause.reading.words) - label
-            if not rest or any(held(word, own | spot.words - label) for word in rest):
-                continue
-            other = next((each for each in cells if says_all(each, rest, spot)), None)
-            if other is not None:
-                return f"The source says {quoted(spot)}"
-        return ""
+        return f"The source says this of the {self.spelled(best[1].names[0])}: {quoted(best[1])}"
 
     def _is_silent(self) -> bool:
         """None or nearly none of its words, names and figures are in the source."""
-        if any(weighed.carried for _, weighed in self.weighed):
-            return False
-        codes = frozenset[str]().union(*(source.codes for source in self.sources))
-        if self.reading.codes & codes:
+        if not self.may_be_silent():
             return False
         if self.is_foreign:
             return len(self.weighed) >= 2
-        count = len(self.reading.words)
-        if count >= _ENOUGH_WORDS:
-            allowance = 0.0 if self.language is ENGLISH else _FEWER_SYNONYMS
-            told = min(self.anywhere, (self.anywhere + self.near) / 2)
-            return told < _SILENT_BELOW - allowance
-        return count >= 2 and self.anywhere < _FEW_SILENT_BELOW
+        return self.silence().probability() >= float(fitted()["silent_from"])
 
     # ── Figures ──
 
@@ -228,7 +186,7 @@ class _Case:
 
     def _told_instead(self, there: Figure, spot: Spot) -> str:
         name = spot.names[0] if spot.names else ""
-        of = f" for the {self._spelled(name)}" if name and any(map(str.isdigit, name)) else ""
+        of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
         return f"The source gives {there.shown}{of}: {quoted(spot)}"
 
     def _missing(self, figure: Figure) -> str:
@@ -239,8 +197,8 @@ class _Case:
             return ""
         if self.is_foreign:
             return f"The source does not give {figure.shown}." if there and figure.unit else ""
-        is_near = self.near >= _SAME_SUBJECT
-        return f"The source does not give {figure.shown}." if is_near else ""
+        is_sure = self.near >= _SAME_SUBJECT and bool(figure.unit)
+        return f"The source does not give {figure.shown}." if is_sure else ""
 
     def _is_of_a_name(self, figure: Figure) -> bool:
         """`the 1200`, where the source speaks of an `e-strand 1200`."""
@@ -260,7 +218,7 @@ class _Case:
     def _operands(self, but: Figure) -> list[Figure]:
         """The figures of the sources that one may follow from, the nearest first."""
         found: list[tuple[float, Figure]] = []
-        for spot in self._spots():
+        for spot in self.spots():
             near = share(self.reading.words, spot.words)
             near += 0.3 * (names_agree(self.names, spot.names) > 0)
             found += [(near, figure) for figure in spot.clause.reading.figures]
@@ -283,101 +241,29 @@ class _Case:
         others = [f for f in missing if f is not figure and f.dimension == figure.dimension]
         return any(figure.shown in self._how(other) for other in others)
 
-    # ── Polarity and limits ──
-
-    def _wrong_polarity(self, clause: Clause) -> str:
-        said = clause.reading
-        told = [word for word in said.words if not is_of_name(word, self._names_of(clause))]
-        found = self._nearest(clause)
-        if found is None or len(told) < 2:
-            return ""
-        near, spot = found
-        if near < _SAME_CLAUSE or spot.clause.reading.has_exception != said.has_exception:
-            return ""
-        aligned = [
-            piece.reading
-            for piece in spot.pieces
-            if overlap(piece.reading.words, said.words) >= 0.5
-        ]
-        if not self._names_all(clause, aligned):
-            return ""
-        if self._is_without(said, aligned) and aligned:
-            return f"The source says {quoted(spot)}"
-        differs = said.is_negated != self._denies(aligned, spot, told)
-        if aligned and differs != any(is_turned(said, there) for there in aligned):
-            return f"The source says {quoted(spot)}"
-        return ""
-
-    def _is_without(self, said: Reading, aligned: Sequence[Reading]) -> bool:
-        """Whether one is without what the other has."""
-        has = frozenset[str]().union(*(each.words for each in aligned))
-        lacks = frozenset[str]().union(*(each.denied for each in aligned))
-        turned = (lacks & set(said.words)) - said.denied
-        return not said.is_negated and bool(turned or (said.denied & has) - lacks)
-
-    def _names_all(self, clause: Clause, aligned: Sequence[Reading]) -> bool:
-        """Whether all that the clause names is named there, or above it."""
-        there = [name for reading in aligned for name in reading.names]
-        there += [name for source in self.sources for name in source.context.names]
-        return all(any(same_name(name, each) for each in there) for name in clause.reading.names)
-
-    def _denies(self, aligned: Sequence[Reading], spot: Spot, told: Sequence[str]) -> bool:
-        """Whether the clause denies, or what stands over it: `What is not covered`."""
-        if any(there.is_negated for there in aligned):
-            return True
-        own = frozenset(spot.clause.reading.words)
-        over = [source.heading for source in self.sources] + [spot.place.around]
-        return any(
-            head.is_negated and any(w in told and w not in own for w in head.words) for head in over
-        )
-
-    def _without_limit(self, clause: Clause) -> str:
-        """`any`, `always`, `without limit` where the source sets one."""
-        if not clause.reading.is_universal or clause.reading.is_limited:
-            return ""
-        found = self._nearest(clause)
-        if found is None or found[0] < 0.5:
-            return ""
-        there = found[1].clause.reading
-        sets_limit = there.is_limited and not there.is_universal
-        return f"The source sets a limit: {quoted(found[1])}" if sets_limit else ""
-
-    def _nearest(self, clause: Clause) -> tuple[float, Spot] | None:
-        """The clause of the sources that shares most words with one of the statement."""
-        best: tuple[float, float, Spot] | None = None
-        said = frozenset(self.reading.words)
-        for spot in self._spots():
-            near = self._near_or_turned(clause.reading.words, spot)
-            agreed = names_agree(self._names_of(clause), spot.names)
-            score = near + 0.3 * agreed + 0.3 * share(spot.clause.reading.words, said)
-            if best is None or score > best[0]:
-                best = (score, near, spot)
-        return None if best is None else (best[1], best[2])
-
     # ── Support ──
 
     def _is_carried(self) -> bool:
         figures = [weighed.carried is not None for _, weighed in self.weighed]
         if self.is_foreign or not all(figures):
             return False
-        return self.near >= _SUPPORTED_FROM - (0.15 if figures else 0.0)
+        if self.near < _SUPPORTED_FROM - (0.15 if figures else 0.0):
+            return False
+        return any(map(self._agrees, self._nearest_places()))
 
-    def _spots(self) -> Iterator[Spot]:
-        return (spot for source in self.sources for spot in spots(source))
+    def _nearest_places(self) -> Iterator[Place]:
+        """The windows that hold as much of it as any."""
+        for source in self.sources:
+            if coverage(self.reading, source) >= self.near - 0.05:
+                context = frozenset(source.context.words)
+                for place in source.places:
+                    near = share(self.reading.words, place.words | context, self.language)
+                    if near >= self.near - 0.05:
+                        yield place
 
-    def _near_or_turned(self, said: Sequence[str], spot: Spot) -> float:
-        """The share of words that are there, or whose opposite is."""
-        table = opposites()
-        turned = [w for w in said if not table.get(w, frozenset()).isdisjoint(spot.words)]
-        rest = [word for word in said if word not in turned]
-        if not rest:
-            return 0.0
-        return (self._near(rest, spot) * len(rest) + len(turned)) / len(said)
-
-    def _near(self, said: Sequence[str], spot: Spot) -> float:
-        return share(said, spot.told, self.language)
-
-    def _spelled(self, name: str) -> str:
-        """A name as the source spells it."""
-        known = (each for source in self.sources for each in source.lexicon.names)
-        return next((each for each in known if each.lower() == name), name)
+    def _agrees(self, place: Place) -> bool:
+        """Whether a window affirms or denies as the statement does, and turns no word of it."""
+        there = [place.own, place.around]
+        is_negated = any(each.is_negated for each in there)
+        is_same = self.reading.is_negated == is_negated or self.reading.is_supposed
+        return is_same and not any(is_turned(self.reading, each) for each in there)

@@ -68,6 +68,8 @@ class Figure:
 
 def agree(said: Figure, there: Figure) -> bool:
     """Whether a figure of a source carries one that was said."""
+    if {said.kind, there.kind} == {"date", "amount"}:
+        return _plain_number(said) == _plain_number(there) > 0
     if not comparable(said, there):
         return False
     if said.per and there.per and said.per != there.per:
@@ -83,6 +85,19 @@ def agree(said: Figure, there: Figure) -> bool:
         plain = [there.value] if there.upper is None else [there.value, there.upper]
         return any(_equal(said.value, other, said) for other in plain)
     return any(_equal(one, other, said) for one in said.values for other in there.values)
+
+
+def parts_of_date(figure: Figure) -> tuple[bool, ...]:
+    """Whether a date names its year, month and day."""
+    return tuple(map(bool, _date_parts(figure.value)))
+
+
+def _plain_number(figure: Figure) -> float:
+    """A number without a unit, or a year without a day; 0 for any other."""
+    if figure.kind == "date":
+        year, month, day = _date_parts(figure.value)
+        return 0.0 if month or day else float(year)
+    return 0.0 if figure.unit else figure.value
 
 
 def opposed(said: Figure, there: Figure) -> bool:
@@ -120,7 +135,7 @@ def _date_parts(value: float) -> tuple[int, int, int]:
 def _date_shown(value: float) -> str:
     names = list(LANGUAGES[0].months)
     year, month, day = _date_parts(value)
-    parts = (str(day or ""), names[month - 1].capitalize(), str(year or ""))
+    parts = (str(day or ""), names[month - 1].capitalize() if month else "", str(year or ""))
     return " ".join(part for part in parts if part)
 
 

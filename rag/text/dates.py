@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rag.text.amounts import Figure
 from rag.text.languages import LANGUAGES, any_of
+from rag.text.units import UNIT_SIGNS
 
 _MONTHS: dict[str, int] = {}
 _HOURS: dict[str, float] = {}
@@ -28,6 +29,13 @@ _DATES = (
     ),
     re.compile(rf"\b{_MONTH.format('n')} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
 )
+_UNIT = any_of(sign for sign in UNIT_SIGNS)
+# A year by itself: no `2000 kg`, no `EUR 2000`.
+_YEAR = re.compile(
+    r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?![\w%+]|[.,:/]\d|-\d)"
+    rf"(?![ \u00a0-](?:{_UNIT})\b)",
+    re.IGNORECASE,
+)
 _CLOCK = re.compile(
     r"(?<![\w.:])(\d{1,2}):(\d\d)(?![\w:])(?: ?(am|pm)\b)?|\b(\d{1,2}) ?(am|pm)\b", re.I
 )
@@ -37,10 +45,10 @@ _HALF_HOUR = re.compile(rf"\b(half past|halb) ({any_of(list(_HOURS))}|\d{{1,2}})
 def dates(text: str) -> Iterator[Figure]:
     """Day and month, with the year where it stands: 20260331.0, or 331.0."""
     taken: list[tuple[int, int]] = []
-    for pattern in _DATES:
+    for pattern in (*_DATES, _YEAR):
         for found in pattern.finditer(text):
             parts = found.groupdict()
-            month = _MONTHS[parts["n"].lower()] if parts.get("n") else int(parts["m"])
+            month = _MONTHS[parts["n"].lower()] if parts.get("n") else int(parts.get("m") or 0)
             day, year = int(parts.get("d") or 0), int(parts.get("y") or 0)
             span = found.span()
             if month > 12 or day > 31 or any(s < span[1] and span[0] < e for s, e in taken):

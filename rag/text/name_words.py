@@ -67,3 +67,10 @@ GENERIC = _words(
     English German French Spanish Gen Chinese Japanese Internet Ethernet Europe Germany France
     """
 )
+# What tells a model from its siblings, besides figures.
+VARIANTS = _words(
+    """
+    + s x e pro max plus mini lite ultra air se xl xs xxl duo trio go neo nano junior one two three
+    fe i ii iii iv v
+    """
+)

@@ -1,0 +1,97 @@
+"""One statement beside the sources that are to carry it together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rag.citations.comparing import (
+    Clause,
+    Spot,
+    clauses,
+    coverage,
+    names_agree,
+    spots,
+    weigh_figure,
+)
+from rag.citations.reading import SourceText, read, share
+from rag.citations.silence import Silence, silence
+from rag.text.related import opposites
+from rag.text.words import language_of
+
+_FEWEST_WORDS = 3  # to say of a source that it does not speak of them
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement to be judged: its own words, and those that it cannot be understood without."""
+
+    text: str
+    around: str = ""  # a list's lead-in, the label and header of a cell
+
+
+class Case:
+    """What is compared, for all that is asked of it."""
+
+    def __init__(self, said: Said, sources: Sequence[SourceText]) -> None:
+        self.said = said
+        self.sources = sources
+        self.language = language_of(said.text)
+        self.is_foreign = all(source.language is not self.language for source in sources)
+        lexicon = sources[0].lexicon
+        self.reading = read(said.text, lexicon, self.language)
+        around = read(said.around, lexicon, self.language)
+        self.names = self.reading.names or around.names
+        self.clauses = clauses(said.text, lexicon, self.language)
+        self.weighed = [
+            (clause, weigh_figure(figure, clause, self.names_of(clause), sources))
+            for clause in self.clauses
+            for figure in clause.reading.figures
+        ]
+        self.near = max(coverage(self.reading, source) for source in sources)
+        words = frozenset[str]().union(*(source.words for source in sources))
+        self.anywhere = share(self.reading.words, words, sources[0].language)
+
+    def names_of(self, clause: Clause) -> Sequence[str]:
+        return clause.reading.names or self.names
+
+    def spots(self) -> Iterator[Spot]:
+        return (spot for source in self.sources for spot in spots(source))
+
+    def near_or_turned(self, said: Sequence[str], spot: Spot) -> float:
+        """The share of words that are there, or whose opposite is."""
+        table = opposites()
+        turned = [w for w in said if not table.get(w, frozenset()).isdisjoint(spot.words)][:1]
+        rest = [word for word in said if word not in turned]
+        if not rest:
+            return 0.0
+        return (self.near_of(rest, spot) * len(rest) + len(turned)) / len(said)
+
+    def near_of(self, said: Sequence[str], spot: Spot) -> float:
+        return share(said, spot.told, self.language)
+
+    def spelled(self, name: str) -> str:
+        """A name as the source spells it."""
+        known = (each for source in self.sources for each in source.lexicon.names)
+        return next((each for each in known if each.lower() == name), name)
+
+    def silence(self) -> Silence:
+        """How little the sources have of it."""
+        return silence(self.said.text, self.reading.words, self.near, self.sources, self.language)
+
+    def may_be_silent(self) -> bool:
+        """Whether neither a figure nor a code shows that the source speaks of it."""
+        codes = frozenset[str]().union(*(source.codes for source in self.sources))
+        is_held = any(weighed.carried for _, weighed in self.weighed)
+        is_said = len(self.reading.words) >= _FEWEST_WORDS or self.is_foreign
+        return is_said and not is_held and codes.isdisjoint(self.reading.codes)
+
+    def nearest(self, clause: Clause) -> tuple[float, Spot] | None:
+        """The clause of the sources that shares most words with one of the statement."""
+        best: tuple[float, float, Spot] | None = None
+        said = frozenset(self.reading.words)
+        for spot in self.spots():
+            near = self.near_or_turned(clause.reading.words, spot)
+            agreed = names_agree(self.names_of(clause), spot.names)
+            score = near + 0.3 * agreed + 0.3 * share(spot.clause.reading.words, said)
+            if best is None or score > best[0]:
+                best = (score, near, spot)
+        return None if best is None else (best[1], best[2])
