@@ -51,7 +51,7 @@ def _strings(path: Path) -> list[str]:
 # Those that are not yet moved over; this only shrinks.
 NOT_MOVED = {
     "library/naming.py", "retrieval/query.py", "text/name_words.py", "summaries/thread.py",
-    "tables/words.py",
+    "tables/asking/words.py",
 }  # fmt: skip
 
 
