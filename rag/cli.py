@@ -207,15 +207,15 @@ def doctor(settings: Settings, repairs: bool, as_json: bool) -> None:
 
     if repairs:
         click.echo(f"Before the repair: {repair(settings)}.", err=True)
-    findings = examine(settings)
+    findings = []
+    console = Console(quiet=as_json)
+    for finding in examine(settings):
+        findings.append(finding)
+        sign = "[green]ok[/green]  " if finding.is_ok else "[red]not ok[/red]"
+        console.print(f"{sign} {finding.subject}: ", end="")
+        console.print(finding.detail, markup=False, highlight=False, soft_wrap=True)
     if as_json:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
-    else:
-        console = Console()
-        for finding in findings:
-            sign = "[green]ok[/green]  " if finding.is_ok else "[red]not ok[/red]"
-            console.print(f"{sign} {finding.subject}: ", end="")
-            console.print(finding.detail, markup=False, highlight=False, soft_wrap=True)
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
 
@@ -242,7 +242,7 @@ def _console(as_json: bool) -> Console:
 @contextmanager
 def _asking(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
     """Ask here, or ask the running server, which holds the index."""
-    from rag.web.serving.server import running_server
+    from rag.wiring.running import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:

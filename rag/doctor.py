@@ -8,7 +8,7 @@ from typing import Any
 
 from rag.errors import RagError, SetupError
 from rag.settings import Settings
-from rag.web.serving.server import running_server
+from rag.wiring.running import running_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Finding:
         return asdict(self)
 
 
-def examine(settings: Settings) -> list[Finding]:
-    """Everything, the cheap first; never raises because of what it finds."""
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Everything, the cheap first, each as it is found; never raises because of what it finds."""
     checks: tuple[tuple[str, Callable[[Settings], str]], ...] = (
         ("data folder", _data_folder),
         ("database", _database),
@@ -33,7 +33,8 @@ def examine(settings: Settings) -> list[Finding]:
         ("job queue", _job_queue),
         ("language model", _language_model),
     )
-    return [_finding(subject, check, settings) for subject, check in checks]
+    for subject, check in checks:
+        yield _finding(subject, check, settings)
 
 
 def _finding(subject: str, check: Callable[[Settings], str], settings: Settings) -> Finding:

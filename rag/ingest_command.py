@@ -58,7 +58,7 @@ def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
 
 def ingest_paths(settings: Settings, paths: Sequence[Path], *, console: Console) -> Counts:
     """Ingest files and folders with a progress bar, and tell how each file ended."""
-    from rag.web.serving.server import running_server
+    from rag.wiring.running import running_server
 
     files = collect(paths)
     counts = Counts()
@@ -83,7 +83,8 @@ def ingest_paths(settings: Settings, paths: Sequence[Path], *, console: Console)
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew."""
-    from rag.web.serving.server import opened, running_server
+    from rag.web.serving.server import opened
+    from rag.wiring.running import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:

@@ -197,11 +197,12 @@ class JobQueue:
 
     @cached_property
     def _huey(self) -> Any:
-        return self._open()
+        huey = self._open()
+        self._task = huey.task(name="run")(self._execute)
+        return huey
 
-    @cached_property
-    def _run(self) -> Any:
-        return self._huey.task(name="run")(self._execute)
+    def _run(self, job_id: str) -> None:
+        self._huey.enqueue(self._task.s(job_id))
 
     def handle(self, kind: str, handler: Handler) -> None:
         """Say who does jobs of a kind; called while wiring, before `start`."""

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag.cli import main
-from rag.web.serving.server import running_server, write_address
+from rag.wiring.running import running_server, write_address
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = """# Refunds

@@ -43,7 +43,7 @@ def free_port():
 
 
 def test_finds_nothing_wrong_with_a_new_library(settings, models):
-    findings = examine(settings(llm={"base_url": models.url, "model": "fake"}))
+    findings = list(examine(settings(llm={"base_url": models.url, "model": "fake"})))
 
     assert [each.detail for each in findings if not each.is_ok] == []
     assert "'Hello from the server.'" in findings[-1].detail

@@ -1,24 +1,25 @@
 """Single parts by their settings, for the application and for commands that need no more."""
 
 import os
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from rag.answers.judging import InferenceJudge, ModelJudge
-from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
-from rag.llm.habits import Asking
-from rag.llm.openai_compatible import OpenAIChatModel
 from rag.llm.windows import ModelWindow
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
-from rag.retrieval.rerank import CrossEncoderReranker
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
-from rag.seams.judging import Judge
 from rag.settings import Settings
-from rag.tables.store import TableFiles, TableStore
 from rag.wiring.stores import open_database
+
+if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
+    from rag.documents.limits import LoadLimits
+    from rag.llm.openai_compatible import OpenAIChatModel
+    from rag.retrieval.rerank import CrossEncoderReranker
+    from rag.seams.judging import Judge
+    from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -28,8 +29,10 @@ def open_documents(settings: Settings) -> SqlDocumentStore:
     return SqlDocumentStore(open_database(settings))
 
 
-def open_tables(settings: Settings, engine: Engine) -> TableStore:
+def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     """Tables, in the data folder unless another place is set. Raises SetupError."""
+    from rag.tables.store import TableFiles, TableStore
+
     url = settings.tables.url or str(settings.data_dir / "tables")
     try:
         files = TableFiles(url, settings.data_dir / "tables-cache")
@@ -68,20 +71,25 @@ def open_index(settings: Settings, embedder: Embedder) -> ChromaIndex:
     return ChromaIndex(embedder.name, directory=settings.data_dir / "chroma")
 
 
-def open_reranker(settings: Settings) -> CrossEncoderReranker | None:
+def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
     """The cross-encoder, if one is named."""
     name = settings.retrieval.rerank_model
     if name is None:
         return None
+    from rag.retrieval.rerank import CrossEncoderReranker
+
     return CrossEncoderReranker(name, allow_download=settings.embedding.allow_download)
 
 
-def open_model(settings: Settings, name: str | None = None) -> OpenAIChatModel | None:
+def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel | None":
     """The language model, or another one at the same server; None if none is set."""
     llm = settings.llm
     chosen = name or llm.model
     if llm.model is None or chosen is None:
         return None
+    from rag.llm.habits import Asking
+    from rag.llm.openai_compatible import OpenAIChatModel
+
     return OpenAIChatModel(
         llm.base_url or OPENAI,
         chosen,
@@ -102,8 +110,10 @@ def open_window(settings: Settings) -> ModelWindow | None:
     return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window)
 
 
-def load_limits(settings: Settings) -> LoadLimits:
+def load_limits(settings: Settings) -> "LoadLimits":
     """Bounds of one file."""
+    from rag.documents.limits import MEBIBYTE, LoadLimits
+
     documents = settings.documents
     return LoadLimits(
         max_bytes=int(documents.max_file_mb * MEBIBYTE),
@@ -112,8 +122,10 @@ def load_limits(settings: Settings) -> LoadLimits:
     )
 
 
-def open_judge(settings: Settings) -> Judge | None:
+def open_judge(settings: Settings) -> "Judge | None":
     """Who decides what words leave open, if anybody is to."""
+    from rag.answers.judging import InferenceJudge, ModelJudge
+
     wanted = settings.checks
     if wanted.nli_model is not None:
         return InferenceJudge(wanted.nli_model)

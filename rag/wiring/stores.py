@@ -2,14 +2,17 @@
 
 import tempfile
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.database import migrate, open_engine
 from rag.errors import SetupError
-from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.sessions.store import SqlConversationStore
 
 OURS = ("groundnote.db", "chroma")
 
@@ -48,6 +51,8 @@ def make_data_dir(settings: Settings) -> None:
         ) from error
 
 
-def open_store(settings: Settings) -> SqlConversationStore:
+def open_store(settings: Settings) -> "SqlConversationStore":
     """Conversations alone."""
+    from rag.sessions.store import SqlConversationStore
+
     return SqlConversationStore(open_database(settings))

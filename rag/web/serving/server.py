@@ -4,15 +4,12 @@ import _thread
 import ctypes
 import errno
 import gc
-import json
 import logging
-import os
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 
 from rag.errors import RagError, SetupError
@@ -24,8 +21,8 @@ from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.serving.fleet import run_fleet
 from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring import Application, build, open_database
+from rag.wiring.running import forget_address, running_server, write_address
 
-ADDRESS_FILE = "server.json"
 M_ARENA_MAX = -8  # of malloc.h
 log = logging.getLogger(__name__)
 
@@ -54,7 +51,7 @@ def serve(settings: Settings) -> None:
                     lambda number: _serve(settings, listener, "" if number else url), web.workers
                 )
         finally:
-            _forget_address(settings.data_dir)
+            forget_address(settings.data_dir)
 
 
 def _share_memory() -> None:
@@ -191,36 +188,6 @@ def _listener(host: str, port: int) -> socket.socket:
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def write_address(data_dir: Path, url: str) -> None:
-    """Leave a note where a running server can be reached, for `groundnote ingest` beside it."""
-    address = {"url": url, "pid": os.getpid()}
-    (data_dir / ADDRESS_FILE).write_text(json.dumps(address), encoding="utf-8")
-
-
-def _forget_address(data_dir: Path) -> None:
-    """Remove the note if it is ours or of a server that is gone."""
-    path = data_dir / ADDRESS_FILE
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        is_ours = json.loads(path.read_text(encoding="utf-8"))["pid"] == os.getpid()
-        if is_ours or running_server(data_dir) is None:
-            path.unlink(missing_ok=True)
-
-
-def running_server(data_dir: Path) -> str | None:
-    """The URL of the server that holds this data, if one runs on this machine."""
-    try:
-        address = json.loads((data_dir / ADDRESS_FILE).read_text(encoding="utf-8"))
-        pid = int(address["pid"])
-        os.kill(pid, 0)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    index = data_dir / "chroma"
-    if index.is_dir() and holder_of(index) != pid:
-        return None  # another process has the number now, as happens in containers
-    url = str(address["url"])
-    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 @contextmanager
