@@ -23,7 +23,7 @@ from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.followups.resolve import resolve
-from rag.records import Chunk, Document, Resolution, Section
+from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
 from rag.retrieval.embed import LocalEmbedder
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
@@ -121,6 +121,7 @@ def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str])
     """The share of the wanted passages among the first ten hits."""
     hits = retriever.search(
         resolution.dense_query,
+        EVERYTHING,
         lexical_query=resolution.lexical_query,
         dense_context=resolution.dense_context,
         limit=LIMIT,

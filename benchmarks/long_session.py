@@ -185,7 +185,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     given = GivenSources()
     assistant = Assistant(
         given,
-        FollowUps(lexicon=lambda: PRODUCTS),
+        FollowUps(lexicon=lambda within: PRODUCTS),
         memory,
         Answering(FirstSentence()),
         limits=Limits(),

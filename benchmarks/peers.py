@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from rag.records import EVERYTHING
+
 PIECE = 1000  # characters, LangChain's own choice
 LIMIT = 8
 Search = Callable[[str], Any]
@@ -57,7 +59,7 @@ def groundnote(place: Path) -> tuple[Callable[[Path], None], Search]:
         for _ in application.ingestion.ingest(files):
             pass
 
-    return fill, lambda query: application.retriever.search(query, limit=LIMIT)
+    return fill, lambda query: application.retriever.search(query, EVERYTHING, limit=LIMIT)
 
 
 def txtai(place: Path) -> tuple[Callable[[Path], None], Search]:

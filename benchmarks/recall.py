@@ -153,7 +153,7 @@ def search_times(session: SessionHandle, recall: Recall) -> tuple[float, float, 
 
     The second tells more where other programs keep the machine busy.
     """
-    actions = Actions(lambda query, limit: [], lambda *_: None, _no_summary, recall)
+    actions = Actions(lambda session, query, limit: [], lambda *_: None, _no_summary, recall)
     toolbox = SessionTools(session, actions).toolbox()
     times, worked = [], []
     for product in PRODUCTS * 5:
@@ -186,7 +186,7 @@ def contexts(embedder: Embedder | None, seed: int) -> None:
             engine = open_engine(f"sqlite:///{Path(folder) / 'bench.db'}")
             migrate(engine)
             memory = Memory(
-                Compactor(None, count, names=lambda: PRODUCTS),
+                Compactor(None, count, names=lambda within: PRODUCTS),
                 Recall(embedder),
                 rules=MemoryRules(),
                 window=lambda size=window: size,

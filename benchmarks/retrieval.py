@@ -36,7 +36,7 @@ from rag.database import migrate, open_engine
 from rag.documents.chunk import document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.records import Chunk, Document
+from rag.records import EVERYTHING, Chunk, Document
 from rag.retrieval.fuse import ranked, reciprocal_rank_fusion
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
@@ -90,17 +90,22 @@ class Installation:
         self.store.replace_all(stored)
         chunks = [chunk for document in stored for chunk in document.chunks]
         vectors = self.embedder.embed([chunk.embedded_text for chunk in chunks])
-        self.index.add([chunk.id for chunk in chunks], vectors)
+        self.index.add(
+            [chunk.id for chunk in chunks], vectors, ["1"] * len([chunk.id for chunk in chunks])
+        )
         return len(chunks)
 
     def rankings(self, query: str) -> dict[str, list[tuple[str, float]]]:
         """Judged documents by each system, best first."""
-        words = self.lexical.search(query, limit=DEPTH)
-        vectors = self.index.nearest(self.embedder.embed([query])[0], limit=DEPTH)
+        words = self.lexical.search(query, EVERYTHING, limit=DEPTH)
+        vectors = self.index.nearest(self.embedder.embed([query])[0], EVERYTHING, limit=DEPTH)
         rrf = reciprocal_rank_fusion([[key for key, _ in words], [key for key, _ in vectors]])
-        ours = [(hit.chunk.id, hit.score) for hit in self.retriever.search(query, limit=DEPTH)]
+        ours = [
+            (hit.chunk.id, hit.score)
+            for hit in self.retriever.search(query, EVERYTHING, limit=DEPTH)
+        ]
         found = (words, vectors, ranked(rrf), ours)
-        chunks = self.store.chunks([key for ranking in found for key, _ in ranking])
+        chunks = self.store.chunks([key for ranking in found for key, _ in ranking], EVERYTHING)
         best = [_by_document(ranking, chunks) for ranking in found]
         return dict(zip(SYSTEMS, best, strict=True))
 
@@ -191,7 +196,7 @@ def latencies(data: Path, cache: Path | None, sizes: Sequence[int]) -> None:
             times = []
             for query in queries:
                 begun = time.perf_counter()
-                place.retriever.search(query)
+                place.retriever.search(query, EVERYTHING)
                 times.append(1000 * (time.perf_counter() - begun))
             place.index.close()
         p50, p95 = np.percentile(times[5:], [50, 95])

@@ -23,7 +23,7 @@ from benchmarks.retrieval import database_of_its_own
 from rag.database import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.records import Chunk, Document, Section
+from rag.records import EVERYTHING, Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import Matrix
 from rag.settings import Settings
@@ -137,7 +137,9 @@ def measure(place: Path, size: int) -> None:
     application = reopened[0]
     show(size, "ready", timed(application.warm_up))
     questions = [" ".join(text.split()[3:11]) for text in texts(QUERIES, size + 1)]
-    rows = np.array([timed(lambda q=q: application.retriever.search(q)) for q in questions])
+    rows = np.array(
+        [timed(lambda q=q: application.retriever.search(q, EVERYTHING)) for q in questions]
+    )
     show(size, "search p50", tuple(np.percentile(rows, 50, axis=0)))
     show(size, "search p95", tuple(np.percentile(rows, 95, axis=0)))
     first = size // PER_DOCUMENT + 1
@@ -181,14 +183,14 @@ def measure_words(database_url: str, size: int) -> None:
     while batch := list(islice(stored, 20)):
         store.replace_all(batch)
     lexical = LexicalIndex(engine)
-    lexical.search("words", limit=1)
+    lexical.search("words", EVERYTHING, limit=1)
     sleep(1)
     while lexical.is_reading:
         sleep(0.5)
 
     def search(query: str) -> None:
-        found = lexical.search(query, limit=100)
-        lexical.coverage(query, [chunk_id for chunk_id, _ in found[:16]])
+        found = lexical.search(query, EVERYTHING, limit=100)
+        lexical.coverage(query, EVERYTHING, [chunk_id for chunk_id, _ in found[:16]])
 
     for what, queries in asked().items():
         rows = np.array([timed(lambda q=q: search(q)) for q in queries])

@@ -20,7 +20,7 @@ from typing import Any
 
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
-from rag.records import Resolution, Table
+from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring import Application, build
@@ -204,7 +204,7 @@ def web(data: Path, half: str, *, is_chosen: bool) -> None:
     counts: Counter[str] = Counter()
     with opened(files) as application:
         tables: dict[str, list[Table]] = defaultdict(list)
-        for table in application.tables.tables():
+        for table in application.tables.tables(EVERYTHING):
             tables[table.document_name].append(table)
         for query in queries:
             if query["table"] in files:
@@ -217,12 +217,12 @@ def web(data: Path, half: str, *, is_chosen: bool) -> None:
 
 def _graded(application: Application, query: dict[str, Any], among: list[Table] | None) -> str:
     library = application.asked.library
-    choices = library.understand(query["text"], among=among)
+    choices = library.understand(query["text"], EVERYTHING, among=among)
     if not choices:
         return "declined"
     best = choices[0].understood
     try:
-        result = library.run(best.plan)
+        result = library.run(best.table, best.plan)
     except RagError:
         return "declined"
     got = list(dict.fromkeys(str(row[0]) for row in result.rows))

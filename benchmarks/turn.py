@@ -23,7 +23,7 @@ from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
-from rag.records import Text
+from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
 from rag.wiring import Application, build
@@ -114,7 +114,7 @@ def main(data: Path, sizes: str, question_count: int) -> None:
             application = build(Settings(data_dir=Path(place)), embedder=embedder)
             for _ in application.ingestion.ingest(library(data, size)):
                 pass
-            chunks = sum(d.chunk_count for d in application.documents.documents())
+            chunks = sum(d.chunk_count for d in application.documents.documents(EVERYTHING))
             for until, values in measure(application, asked).items():
                 p50, p95 = np.percentile(values, [50, 95])
                 print(f"{chunks:>7} {until:>12} {p50:>8.1f} {p95:>8.1f}")

@@ -26,6 +26,7 @@ from rag.records import (
     ToolUsed,
     Unsourced,
     Verdict,
+    Within,
 )
 from rag.seams import (
     DirectAnswer,
@@ -68,6 +69,7 @@ class Found:
     sources: tuple[Source, ...]
     relevance: Mapping[int, float]  # by number, 0 to 1
     resolution: Resolution
+    within: Within  # where they were looked for
 
 
 class Tools(Protocol):
@@ -245,4 +247,5 @@ def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest
         max_tokens=prepared.max_tokens,
         relevance=found.relevance,
         wishes=wishes,
+        within=found.within,
     )

@@ -42,6 +42,7 @@ from rag.records import (
     Summary,
     SummaryReport,
     Text,
+    Within,
 )
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
 
@@ -60,7 +61,9 @@ INTERNAL = "Something went wrong on our side. Your question is kept: ask for the
 class FollowUps(Protocol):
     """Makes questions stand alone."""
 
-    def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution: ...
+    def resolve(
+        self, question: str, history: Sequence[tuple[str, str]], within: Within
+    ) -> Resolution: ...
 
 
 class Memory(Protocol):
@@ -147,7 +150,7 @@ class Assistant:
 
     def resolve(self, session: SessionHandle, question: str) -> Resolution:
         """The question as it would be searched for now."""
-        return self._followups.resolve(question, self._past(session))
+        return self._followups.resolve(question, self._past(session), session.within())
 
     def context(self, session: SessionHandle) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
@@ -183,8 +186,8 @@ class Assistant:
             raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question = turn.question.content
-        resolution = self._followups.resolve(question, self._past(session, turn))
+        question, within = turn.question.content, session.within()
+        resolution = self._followups.resolve(question, self._past(session, turn), within)
         resolution = self._going_on(session, turn) or resolution
         draft.resolution = resolution
         direct = self._answering.direct(session, question, resolution)
@@ -194,7 +197,7 @@ class Assistant:
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
         known = session.source_count() if resolution.source_numbers else 0
-        found = self._find(session, resolution, draft)
+        found = self._find(session, resolution, within, draft)
         yield Sources(found.sources)
 
         compacted = self._memory.before_turn(session)
@@ -240,12 +243,13 @@ class Assistant:
         start = max(0, end - 2 * self._limits.past_turns)
         return succeeded(session.said(start, end))
 
-    def _hits(self, resolution: Resolution, draft: Draft) -> list[Hit]:
+    def _hits(self, resolution: Resolution, within: Within, draft: Draft) -> list[Hit]:
         """By words alone, and marked so, while the vectors are away."""
         limit, words = self._limits.sources, resolution.lexical_query or resolution.query
         try:
             return self._retriever.search(
                 resolution.dense_query or resolution.query,
+                within,
                 lexical_query=words,
                 dense_context=resolution.dense_context,
                 limit=limit,
@@ -253,17 +257,20 @@ class Assistant:
         except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
             log.warning("searched by words alone", error=type(error).__name__)
-            return self._retriever.by_words(words, limit=limit)
+            return self._retriever.by_words(words, within, limit=limit)
 
-    def _find(self, session: SessionHandle, resolution: Resolution, draft: Draft) -> Found:
+    def _find(
+        self, session: SessionHandle, resolution: Resolution, within: Within, draft: Draft
+    ) -> Found:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
-            return Found(tuple(named), {source.number: 1.0 for source in named}, resolution)
-        hits = self._hits(resolution, draft)
+            whole = {source.number: 1.0 for source in named}
+            return Found(tuple(named), whole, resolution, within)
+        hits = self._hits(resolution, within, draft)
         found = session.register(hits)
         relevance = {source.number: hit.relevance for hit, source in zip(hits, found, strict=True)}
-        return Found(tuple(found), relevance, resolution)
+        return Found(tuple(found), relevance, resolution, within)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft

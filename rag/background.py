@@ -13,7 +13,7 @@ from rag.errors import Unreadable
 from rag.ingestion import Ingestion, Progress, Stage
 from rag.jobs import JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
-from rag.records import Job, JobState
+from rag.records import DEFAULT_COLLECTION, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
 
 INGEST, COMPACT = "ingest", "compact"
@@ -118,12 +118,15 @@ class Background:
         """Say how sessions are compacted; memory needs this queue, so it comes second."""
         self._compact = compact
 
-    def submit_ingest(self, name: str, data: bytes, *, owner: str = "") -> Job:
+    def submit_ingest(
+        self, name: str, data: bytes, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
+    ) -> Job:
         """Take an upload; it is kept when this returns, or the job has failed and says why."""
         return self._queue.submit(
             INGEST,
             name,
             owner=owner,
+            collection_id=collection_id,
             prepare=lambda running: self._uploads.keep(running.job.id, data),
         )
 
@@ -157,7 +160,8 @@ class Background:
         upload_id, name = running.job.id, running.job.subject
         try:
             file = self._uploads.file(upload_id, name=name)
-            self._ingest_file(running, replace(file, owner=running.job.owner))
+            owner, collection_id = running.job.owner, running.job.collection_id
+            self._ingest_file(running, replace(file, owner=owner, collection_id=collection_id))
         except Stopped:
             raise  # it is done again, and needs its upload
         except BaseException:

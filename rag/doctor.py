@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag.errors import RagError, SetupError
+from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.wiring.running import running_server
 
@@ -59,7 +60,7 @@ def _data_folder(settings: Settings) -> str:
 def _database(settings: Settings) -> str:
     from rag.wiring import open_documents
 
-    documents = open_documents(settings).documents()
+    documents = open_documents(settings).documents(EVERYTHING)
     chunks = sum(document.chunk_count for document in documents)
     return f"{len(documents)} documents, {chunks} chunks"
 

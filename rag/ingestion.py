@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 
-from rag.documents.chunk import cut, document_id_for, fit_title
+from rag.documents.chunk import cut, fit_title
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.errors import Conflict, ModelError, UserError
-from rag.records import Chunk, Document
+from rag.errors import Conflict, ModelError, NotFound, UserError
+from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
@@ -30,6 +30,7 @@ BATCH_FILES = 256
 EMBED_CHUNKS = 256  # between two reports of progress
 REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
+RightOf = Callable[[str, str], Right]  # of an owner, in a collection
 
 
 class Stage(StrEnum):
@@ -88,8 +89,13 @@ class Ingestion:
         self._index = index
         self._loader = loader
         self._tables = tables
+        self._right: RightOf = lambda owner, collection_id: Right.MANAGE
         self._now = now
         self._turn = threading.RLock()
+
+    def ask_rights(self, right: RightOf) -> None:
+        """Say what who brings a file may do; it is asked when the file's turn comes."""
+        self._right = right
 
     def ingest(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         """Read, store and embed files; each gets exactly one final report, in no fixed order.
@@ -122,7 +128,7 @@ class Ingestion:
         While another thread is embedding, the index follows at the end of that; nobody waits, and
         retrieval finds nothing that the database does not hold.
         """
-        document = self._store.document(document_id)
+        document = self._store.document(document_id, EVERYTHING)
         self._tables.remove(self._store.delete(document_id).removed_tables)
         if self._turn.acquire(blocking=False):
             try:
@@ -130,6 +136,19 @@ class Ingestion:
             finally:
                 self._turn.release()
         return document
+
+    def move(self, document_id: str, collection_id: str) -> None:
+        """Put a document into another collection. Raises NotFound and Conflict.
+
+        From then on only those find it who may read that one; the vector index follows as it does
+        a deletion, and nothing is embedded again.
+        """
+        self._store.move(document_id, collection_id)
+        if self._turn.acquire(blocking=False):
+            try:
+                self._file_moved()
+            finally:
+                self._turn.release()
 
     def alone(self) -> AbstractContextManager[object]:
         """While nothing else is embedded or taken out of the index."""
@@ -142,6 +161,7 @@ class Ingestion:
         """
         with self._turn:
             self._remove_deleted()
+            self._file_moved()
             self._tables.tidy()
             return sum(len(chunks) for chunks in self._embed_missing())
 
@@ -180,24 +200,35 @@ class Ingestion:
     def _read(self, file: IncomingFile) -> StoredDocument | Progress:
         try:
             data = file.read(self._loader.limits.max_bytes)
-            document_id = document_id_for(file.name)
+            if self._right(file.owner, file.collection_id) < Right.ADD:
+                raise NotFound(f"{file.name}: its collection is not there any more, or not yours.")
             content_hash = hashlib.sha256(data).hexdigest()
-            known = self._store.known(document_id)
-            if known is not None:
-                _check_owner(file, known)
-                if known.content_hash == content_hash:
-                    return Progress(file.name, Stage.UNCHANGED, document_id=document_id)
-                file = replace(file, owner=known.owner)
-            return self._parse(file, data, content_hash)
+            known = self._store.known(file.name, file.collection_id)
+            if known is None:
+                return self._parse(file, data, content_hash, self._store.free_id(file))
+            self._check_owner(file, known)
+            if known.content_hash == content_hash:
+                return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
+            return self._parse(replace(file, owner=known.owner), data, content_hash, known.id)
         except UserError as error:
             return _failed(file.name, error)
 
-    def _parse(self, file: IncomingFile, data: bytes, content_hash: str) -> StoredDocument:
+    def _check_owner(self, file: IncomingFile, known: KnownDocument) -> None:
+        """Raises Conflict: whose document it is, is not said."""
+        may_change_any = self._right(file.owner, file.collection_id) >= Right.WRITE
+        if file.owner != known.owner and not may_change_any:
+            raise Conflict(
+                f"{file.name}: there is a document of this name already, and it is somebody "
+                "else's. Rename the file and send it again."
+            )
+
+    def _parse(
+        self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
+    ) -> StoredDocument:
         name = file.name
         parsed = self._loader.load(name, data)
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
-        document_id = document_id_for(name)
         tables = list(self._tables.make(Origin(document_id, name, title), parsed.tables))
         sections = (*parsed.sections, *profiles(tables, first=len(parsed.sections)))
         chunks = cut(
@@ -219,6 +250,7 @@ class Ingestion:
             self._now(),
             parsed.names,
             file.owner,
+            file.collection_id,
         )
         return StoredDocument(document, sections, chunks, tables)
 
@@ -234,8 +266,10 @@ class Ingestion:
         try:
             with self._turn:
                 self._remove_deleted()
+                self._file_moved()
                 for chunks in self._embed_missing():
                     yield from waiting.embedded(chunks)
+                self._file_moved()
         except ModelError as error:
             yield from waiting.failed(error)
             return
@@ -253,10 +287,16 @@ class Ingestion:
 
     def _embed(self, chunks: Sequence[Chunk]) -> None:
         ids = [chunk.id for chunk in chunks]
-        self._index.add(ids, self._embedder.embed([chunk.embedded_text for chunk in chunks]))
+        vectors = self._embedder.embed([chunk.embedded_text for chunk in chunks])
+        self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
         deleted_meanwhile = self._store.mark_embedded(ids)
         if deleted_meanwhile:
             self._index.remove(deleted_meanwhile)
+
+    def _file_moved(self) -> None:
+        while moved := self._store.moved(REMOVE_IDS):
+            self._index.move(moved)
+            self._store.forget_moved(moved)
 
     def _remove_deleted(self) -> None:
         while ids := self._store.removed(REMOVE_IDS):
@@ -328,15 +368,6 @@ def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progres
             continue
         seen.add(file.name)
         yield file
-
-
-def _check_owner(file: IncomingFile, known: KnownDocument) -> None:
-    """Raises Conflict: whose document it is, is not said."""
-    if file.owner and file.owner != known.owner:
-        raise Conflict(
-            f"{file.name}: there is a document of this name already, and it is somebody else's. "
-            "Rename the file and send it again."
-        )
 
 
 def _failed(name: str, error: UserError) -> Progress:

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.database import as_utc, jobs, reading, storable, writing
 from rag.errors import NotFound, RagError
 from rag.queues import AloneLock, new_consumer, open_huey, queue_errors
-from rag.records import Job, JobState
+from rag.records import DEFAULT_COLLECTION, Job, JobState
 
 Handler = Callable[["RunningJob"], None]
 BEAT_SECONDS = 10.0  # between two signs of life of a running job
@@ -68,21 +68,22 @@ class JobTable:
         where = f"{url.host}:{url.port}/{url.database}"
         return hashlib.sha256(where.encode()).hexdigest()[:12]
 
-    def add(self, kind: str, subject: str, *, owner: str = "") -> Job:
+    def add(
+        self, kind: str, subject: str, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
+    ) -> Job:
         now = datetime.now(UTC)
-        job = Job(uuid4().hex, kind, storable(subject), JobState.QUEUED, now, now, owner=owner)
+        job = Job(
+            uuid4().hex,
+            kind,
+            storable(subject),
+            JobState.QUEUED,
+            now,
+            now,
+            owner=owner,
+            collection_id=collection_id,
+        )
         with writing(self._engine) as connection:
-            connection.execute(
-                insert(jobs).values(
-                    id=job.id,
-                    kind=kind,
-                    subject=job.subject,
-                    owner=owner,
-                    state=job.state.value,
-                    created_at=now,
-                    updated_at=now,
-                )
-            )
+            connection.execute(insert(jobs).values(**asdict(job)))
         return job
 
     def set(self, job_id: str, **values: Any) -> None:
@@ -149,7 +150,10 @@ class JobTable:
     def alike(self, job: Job) -> list[Job]:
         """Unfinished jobs of the same kind about the same subject, oldest first."""
         query = select(jobs).where(
-            jobs.c.kind == job.kind, jobs.c.subject == job.subject, jobs.c.state.in_(UNFINISHED)
+            jobs.c.kind == job.kind,
+            jobs.c.subject == job.subject,
+            jobs.c.collection_id == job.collection_id,
+            jobs.c.state.in_(UNFINISHED),
         )
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
@@ -157,19 +161,9 @@ class JobTable:
 
 
 def _job_from(row: Any) -> Job:
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        subject=row.subject,
-        state=JobState(row.state),
-        created_at=as_utc(row.created_at),
-        updated_at=as_utc(row.updated_at),
-        done=row.done,
-        total=row.total,
-        error=row.error,
-        seconds=row.seconds,
-        owner=row.owner,
-    )
+    values = dict(row._mapping) | {"state": JobState(row.state)}
+    moments = {name: as_utc(values[name]) for name in ("created_at", "updated_at")}
+    return Job(**values | moments)
 
 
 class JobQueue:
@@ -209,14 +203,20 @@ class JobQueue:
         self._handlers[kind] = handler
 
     def submit(
-        self, kind: str, subject: str, *, owner: str = "", prepare: Handler | None = None
+        self,
+        kind: str,
+        subject: str,
+        *,
+        owner: str = "",
+        collection_id: str = DEFAULT_COLLECTION,
+        prepare: Handler | None = None,
     ) -> Job:
         """Queue a job; `prepare` runs before any worker can see it (to lay down its file).
 
         Where there is no room to prepare it, the job comes back failed, and says so.
         """
         self._may_submit.wait()
-        job = self.table.add(kind, subject, owner=owner)
+        job = self.table.add(kind, subject, owner=owner, collection_id=collection_id)
         try:
             if prepare is not None:
                 prepare(RunningJob(job, lambda done, total: None))

@@ -3,12 +3,12 @@
 import re
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.records import ToolCall, Usage
+from rag.records import ToolCall, Usage, Within
 from rag.seams import Matrix, ModelDelta, ModelRequest
 
 Piece = str | ToolCall | Usage | Exception
@@ -105,17 +105,28 @@ class MemoryIndex:
 
     def __init__(self) -> None:
         self.rows: dict[str, NDArray[np.float32]] = {}
+        self.places: dict[str, str] = {}
 
-    def add(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         assert len(chunk_ids) == len(vectors), "one vector for each chunk"
         self.rows.update(zip(chunk_ids, vectors, strict=True))
+        self.places.update(zip(chunk_ids, collections, strict=True))
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        self.places.update({key: each for key, each in collections.items() if key in self.rows})
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
         for chunk_id in chunk_ids:
             self.rows.pop(chunk_id, None)
 
-    def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
-        scored = [(chunk_id, float(row @ vector)) for chunk_id, row in self.rows.items()]
+    def nearest(
+        self, vector: NDArray[np.float32], within: Within, *, limit: int
+    ) -> list[tuple[str, float]]:
+        scored = [
+            (chunk_id, float(row @ vector))
+            for chunk_id, row in self.rows.items()
+            if within.holds(self.places[chunk_id])
+        ]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:

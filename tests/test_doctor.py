@@ -67,7 +67,7 @@ def test_names_an_embedding_model_that_is_not_there(settings):
 
 def test_names_an_index_that_another_model_built(settings, tmp_path):
     index = ChromaIndex("another", directory=tmp_path / "var" / "chroma")
-    index.add(["a"], HashEmbedder().embed(["text"]))
+    index.add(["a"], HashEmbedder().embed(["text"]), ["1"])
     index.close()
 
     found = wrong(settings())

@@ -19,7 +19,7 @@ from rag.assistant import Assistant, Limits
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.memory import Memory, MemoryRules
-from rag.records import ContextConfig, Finished, ImportedMessage, MessageStatus
+from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
 from rag.sessions.recall import Recall
 from rag.settings import Settings
 from rag.summaries.compact import Compactor
@@ -204,7 +204,7 @@ class TestSmallWindows:
         session = application.store.create("ada")
         session.configure(ContextConfig(max_tokens=1100))
         memory = remembering(application, None)._memory
-        hits = application.retriever.search("weight of the Nimbus", limit=8)
+        hits = application.retriever.search("weight of the Nimbus", EVERYTHING, limit=8)
         sources = session.register(hits)
 
         alone = memory.prepare(session, session.begin("What does it weigh?"), sources)

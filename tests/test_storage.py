@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event
 
 from rag.errors import StorageFailed
+from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.storage import check_room, compare
 from rag.web import create_app
@@ -44,7 +45,7 @@ def differences(application):
 
 
 def found(application, words):
-    return [hit.chunk.text for hit in application.retriever.search(words)]
+    return [hit.chunk.text for hit in application.retriever.search(words, EVERYTHING)]
 
 
 class TestWhatWasLost:
@@ -88,7 +89,7 @@ class TestWhatWasLost:
         assert "Twelve days" in found(application, "twelve days from abroad")[0]
 
     def test_and_what_is_too_much_goes(self, application):
-        application.index.add(["stray"], HashEmbedder().embed(["stray"]))
+        application.index.add(["stray"], HashEmbedder().embed(["stray"]), ["1"])
 
         assert application.repair().extra_vectors == ("stray",)
         assert differences(application).is_whole

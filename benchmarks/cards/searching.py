@@ -12,7 +12,7 @@ from benchmarks.cards.sets import Given, QuestionSet, Wanted
 from benchmarks.retrieval import Installation
 from rag.answers.parts import searched_apart
 from rag.database import reading
-from rag.records import Hit, Source
+from rag.records import EVERYTHING, Hit, Source
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.passages import neighbourhood
 from rag.retrieval.query import Term, tokens_of
@@ -80,18 +80,20 @@ def searched(questions: QuestionSet, embedder: KnownTexts) -> Iterator[Found]:
         for start in range(0, len(chunks), BATCH):
             part = chunks[start : start + BATCH]
             vectors = embedder.embed([chunk.embedded_text for chunk in part])
-            place.index.add([chunk.id for chunk in part], vectors)
+            place.index.add(
+                [chunk.id for chunk in part], vectors, [chunk.collection_id for chunk in part]
+            )
         embedder.save()
-        names = place.store.lexicon()
+        names = place.store.lexicon(EVERYTHING)
         retriever = HybridRetriever(
             embedder,
             place.index,
             place.lexical,
             place.store,
-            split=lambda query: searched_apart(query, names),
+            split=lambda query, within: searched_apart(query, names),
         )
         for wanted in questions.questions:
-            hits = retriever.search(wanted.question, limit=SOURCES)
+            hits = retriever.search(wanted.question, EVERYTHING, limit=SOURCES)
             sources = tuple(source_of(number, hit) for number, hit in enumerate(hits, start=1))
             relevance = {number: hit.relevance for number, hit in enumerate(hits, start=1)}
             request = WriteRequest(wanted.question, sources, (), 1_000, relevance=relevance)
@@ -114,9 +116,9 @@ def _plain_first(place: Installation, question: str) -> Source | None:
     with reading(place.engine) as connection:
         best = Fts5Words().search(connection, terms, 1) if terms else []
     for chunk_id, score in best:
-        chunk = place.store.chunks([chunk_id])[chunk_id]
+        chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]
         key = chunk.document_id, chunk.section_index
-        text = place.store.section_texts([key])[key]
+        text = place.store.section_texts([key], EVERYTHING)[key]
         start, end = neighbourhood(text, chunk.start, chunk.end)
         return source_of(0, Hit(chunk, score, text[start:end], start, end))
     return None

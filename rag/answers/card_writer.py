@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rag.answers.card import Mentions, card_of
+from rag.answers.card import card_of
 from rag.answers.markdown import markdown_of
 from rag.answers.prompts import says_declined
+from rag.records import Mention, Within
 from rag.seams import ModelDelta, WriteRequest
 
 
@@ -16,15 +17,17 @@ class CardWriter:
     def __init__(
         self,
         *,
-        lexicon: Callable[[], Sequence[str]] = tuple,
-        mentions: Mentions = lambda name: None,
+        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
+        mentions: Callable[[str, Within], Mention | None] = lambda name, within: None,
     ) -> None:
-        """`lexicon` gives the product names of all documents, as they are at each question."""
+        """`lexicon` gives the product names of documents, as they are at each question."""
         self._lexicon = lexicon
         self._mentions = mentions
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        card = card_of(request, self._lexicon(), self._mentions)
+        within = request.within
+        names = self._lexicon(within)
+        card = card_of(request, names, lambda name: self._mentions(name, within))
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.parts:

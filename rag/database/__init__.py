@@ -14,12 +14,15 @@ from rag.database.engine import (
 from rag.database.schema import (
     audit,
     chunks,
+    collection_members,
+    collections,
     documents,
     jobs,
     logins,
     message_vectors,
     messages,
     metadata,
+    moved_chunks,
     removed_chunks,
     running_answers,
     sections,
@@ -31,6 +34,7 @@ from rag.database.schema import (
     transcript_hashes,
     uploads,
 )
+from rag.database.within import inside
 
 __all__ = [
     "MIGRATIONS",
@@ -38,13 +42,17 @@ __all__ = [
     "as_utc",
     "audit",
     "chunks",
+    "collection_members",
+    "collections",
     "documents",
+    "inside",
     "jobs",
     "logins",
     "message_vectors",
     "messages",
     "metadata",
     "migrate",
+    "moved_chunks",
     "newest_revision",
     "open_engine",
     "reading",

@@ -57,14 +57,16 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection]:
     """One write transaction: commits at the end, rolls back on any error.
+
+    Without following foreign keys SQLite lets a table be put in the place of another.
 
     Raises:
         StorageFailed: the disk is full or can only be read.
     """
     try:
-        with engine.connect() as connection, connection.begin():
+        with engine.connect() as connection, _keys(connection, follows_keys), connection.begin():
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
@@ -73,6 +75,18 @@ def writing(engine: Engine) -> Iterator[Connection]:
         if reason is None:
             raise
         raise StorageFailed(reason) from error
+
+
+@contextmanager
+def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
+    if are_followed or connection.dialect.name != "sqlite":
+        yield
+        return
+    connection.connection.execute("PRAGMA foreign_keys=OFF")  # does nothing in a transaction
+    try:
+        yield
+    finally:
+        connection.connection.execute("PRAGMA foreign_keys=ON")
 
 
 def _storage_reason(said: str) -> str | None:
@@ -148,7 +162,7 @@ def migrate(engine: Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with writing(engine) as connection:
+    with writing(engine, follows_keys=False) as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
         config.attributes["connection"] = connection

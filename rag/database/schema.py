@@ -19,11 +19,30 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+collections = Table(
+    "collections",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("everybody", Integer, nullable=False),  # a Right
+    UniqueConstraint("owner", "name", name="one_collection_per_name"),
+)
+
+collection_members = Table(
+    "collection_members",
+    metadata,
+    Column("collection_id", ForeignKey("collections.id", ondelete="CASCADE"), primary_key=True),
+    Column("member", String(220), primary_key=True),  # an owner, or "group:" and a group
+    Column("right", Integer, nullable=False),
+    Index("collections_by_member", "member"),
+)
+
 documents = Table(
     "documents",
     metadata,
     Column("id", String(40), primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("content_hash", String(64), nullable=False),
@@ -32,6 +51,8 @@ documents = Table(
     Column("names", JSON, nullable=False),
     Column("ingested_at", DateTime(timezone=True), nullable=False),
     Column("owner", String(200), nullable=False, server_default=""),  # empty: whoever runs this
+    Column("collection_id", ForeignKey("collections.id"), nullable=False),
+    UniqueConstraint("collection_id", "name", name="one_document_per_name"),
 )
 
 sections = Table(
@@ -63,12 +84,18 @@ chunks = Table(
     Column("end", Integer, nullable=False),
     # False until the vector index holds it: a killed ingest leaves these to be done again.
     Column("is_embedded", Boolean, nullable=False, default=False),
+    # That of its document: word indexes filter by it.
+    Column("collection_id", String(40), nullable=False, server_default="1"),
     Index("chunks_by_document", "document_id", "position"),
     Index("chunks_to_embed", "is_embedded"),
+    Index("chunks_by_collection", "collection_id"),
 )
 
 # Chunks deleted here that the vector index may still hold.
 removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
+
+# Chunks of which the vector index may not know yet in which collection they are.
+moved_chunks = Table("moved_chunks", metadata, Column("id", String(40), primary_key=True))
 
 # Typed tables of documents; their rows are Parquet files named by the id.
 tables = Table(
@@ -102,6 +129,7 @@ sessions = Table(
     # Messages to show once, in the next context; the end is not included.
     Column("requested_start", Integer),
     Column("requested_end", Integer),
+    Column("collections", JSON),  # ids of those that were chosen
     Index("sessions_by_owner", "owner", "last_used_at"),
 )
 
@@ -201,6 +229,7 @@ jobs = Table(
     Column("seconds", Float),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("collection_id", String(40), nullable=False, server_default="1"),  # of an upload
 )
 
 # Files on their way in, by the id of their job, where several hosts share the work.

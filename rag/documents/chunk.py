@@ -13,7 +13,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 
-from rag.records import Chunk, Section
+from rag.records import DEFAULT_COLLECTION, Chunk, Section
 from rag.text.sentences import CODE_INDENT, split_sentences
 
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -30,9 +30,10 @@ CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 Span = tuple[int, int]
 
 
-def document_id_for(name: str) -> str:
-    """Ids follow from names, so that a changed file stays the same document."""
-    return sha256(f"document\0{name}".encode()).hexdigest()[:32]
+def document_id_for(name: str, collection_id: str = DEFAULT_COLLECTION) -> str:
+    """Ids follow from names, so that a file that comes again is the same document."""
+    place = "" if collection_id == DEFAULT_COLLECTION else f"{collection_id}\0"
+    return sha256(f"document\0{place}{name}".encode()).hexdigest()[:32]
 
 
 def fit_title(title: str, *, count_tokens: CountTokens, max_tokens: int) -> str:

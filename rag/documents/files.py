@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag.errors import TooLarge, Unreadable, UserError
+from rag.records import DEFAULT_COLLECTION
 
 READ_ATTEMPTS = 3
 LONGEST_NAME_BYTES = 255
@@ -22,7 +23,8 @@ class IncomingFile:
 
     name: str  # relative to the ingested folder, with forward slashes
     read: ReadBytes  # raises UserError
-    owner: str = ""  # who brings it; empty: whoever runs the server, who may replace any
+    owner: str = ""  # who brings it; empty: somebody who may replace any
+    collection_id: str = DEFAULT_COLLECTION
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":

@@ -1,18 +1,23 @@
 """Documents, sections and chunks in the database."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import Engine, Row, Select, delete, func, select, text, update
+from sqlalchemy import Engine, Row, Select, bindparam, delete, func, insert, select, text, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import reading, removed_chunks, writing
+from rag.database import inside, moved_chunks, reading, writing
 from rag.database import sections as section_table
 from rag.database import tables as table_table
+from rag.documents.chunk import document_id_for
+from rag.documents.files import IncomingFile
+from rag.documents.index_debts import IndexDebts, chunk_from, chunk_query
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
@@ -21,12 +26,17 @@ from rag.documents.store_rows import (
     table_ids_of,
     write_documents,
 )
-from rag.errors import NotFound
-from rag.records import Chunk, Document, Section
+from rag.errors import Conflict, NotFound
+from rag.records import Chunk, Document, Section, Within
 from rag.seams import ChunkChanges
 
 # A plain list of keys: SQLite looks each up, where it would read all sections for rows IN rows.
 _SECTION_TEXTS = 'SELECT document_id, "index", text FROM sections WHERE '
+_OF_OPEN_DOCUMENTS = (
+    " AND EXISTS (SELECT 1 FROM documents WHERE documents.id = sections.document_id "
+    "AND documents.collection_id IN :collections)"
+)
+LEXICONS_KEPT = 64  # for so many sets of collections
 _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
@@ -34,16 +44,17 @@ _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 class KnownDocument:
     """A stored document as an ingest of the same name meets it."""
 
+    id: str
     content_hash: str
     owner: str
 
 
-class SqlDocumentStore:
+class SqlDocumentStore(IndexDebts):
     """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._lexicon: tuple[tuple[int, str], tuple[str, ...]] | None = None
+        super().__init__(engine)
+        self._lexicons: OrderedDict[Within, tuple[tuple[int, str], tuple[str, ...]]] = OrderedDict()
         self._lexicon_turn = threading.Lock()
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
@@ -82,87 +93,102 @@ class SqlDocumentStore:
 
     def _forget_lexicon(self) -> None:
         with self._lexicon_turn:
-            self._lexicon = None
+            self._lexicons.clear()
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
-    def document(self, document_id: str) -> Document:
-        """Raises NotFound."""
-        query = select(document_table).where(document_table.c.id == document_id)
+    def document(self, document_id: str, within: Within) -> Document:
+        """Raises NotFound, also where it is in none of the collections."""
+        query = select(document_table).where(
+            document_table.c.id == document_id, inside(document_table.c.collection_id, within)
+        )
         with reading(self._engine) as connection:
             row = connection.execute(query).one_or_none()
         if row is None:
             raise _no_document(document_id)
         return _document(row)
 
-    def known(self, document_id: str) -> KnownDocument | None:
+    def known(self, name: str, collection_id: str) -> KnownDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
-        columns = document_table.c.content_hash, document_table.c.owner
+        table = document_table
+        query = select(table.c.id, table.c.content_hash, table.c.owner).where(
+            table.c.collection_id == collection_id, table.c.name == name
+        )
         with reading(self._engine) as connection:
-            row = connection.execute(
-                select(*columns).where(document_table.c.id == document_id)
-            ).first()
+            row = connection.execute(query).first()
         return None if row is None else KnownDocument(*row)
 
-    def documents(self) -> list[Document]:
-        """All, by name."""
+    def free_id(self, file: IncomingFile) -> str:
+        """The id of a new document; that of its name, unless one that moved away has it still."""
+        document_id = document_id_for(file.name, file.collection_id)
+        is_taken = select(document_table.c.id).where(document_table.c.id == document_id)
         with reading(self._engine) as connection:
-            rows = connection.execute(select(document_table).order_by(document_table.c.name))
+            taken = connection.execute(is_taken).first() is not None
+        return uuid4().hex if taken else document_id
+
+    def documents(self, within: Within) -> list[Document]:
+        """All, by name."""
+        query = select(document_table).where(inside(document_table.c.collection_id, within))
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(document_table.c.name, document_table.c.id))
             return [_document(row) for row in rows]
 
-    def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
         """Those that exist."""
         found: dict[str, Chunk] = {}
+        is_open = inside(chunk_table.c.collection_id, within)
         with reading(self._engine) as connection:
             for ids in batches(chunk_ids):
-                query = _chunk_query().where(chunk_table.c.id.in_(ids))
-                found.update((row.id, _chunk(row)) for row in connection.execute(query))
+                query = chunk_query().where(chunk_table.c.id.in_(ids), is_open)
+                found.update((row.id, chunk_from(row)) for row in connection.execute(query))
         return found
 
-    def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    def section_texts(
+        self, keys: Sequence[tuple[str, int]], within: Within
+    ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
         found: dict[tuple[str, int], str] = {}
         with reading(self._engine) as connection:
             for batch in batches(keys):
-                query = text(_SECTION_TEXTS + " OR ".join(map(_NTH_KEY.format, range(len(batch)))))
-                places = {f"d{n}": key[0] for n, key in enumerate(batch)}
+                wanted = " OR ".join(map(_NTH_KEY.format, range(len(batch))))
+                query = text(_SECTION_TEXTS + f"({wanted})")
+                places: dict[str, Any] = {f"d{n}": key[0] for n, key in enumerate(batch)}
                 places |= {f"i{n}": key[1] for n, key in enumerate(batch)}
+                if within.ids is not None:
+                    query = text(_SECTION_TEXTS + f"({wanted})" + _OF_OPEN_DOCUMENTS).bindparams(
+                        bindparam("collections", expanding=True)
+                    )
+                    places["collections"] = sorted(within.ids)
                 found |= {(row[0], row[1]): row[2] for row in connection.execute(query, places)}
         return found
 
-    def is_empty(self) -> bool:
+    def is_empty(self, within: Within) -> bool:
         """Whether there is no document at all."""
+        query = select(document_table.c.id).where(inside(document_table.c.collection_id, within))
         with reading(self._engine) as connection:
-            return connection.execute(select(document_table.c.id).limit(1)).first() is None
+            return connection.execute(query.limit(1)).first() is None
 
-    def sections(self, document_id: str) -> list[Section]:
+    def sections(self, document_id: str, within: Within) -> list[Section]:
         """All of a document, in reading order."""
-        query = select(section_table).where(section_table.c.document_id == document_id)
+        query = _sections_of(document_id, within)
         with reading(self._engine) as connection:
-            rows = connection.execute(query.order_by(section_table.c.index))
-            return [_section(row) for row in rows]
+            return [_section(row) for row in connection.execute(query)]
 
-    def chunks_of(self, document_id: str) -> list[Chunk]:
+    def chunks_of(self, document_id: str, within: Within) -> list[Chunk]:
         """All of a document, in reading order."""
-        query = _chunk_query().where(chunk_table.c.document_id == document_id)
+        query = chunk_query().where(
+            chunk_table.c.document_id == document_id, inside(chunk_table.c.collection_id, within)
+        )
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(chunk_table.c.position))
-            return [_chunk(row) for row in rows]
+            return [chunk_from(row) for row in rows]
 
-    def section(self, document_id: str, index: int) -> Section:
-        """Raises NotFound."""
-        found = self.neighbourhood(document_id, index, reach=0)
-        return found[0]
-
-    def neighbourhood(self, document_id: str, index: int, *, reach: int = 1) -> list[Section]:
+    def neighbourhood(
+        self, document_id: str, index: int, within: Within, *, reach: int = 1
+    ) -> list[Section]:
         """A section between up to `reach` sections before and after it. Raises NotFound."""
-        query = (
-            select(section_table)
-            .where(
-                section_table.c.document_id == document_id,
-                section_table.c.index.between(index - reach, index + reach),
-            )
-            .order_by(section_table.c.index)
+        query = _sections_of(document_id, within).where(
+            section_table.c.index.between(index - reach, index + reach)
         )
         with reading(self._engine) as connection:
             found = [_section(row) for row in connection.execute(query)]
@@ -172,141 +198,73 @@ class SqlDocumentStore:
             )
         return found
 
-    def lexicon(self) -> tuple[str, ...]:
-        """The product names of all documents, without repeats; read anew when documents change."""
+    def lexicon(self, within: Within) -> tuple[str, ...]:
+        """The product names of the documents, without repeats; read anew when they change."""
+        is_open = inside(document_table.c.collection_id, within)
+        version_of = select(func.count(), func.max(document_table.c.ingested_at)).where(is_open)
         with self._lexicon_turn, reading(self._engine) as connection:
-            count, newest = connection.execute(
-                select(func.count(), func.max(document_table.c.ingested_at))
-            ).one()
+            count, newest = connection.execute(version_of).one()
             version = (count, str(newest))
-            if self._lexicon is None or self._lexicon[0] != version:
-                rows = connection.execute(
-                    select(document_table.c.names).order_by(document_table.c.name)
-                )
+            known = self._lexicons.pop(within, None)
+            if known is None or known[0] != version:
+                query = select(document_table.c.names).where(is_open)
+                rows = connection.execute(query.order_by(document_table.c.name))
                 names = dict.fromkeys(name for row in rows for name in row.names)
-                self._lexicon = (version, tuple(names))
-            return self._lexicon[1]
+                known = (version, tuple(names))
+            self._lexicons[within] = known
+            while len(self._lexicons) > LEXICONS_KEPT:
+                self._lexicons.popitem(last=False)
+            return known[1]
 
-    # ── What the vector index has to follow ──────────────────────────────────────────────────
+    # ── Collections ──────────────────────────────────────────────────────────────────────────
 
-    def unembedded(self, limit: int) -> list[Chunk]:
-        """Chunks that the vector index does not hold yet, oldest first."""
-        query = (
-            _chunk_query()
-            .where(chunk_table.c.is_embedded.is_(False))
-            .order_by(chunk_table.c.row)
-            .limit(limit)
-        )
-        with reading(self._engine) as connection:
-            return [_chunk(row) for row in connection.execute(query)]
+    def move(self, document_id: str, collection_id: str) -> None:
+        """Put a document into another collection; nothing of it is embedded again.
 
-    def unembedded_count(self) -> int:
-        query = select(func.count()).where(chunk_table.c.is_embedded.is_(False))
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
-
-    def embedded_ids(self) -> set[str]:
-        """Ids of the chunks that the vector index shall hold."""
-        query = select(chunk_table.c.id).where(chunk_table.c.is_embedded.is_(True))
-        with reading(self._engine) as connection:
-            return set(connection.execute(query).scalars())
-
-    def chunk_count(self) -> int:
-        """Of the whole library."""
-        with reading(self._engine) as connection:
-            count = select(func.count()).select_from(chunk_table)
-            return int(connection.execute(count).scalar_one())
-
-    def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
-        """The vector index holds these now; returns those that were deleted meanwhile."""
-        existing: set[str] = set()
+        Raises NotFound, and Conflict where that one has a document of its name.
+        """
+        chunks_of_it = chunk_table.c.document_id == document_id
         with writing(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                is_one = chunk_table.c.id.in_(ids)
-                existing.update(
-                    connection.execute(select(chunk_table.c.id).where(is_one)).scalars()
-                )
-                connection.execute(update(chunk_table).where(is_one).values(is_embedded=True))
-        return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
-
-    def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index may have lost these, if they exist."""
-        with writing(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                again = update(chunk_table).where(chunk_table.c.id.in_(ids))
-                connection.execute(again.values(is_embedded=False))
-
-    def mark_all_unembedded(self) -> None:
-        """Before the vector index is built anew."""
-        with writing(self._engine) as connection:
-            connection.execute(update(chunk_table).values(is_embedded=False))
-            connection.execute(delete(removed_chunks))
-
-    def removed(self, limit: int) -> list[str]:
-        """Ids of deleted chunks that the vector index may still hold."""
-        query = select(removed_chunks.c.id).order_by(removed_chunks.c.id).limit(limit)
-        with reading(self._engine) as connection:
-            return list(connection.execute(query).scalars())
-
-    def forget_removed(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index holds these no longer."""
-        with writing(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
-
-    def all_chunks(self, batch_size: int = 1_000) -> Iterator[list[Chunk]]:
-        """Every chunk, in batches; each batch is one read."""
-        after = 0
-        while True:
-            query = (
-                _chunk_query(chunk_table.c.row)
-                .where(chunk_table.c.row > after)
-                .order_by(chunk_table.c.row)
-                .limit(batch_size)
+            is_it = document_table.c.id == document_id
+            row = connection.execute(select(document_table.c.name).where(is_it)).first()
+            if row is None:
+                raise _no_document(document_id)
+            twin = select(document_table.c.id).where(
+                document_table.c.collection_id == collection_id,
+                document_table.c.name == row.name,
+                document_table.c.id != document_id,
             )
-            with reading(self._engine) as connection:
-                rows = connection.execute(query).all()
-            if not rows:
-                return
-            yield [_chunk(row) for row in rows]
-            after = rows[-1].row
+            if connection.execute(twin).first() is not None:
+                raise Conflict(
+                    f"{row.name}: that collection has a document of this name already. Delete one "
+                    "of the two first."
+                )
+            connection.execute(
+                update(document_table).where(is_it).values(collection_id=collection_id)
+            )
+            connection.execute(
+                update(chunk_table).where(chunks_of_it).values(collection_id=collection_id)
+            )
+            ids = select(chunk_table.c.id).where(chunks_of_it)
+            connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(ids)))
+            connection.execute(insert(moved_chunks).from_select(["id"], ids))
+        self._forget_lexicon()
+
+
+def _sections_of(document_id: str, within: Within) -> Select[Any]:
+    return (
+        select(section_table)
+        .join_from(section_table, document_table)
+        .where(
+            section_table.c.document_id == document_id,
+            inside(document_table.c.collection_id, within),
+        )
+        .order_by(section_table.c.index)
+    )
 
 
 def _no_document(document_id: str) -> NotFound:
     return NotFound(f"There is no document {document_id!r}: it was deleted or never ingested.")
-
-
-def _chunk_query(*more: Any) -> Select[Any]:
-    return select(
-        chunk_table.c.id,
-        chunk_table.c.document_id,
-        document_table.c.name.label("document_name"),
-        document_table.c.title.label("document_title"),
-        chunk_table.c.section_index,
-        chunk_table.c.position,
-        chunk_table.c.heading_path,
-        chunk_table.c.locator,
-        chunk_table.c.text,
-        chunk_table.c.start,
-        chunk_table.c.end,
-        *more,
-    ).join_from(chunk_table, document_table)
-
-
-def _chunk(row: Row[Any]) -> Chunk:
-    return Chunk(
-        row.id,
-        row.document_id,
-        row.document_name,
-        row.document_title,
-        row.section_index,
-        row.position,
-        tuple(row.heading_path),
-        row.locator,
-        row.text,
-        row.start,
-        row.end,
-    )
 
 
 def _section(row: Row[Any]) -> Section:
@@ -326,4 +284,5 @@ def _document(row: Row[Any]) -> Document:
         moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
         tuple(row.names),
         row.owner,
+        row.collection_id,
     )

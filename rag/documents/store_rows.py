@@ -46,7 +46,7 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     gone = _write_tables(connection, {key: each.tables for key, each in stored.items()})
     remove_chunks(connection, removed)
     _move_chunks(connection, old, new)
-    _add_chunks(connection, added)
+    _add_chunks(connection, added, _collections_of(connection, stored))
     return ChunkChanges(added, tuple(removed), gone)
 
 
@@ -86,7 +86,12 @@ def _write_document_rows(connection: Connection, documents: Sequence[Document]) 
         query = select(document_table.c.id).where(document_table.c.id.in_(ids))
         known.update(connection.execute(query).scalars())
     rows = [_document_row(document) for document in documents]
-    changed = [row | {"its_id": row["id"]} for row in rows if row["id"] in known]
+    changed = [
+        # Where it is now says whoever moves it.
+        {key: value for key, value in row.items() if key != "collection_id"} | {"its_id": row["id"]}
+        for row in rows
+        if row["id"] in known
+    ]
     if changed:
         is_it = document_table.c.id == bindparam("its_id")
         connection.execute(update(document_table).where(is_it), changed)
@@ -167,7 +172,18 @@ def _move_chunks(
         )
 
 
-def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
+def _collections_of(connection: Connection, document_ids: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for ids in batches(document_ids):
+        query = select(document_table.c.id, document_table.c.collection_id)
+        rows = connection.execute(query.where(document_table.c.id.in_(ids)))
+        found.update((row.id, row.collection_id) for row in rows)
+    return found
+
+
+def _add_chunks(
+    connection: Connection, added: Sequence[Chunk], collections: Mapping[str, str]
+) -> None:
     if not added:
         return
     for ids in batches(chunk.id for chunk in added):
@@ -187,6 +203,7 @@ def _add_chunks(connection: Connection, added: Sequence[Chunk]) -> None:
                 "start": chunk.start,
                 "end": chunk.end,
                 "is_embedded": False,
+                "collection_id": collections[chunk.document_id],
             }
             for chunk in added
         ],

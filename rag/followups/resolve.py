@@ -6,12 +6,13 @@ from rag.followups import searched
 from rag.followups.model import ModelTrial, ask_model
 from rag.followups.names import Names
 from rag.followups.rules import CUE_WORDS, recall_turns, rewrite
-from rag.records import Resolution
+from rag.records import EVERYTHING, Resolution, Within
 from rag.seams import ChatModel
 
 __all__ = ["CUE_WORDS", "FollowUps", "resolve"]
 
 MODEL_TURNS = 3
+LEXICONS_KEPT = 64  # for so many sets of collections
 
 
 class FollowUps:
@@ -21,24 +22,25 @@ class FollowUps:
         self,
         *,
         model: ChatModel | None = None,
-        lexicon: Callable[[], Sequence[str]] = tuple,
+        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
         cue_words: Sequence[str] = CUE_WORDS,
         max_turns: int = 10,
         timeout_seconds: float = 5.0,
-        is_mentioned: Callable[[str], bool] = lambda name: False,
+        is_mentioned: Callable[[str, Within], bool] = lambda name, within: False,
     ) -> None:
         self._trial = ModelTrial(model, timeout_seconds) if model else None
         self._lexicon = lexicon
         self._is_mentioned = is_mentioned
-        self._names = Names((), is_mentioned)
-        self._names_of: tuple[str, ...] = ()
+        self._names: dict[Within, tuple[tuple[str, ...], Names]] = {}
         self._cue_words = tuple(cue_words)
         self._max_turns = max_turns
 
-    def resolve(self, question: str, history: Sequence[tuple[str, str]]) -> Resolution:
+    def resolve(
+        self, question: str, history: Sequence[tuple[str, str]], within: Within
+    ) -> Resolution:
         """The question standing alone; `history` is (question, answer) of turns that succeeded."""
         turns = list(history)[-self._max_turns :] if self._max_turns else []
-        by_rules = _by_rules(question, turns, self._known_names(), self._cue_words)
+        by_rules = _by_rules(question, turns, self._known_names(within), self._cue_words)
         if self._trial is None or not by_rules.is_followup:
             return by_rules
         rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
@@ -46,12 +48,16 @@ class FollowUps:
             return by_rules
         return searched.model_resolution(question, rewritten, by_rules)
 
-    def _known_names(self) -> Names:
+    def _known_names(self, within: Within) -> Names:
         """The lexicon, indexed anew only when it changed."""
-        lexicon = tuple(self._lexicon())
-        if lexicon != self._names_of:
-            self._names, self._names_of = Names(lexicon, self._is_mentioned), lexicon
-        return self._names
+        lexicon = tuple(self._lexicon(within))
+        known = self._names.get(within)
+        if known is None or known[0] != lexicon:
+            known = lexicon, Names(lexicon, lambda name: self._is_mentioned(name, within))
+            if len(self._names) >= LEXICONS_KEPT:
+                self._names.clear()
+            self._names[within] = known
+        return known[1]
 
 
 def resolve(
@@ -62,7 +68,9 @@ def resolve(
     cue_words: Sequence[str] = CUE_WORDS,
 ) -> Resolution:
     """Resolve by rules alone."""
-    return FollowUps(lexicon=lambda: lexicon, cue_words=cue_words).resolve(question, history)
+    return FollowUps(lexicon=lambda within: lexicon, cue_words=cue_words).resolve(
+        question, history, EVERYTHING
+    )
 
 
 def _by_rules(

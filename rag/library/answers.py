@@ -20,7 +20,7 @@ from rag.library.naming import (
 from rag.library.summary import Statement, key_statements, statements_of
 from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, named, outline
 from rag.library.unread import UnreadFile
-from rag.records import Chunk, Document, Hit, Resolution, Role, Source
+from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.passages import neighbourhood
 from rag.seams import DirectAnswer, DocumentStore, SessionHandle
@@ -67,11 +67,13 @@ class LibraryAnswers:
             return None
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._of_a_file(session, question) or self._empty(Speech(is_german=False))
+            return self._of_a_file(session, question) or self._empty(
+                session, Speech(is_german=False)
+            )
         speech = Speech(is_german=asked.is_german)
         if asked.kind is Kind.UNREAD:
             return self._not_read(session, asked, speech)
-        if self._documents.is_empty():
+        if self._documents.is_empty(session.within()):
             return _told(speech.say("empty"), declined=True)
         if asked.kind in (Kind.CONTENTS, Kind.NEWEST):
             return self._contents(session, asked, speech)
@@ -79,16 +81,16 @@ class LibraryAnswers:
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, speech: Speech) -> DirectAnswer | None:
+    def _empty(self, session: SessionHandle, speech: Speech) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
-        if not self._is_without_model or not self._documents.is_empty():
+        if not self._is_without_model or not self._documents.is_empty(session.within()):
             return None
         return _told(speech.say("empty"), declined=True)
 
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(self, session: SessionHandle, asked: Asked, speech: Speech) -> DirectAnswer:
-        documents = self._documents.documents()
+        documents = self._documents.documents(session.within())
         if asked.kind is Kind.NEWEST:
             newest = sorted(documents, key=lambda each: each.ingested_at, reverse=True)
             return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
@@ -125,9 +127,12 @@ class LibraryAnswers:
     def _mentioning(
         self, session: SessionHandle, asked: Asked, speech: Speech
     ) -> DirectAnswer | None:
-        found = {asked_for: self._holding(asked_for) for asked_for in _wanted(asked.subject)}
+        within = session.within()
+        found = {
+            asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
+        }
         if len(found) > 1 and not all(found.values()):
-            found = {asked.subject: self._holding(_bare(asked.subject))}
+            found = {asked.subject: self._holding(_bare(asked.subject), within)}
         if asked.kind is Kind.TOPIC and not all(found.values()):
             return None
         said: list[str] = []
@@ -138,9 +143,11 @@ class LibraryAnswers:
             sources += cited_here
         return _told("\n\n".join(said), tuple(sources), declined=not any(found.values()))
 
-    def _holding(self, words: str) -> dict[str, list[Chunk]]:
+    def _holding(self, words: str, within: Within) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
-        found = sorted(self._mentions.everywhere(words), key=lambda each: each.document_name)
+        found = sorted(
+            self._mentions.everywhere(words, within), key=lambda each: each.document_name
+        )
         of_each = groupby(found, key=lambda each: each.document_id)
         return {document_id: list(chunks) for document_id, chunks in of_each}
 
@@ -157,7 +164,7 @@ class LibraryAnswers:
         firsts = [each[0] for each in chunks.values()][:MOST_CITED]
         sources = self._register(session, firsts)
         numbers = {source.document_id: source.marker for source in sources}
-        documents = {each.id: each for each in self._documents.documents()}
+        documents = {each.id: each for each in self._documents.documents(session.within())}
         entries = [
             f"- {named(documents[key])}: {speech.counted('place', len(those))}"
             f" {numbers.get(key, '')}".rstrip()
@@ -170,7 +177,7 @@ class LibraryAnswers:
 
     def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((each.document_id, each.section_index) for each in chunks))
-        texts = self._documents.section_texts(keys)
+        texts = self._documents.section_texts(keys, session.within())
         hits = []
         for chunk in chunks:
             text = texts.get((chunk.document_id, chunk.section_index), chunk.text)
@@ -202,44 +209,46 @@ class LibraryAnswers:
 
     def _meant(self, session: SessionHandle, asked: Asked) -> list[Stretch]:
         """The documents, or sections of them, that the subject may be."""
+        within = session.within()
         if _THIS.fullmatch(asked.subject):
-            return self._whole(self._spoken_of(session))
-        documents = self._documents.documents()
+            return self._whole(self._spoken_of(session), within)
+        documents = self._documents.documents(within)
         named = documents_named(asked.subject, documents)
         if named:
-            return self._whole(named)
+            return self._whole(named, within)
         both = section_and_document(asked.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (
-                part_called(heading, each, self._documents.sections(each.id)) for each in named
-            )
+            parts = (part_called(heading, *self._read(each, within)) for each in named)
             return [part for part in parts if part is not None]
         if asked.kind is not Kind.SUMMARY:
             return []
-        parts_anywhere = self._part_anywhere(asked)
-        return parts_anywhere or self._whole(documents_hinted(asked.subject, documents))
+        parts_anywhere = self._part_anywhere(asked, within)
+        return parts_anywhere or self._whole(documents_hinted(asked.subject, documents), within)
 
-    def _whole(self, documents: Sequence[Document]) -> list[Stretch]:
-        return [Stretch(each, tuple(self._documents.sections(each.id))) for each in documents]
+    def _whole(self, documents: Sequence[Document], within: Within) -> list[Stretch]:
+        return [Stretch(*self._read(each, within)) for each in documents]
 
-    def _part_anywhere(self, asked: Asked) -> list[Stretch]:
+    def _read(self, document: Document, within: Within) -> tuple[Document, tuple[Section, ...]]:
+        return document, tuple(self._documents.sections(document.id, within))
+
+    def _part_anywhere(self, asked: Asked, within: Within) -> list[Stretch]:
         """A section of that very heading, in whichever document."""
         parts = {}
-        for chunk in self._mentions.everywhere(_bare(asked.subject)):
+        for chunk in self._mentions.everywhere(_bare(asked.subject), within):
             heading = heading_of(asked.subject, chunk)
             if heading and chunk.document_id not in parts:
-                document = self._documents.document(chunk.document_id)
-                part = part_called(heading, document, self._documents.sections(document.id))
+                document = self._documents.document(chunk.document_id, within)
+                part = part_called(heading, *self._read(document, within))
                 parts[chunk.document_id] = part
         return [part for part in parts.values() if part is not None]
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
         """The document that the last answer cited first; the only one there is."""
-        documents = self._documents.documents()
+        documents = self._documents.documents(session.within())
         for message in reversed(session.recent(6)):
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
                 number = message.answer.citations[0].number
@@ -283,7 +292,7 @@ class LibraryAnswers:
         self, session: SessionHandle, document: Document, statements: Sequence[Statement]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
-        chunks = self._documents.chunks_of(document.id)
+        chunks = self._documents.chunks_of(document.id, session.within())
         places = [(each, _chunk_at(chunks, each)) for each in statements]
         held = [(each, chunk) for each, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))

@@ -17,10 +17,13 @@ _UNREAD = (
         ~exists().where(
             _LATER.c.kind == jobs.c.kind,
             _LATER.c.subject == jobs.c.subject,
+            _LATER.c.collection_id == jobs.c.collection_id,
             _LATER.c.created_at > jobs.c.created_at,
         ),
         ~exists().where(
-            documents.c.name == jobs.c.subject, documents.c.ingested_at > jobs.c.created_at
+            documents.c.name == jobs.c.subject,
+            documents.c.collection_id == jobs.c.collection_id,
+            documents.c.ingested_at > jobs.c.created_at,
         ),
     )
     .order_by(jobs.c.subject)

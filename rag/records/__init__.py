@@ -12,6 +12,15 @@ from rag.records.answers import (
     Verdict,
 )
 from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
+from rag.records.collections import (
+    DEFAULT_COLLECTION,
+    EVERYTHING,
+    GROUP,
+    NOTHING,
+    Collection,
+    Right,
+    Within,
+)
 from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
 from rag.records.events import (
     Cited,
@@ -43,6 +52,10 @@ from rag.records.sessions import (
 from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
+    "DEFAULT_COLLECTION",
+    "EVERYTHING",
+    "GROUP",
+    "NOTHING",
     "Answer",
     "Card",
     "CardPart",
@@ -50,6 +63,7 @@ __all__ = [
     "Chunk",
     "Citation",
     "Cited",
+    "Collection",
     "ColumnType",
     "Compacted",
     "ContextConfig",
@@ -73,6 +87,7 @@ __all__ = [
     "RawTable",
     "Resolution",
     "Resolved",
+    "Right",
     "Role",
     "Section",
     "Session",
@@ -90,4 +105,5 @@ __all__ = [
     "Unsourced",
     "Usage",
     "Verdict",
+    "Within",
 ]

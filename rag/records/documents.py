@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from rag.records.collections import DEFAULT_COLLECTION
 from rag.records.tables import RawTable
 
 
@@ -46,6 +47,7 @@ class Chunk:
     text: str
     start: int  # character offsets into the section's text
     end: int
+    collection_id: str = DEFAULT_COLLECTION
 
     @property
     def heading(self) -> str:
@@ -62,7 +64,7 @@ class Chunk:
 class Document:
     """A file we loaded."""
 
-    id: str  # derived from the name: re-ingesting a file keeps its id
+    id: str  # derived from its name and first collection: re-ingesting a file keeps its id
     name: str
     title: str
     media_type: str
@@ -72,6 +74,7 @@ class Document:
     ingested_at: datetime
     names: tuple[str, ...] = ()
     owner: str = ""  # who brought it; empty: whoever runs the server
+    collection_id: str = DEFAULT_COLLECTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from rag.records.collections import DEFAULT_COLLECTION
+
 
 class JobState(StrEnum):
     """Where a job stands."""
@@ -29,3 +31,4 @@ class Job:
     error: str | None = None
     seconds: float | None = None
     owner: str = ""  # who uploaded it; empty: nobody in particular
+    collection_id: str = DEFAULT_COLLECTION

@@ -91,6 +91,7 @@ class Session:
     last_used_at: datetime
     message_count: int
     config: ContextConfig
+    collections: tuple[str, ...] = ()  # ids of those that were chosen; none: all one may read
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import snowballstemmer
 from sqlalchemy import Connection, text
 
+from rag.records import EVERYTHING, Within
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
     DEPTH,
@@ -30,7 +31,7 @@ class Fts5Words:
     stemmer = "porter"
 
     _SCORES = text(
-        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0) AS score FROM chunks_fts "
+        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0, 0.0) AS score FROM chunks_fts "
         "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
     )
     _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
@@ -53,55 +54,74 @@ class Fts5Words:
         "WHERE chunks_fts MATCH :match ORDER BY chunks_fts.rowid LIMIT :limit"
     )
 
-    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
-        scores = self._by_rare(connection, plan, DEPTH * limit)
-        if plan.common:
-            scores = self._with_common(connection, plan, scores, RANKED * limit)
+    def search(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> list[tuple[str, float]]:
+        scores = self._by_rare(connection, plan, within, DEPTH * limit)
+        if plan.common or within.ids is not None:
+            scores = self._ranked(connection, plan, within, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
         ids = {found.row: found.id for found in rows}
         return [(ids[row], scored) for row, scored in best if row in ids]
 
-    def _by_rare(self, connection: Connection, plan: Plan, limit: int) -> dict[int, float]:
+    def _by_rare(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> dict[int, float]:
         """Terms of one weight are one query; FTS5 scores each term, and they add up."""
         scores: dict[int, float] = {}
         terms = [each.term for each in plan.rare]
         for weight in sorted({term.weight for term in terms}, reverse=True):
-            match = " OR ".join(_fts5(term) for term in terms if term.weight == weight)
+            match = _match(" OR ", [term for term in terms if term.weight == weight], within)
             found = connection.execute(self._SCORES, {"match": match, "limit": limit})
             for row, scored in found:
                 scores[row] = scores.get(row, 0.0) + weight * scored
         return scores
 
-    def _with_common(
-        self, connection: Connection, plan: Plan, scores: Mapping[int, float], most: int
+    def _ranked(
+        self,
+        connection: Connection,
+        plan: Plan,
+        within: Within,
+        scores: Mapping[int, float],
+        most: int,
     ) -> dict[int, float]:
-        """The best so far and chunks that hold common terms together, by what all terms say."""
+        """The best so far and chunks that hold common terms together, by what all terms say.
+
+        FTS5 knows how rare a term is among all documents only: where not all may be read, the
+        rare ones are weighed here as well.
+        """
         rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
         together: dict[int, None] = {}
         for terms in plan.together():
-            match = " AND ".join(map(_fts5, terms))
+            match = _match(" AND ", terms, within)
             found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
             together |= dict.fromkeys(found.scalars())
             if len(together) >= most:
                 break
-        stems = _Stems(self.stemmer, plan.common)
+        weighed = plan.common if within.ids is None else plan.all
+        stems = _Stems(self.stemmer, weighed)
         keys = list(dict.fromkeys([*rows, *together]))
         texts = connection.execute(self._TEXTS, {"keys": keys})
         read: dict[int, Candidate] = {row.row: stems.read(row.heading, row.text) for row in texts}
-        shares = score(plan.common, stems.of_term, read)
+        shares = score(weighed, stems.of_term, read)
+        if within.ids is not None:
+            return shares
         return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
-        asked = ({"match": _fts5(term), "most": most} for term in terms)
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+    ) -> list[int]:
+        asked = ({"match": _match("", [term], within), "most": most} for term in terms)
         return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
         return {row.term: row.doc for row in connection.execute(self._WORDS)}
 
-    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
-        found = connection.execute(self._HOLDING, {"match": _fts5(term), "limit": limit})
+    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+        asked = {"match": _match("", [term], within), "limit": limit}
+        found = connection.execute(self._HOLDING, asked)
         return list(found.scalars())
 
     def holders(
@@ -113,7 +133,7 @@ class Fts5Words:
             [
                 ids[row]
                 for row in connection.execute(
-                    self._HOLDERS, {"match": _fts5(term), "keys": list(ids)}
+                    self._HOLDERS, {"match": _match("", [term], EVERYTHING), "keys": list(ids)}
                 ).scalars()
             ]
             for term in terms
@@ -168,6 +188,15 @@ def _plain(told: str) -> str:
     return unicodedata.normalize(
         "NFC", "".join(each for each in apart if each < "\u0300" or each > "\u036f")
     )
+
+
+def _match(joined: str, terms: Sequence[Term], within: Within) -> str:
+    """Chunks with the terms; the index finds them only where the asker may read."""
+    words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
+    if within.ids is None:
+        return words
+    places = " OR ".join(f'"{each}"' for each in sorted(within.ids))
+    return f"({words}) AND place : ({places})"
 
 
 def _fts5(term: Term) -> str:

@@ -4,16 +4,18 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 from sqlalchemy import Connection, Engine, text
 
 from rag.database import reading
+from rag.records import Within
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.query import Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
-from rag.retrieval.word_index import MOST_SCORED, Plan, Weighed, WordIndex, idf
+from rag.retrieval.word_index import MOST_SCORED, Plan, Weighed, WordIndex, chunk_count, idf
 
 SOON_READ = 20_000  # chunks whose words are read while a query waits; those of more beside it
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
@@ -46,24 +48,25 @@ class LexicalIndex:
         self._known: _Known | None = None
         self._reading = threading.Lock()
 
-    def search(self, query: str, *, limit: int) -> list[tuple[str, float]]:
+    def search(self, query: str, within: Within, *, limit: int) -> list[tuple[str, float]]:
         """Ids of chunks that hold any term of the query, with their score, best first."""
-        if not terms_of(query) or limit <= 0:
+        if not terms_of(query) or limit <= 0 or within.ids == frozenset():
             return []
         with reading(self._engine) as connection:
             known = self._knowing(connection)
-            plan = Plan.of(self._weighed(connection, known, self._terms(known, query)))
-            return self._words.search(connection, plan, limit)
+            terms = self._terms(connection, known, query, within)
+            plan = Plan.of(self._weighed(connection, known, terms, within))
+            return self._words.search(connection, plan, within, limit)
 
-    def holding(self, phrase: str, *, limit: int) -> list[str]:
+    def holding(self, phrase: str, within: Within, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
         term = Term(tuple(words_of(phrase)))
-        if not term.tokens:
+        if not term.tokens or within.ids == frozenset():
             return []
         with reading(self._engine) as connection:
-            return self._words.holding(connection, term, limit)
+            return self._words.holding(connection, term, within, limit)
 
-    def coverage(self, query: str, chunk_ids: Sequence[str]) -> dict[str, float]:
+    def coverage(self, query: str, within: Within, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
 
         Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
@@ -74,32 +77,47 @@ class LexicalIndex:
             return held
         with reading(self._engine) as connection:
             known = self._knowing(connection)
-            terms = [term for term in self._terms(known, query) if term.counts]
-            weighed = self._weighed(connection, known, terms)
-            weights = [idf(known.size, each.frequency) for each in weighed]
+            found = self._terms(connection, known, query, within)
+            terms = [term for term in found if term.counts]
+            weighed = self._weighed(connection, known, terms, within)
+            size = self._size(connection, known, within)
+            weights = [idf(size, each.frequency) for each in weighed]
             holders = self._words.holders(connection, terms, chunk_ids)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
                 held[chunk_id] += weight
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
-    def _terms(self, known: _Known, query: str) -> list[Term]:
-        """What to look up, in the library's own words where the query's are none of them."""
-        return list(known.vocabulary.meant(terms_of(query), names_in(query)))
+    def _terms(
+        self, connection: Connection, known: _Known, query: str, within: Within
+    ) -> list[Term]:
+        """What to look up, in the documents' own words where the query's are none of them."""
+
+        @cache
+        def held_within(stem: str) -> int:
+            return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
+
+        held = known.vocabulary.held if within.ids is None else held_within
+        return list(known.vocabulary.meant(terms_of(query), names_in(query), held))
+
+    def _size(self, connection: Connection, known: _Known, within: Within) -> int:
+        return known.size if within.ids is None else chunk_count(connection, within)
 
     def _weighed(
-        self, connection: Connection, known: _Known, terms: Sequence[Term]
+        self, connection: Connection, known: _Known, terms: Sequence[Term], within: Within
     ) -> list[Weighed]:
         """With their frequencies: those of common terms are known or guessed, others counted."""
-        guessed = {term: self._guess(known, term) for term in terms}
+        is_known = within.ids is None
+        size = self._size(connection, known, within)
+        guessed = {term: self._guess(known, term) if is_known else None for term in terms}
         uncounted = [term for term, guess in guessed.items() if guess is None]
-        counts = self._words.frequencies(connection, uncounted, MOST_SCORED + 1)
+        counts = self._words.frequencies(connection, uncounted, within, MOST_SCORED + 1)
         frequencies = guessed | dict(zip(uncounted, counts, strict=True))
         return [
             Weighed(
                 term,
                 frequency or 0,
-                term.weight * idf(known.size, frequency or 0),
+                term.weight * idf(size, frequency or 0),
                 is_guess=guessed[term] is not None,
             )
             for term, frequency in frequencies.items()

@@ -1,10 +1,10 @@
 """What the database needs for lexical search: DDL that the migrations copy.
 
-One index over headings and texts of chunks, kept equal to the table: SQLite `chunks_fts` by
-triggers, PostgreSQL `chunks.words` as a generated column. Scripts that are written without spaces
-(Chinese, Japanese, Thai, Lao, Khmer, Burmese) or whose words carry particles (Korean) have no
-words to index, so their letters are set apart first: SQLite indexes runs of two letters (three in
-the alphabetic scripts), PostgreSQL single letters with their positions.
+One index over headings, texts and collections of chunks, kept equal to the table: SQLite
+`chunks_fts` by triggers, PostgreSQL `chunks.words` as a generated column. Scripts that are written
+without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) or whose words carry particles
+(Korean) have no words to index, so their letters are set apart first: SQLite indexes runs of two
+letters (three in the alphabetic scripts), PostgreSQL single letters with their positions.
 """
 
 # Character ranges of a GLOB or a regular expression.
@@ -34,18 +34,18 @@ def set_apart(column: str) -> str:
 
 
 _ADD = (
-    "INSERT INTO chunks_fts (rowid, heading, text) "
-    f"VALUES (new.row, {set_apart('new.heading')}, {set_apart('new.text')});"
+    "INSERT INTO chunks_fts (rowid, heading, text, place) VALUES "
+    f"(new.row, {set_apart('new.heading')}, {set_apart('new.text')}, new.collection_id);"
 )
 # The index holds no text: it has to be told what it indexed.
 _REMOVE = (
-    "INSERT INTO chunks_fts (chunks_fts, rowid, heading, text) "
-    f"VALUES ('delete', old.row, {set_apart('old.heading')}, {set_apart('old.text')});"
+    "INSERT INTO chunks_fts (chunks_fts, rowid, heading, text, place) VALUES "
+    f"('delete', old.row, {set_apart('old.heading')}, {set_apart('old.text')}, old.collection_id);"
 )
 
 SQLITE_DDL: tuple[str, ...] = (
     # Marks (M*) are part of a word in Devanagari, Arabic and others; the default splits there.
-    "CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, content='', "
+    "CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, place, content='', "
     "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'\")",
     "CREATE TABLE text_positions (n INTEGER PRIMARY KEY)",
     "INSERT INTO text_positions WITH RECURSIVE counted(n) AS "
@@ -53,7 +53,7 @@ SQLITE_DDL: tuple[str, ...] = (
     "SELECT n FROM counted",
     f"CREATE TRIGGER chunks_added AFTER INSERT ON chunks BEGIN {_ADD} END",
     f"CREATE TRIGGER chunks_removed AFTER DELETE ON chunks BEGIN {_REMOVE} END",
-    "CREATE TRIGGER chunks_changed AFTER UPDATE OF heading, text ON chunks "
+    "CREATE TRIGGER chunks_changed AFTER UPDATE OF heading, text, collection_id ON chunks "
     f"BEGIN {_REMOVE} {_ADD} END",
 )
 

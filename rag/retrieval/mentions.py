@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from rag.records import Chunk, DocumentLink, Mention
+from rag.records import Chunk, DocumentLink, Mention, Within
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import DocumentStore
 from rag.text.names import contains_name
@@ -20,15 +20,15 @@ class NameMentions:
         self,
         words: LexicalIndex,
         documents: DocumentStore,
-        lexicon: Callable[[], Sequence[str]] = tuple,
+        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
     ) -> None:
         self._words = words
         self._documents = documents
         self._lexicon = lexicon
 
-    def __call__(self, name: str) -> Mention | None:
+    def __call__(self, name: str, within: Within) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
-        found = self._chunks(name, MOST_CHUNKS)
+        found = self._chunks(name, within, MOST_CHUNKS)
         if len(found) == MOST_CHUNKS:
             return None
         links = {
@@ -43,19 +43,20 @@ class NameMentions:
         ordered = sorted(links.values(), key=lambda link: link.name)
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
-    def is_anywhere(self, name: str) -> bool:
+    def is_anywhere(self, name: str, within: Within) -> bool:
         """Whether a text that the words of the name find holds it whole."""
-        return any(_holds(chunk, name) for chunk in self._chunks(name, FEW_CHUNKS))
+        return any(_holds(chunk, name) for chunk in self._chunks(name, within, FEW_CHUNKS))
 
-    def everywhere(self, words: str) -> list[Chunk]:
+    def everywhere(self, words: str, within: Within) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
-        found = self._chunks(words, ALL_CHUNKS)
-        known = {name.casefold(): name for name in self._lexicon()}
+        found = self._chunks(words, within, ALL_CHUNKS)
+        known = {name.casefold(): name for name in self._lexicon(within)}
         name = words if words.isupper() else known.get(words.casefold())
         return found if name is None else [chunk for chunk in found if _holds(chunk, name)]
 
-    def _chunks(self, name: str, limit: int) -> list[Chunk]:
-        return list(self._documents.chunks(self._words.holding(name, limit=limit)).values())
+    def _chunks(self, name: str, within: Within, limit: int) -> list[Chunk]:
+        found = self._words.holding(name, within, limit=limit)
+        return list(self._documents.chunks(found, within).values())
 
 
 def _holds(chunk: Chunk, name: str) -> bool:

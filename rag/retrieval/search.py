@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.records import Chunk, Hit
+from rag.records import Chunk, Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.passages import in_turn, merged, neighbourhood, table_header
@@ -49,7 +49,7 @@ class HybridRetriever:
         documents: DocumentStore,
         *,
         reranker: Reranker | None = None,
-        split: Callable[[str], Sequence[tuple[str, str]]] = lambda query: (),
+        split: Callable[[str, Within], Sequence[tuple[str, str]]] = lambda query, within: (),
     ) -> None:
         """`split` gives what a query that asks several things is to be searched for instead.
 
@@ -65,6 +65,7 @@ class HybridRetriever:
     def search(
         self,
         dense_query: str,
+        within: Within,
         *,
         lexical_query: str = "",
         dense_context: Sequence[tuple[str, float]] = (),
@@ -78,41 +79,45 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        queries = self._split(dense_query)[:MOST_APART] or [(dense_query, lexical_query)]
+        queries = self._split(dense_query, within)[:MOST_APART] or [(dense_query, lexical_query)]
         vectors = self._mixed([dense for dense, _ in queries], dense_context)
         found = [
-            self._found(vector, *query, limit=limit)
+            self._found(vector, *query, within, limit=limit)
             for query, vector in zip(queries, vectors, strict=True)
         ]
-        return found[0] if len(found) == 1 else self._shared(found, limit)
+        return found[0] if len(found) == 1 else self._shared(found, within, limit)
 
-    def by_words(self, query: str, *, limit: int = 8) -> list[Hit]:
+    def by_words(self, query: str, within: Within, *, limit: int = 8) -> list[Hit]:
         """See `rag.seams.Retriever`."""
         query = _either(query)
         if not query or limit <= 0:
             return []
-        scores = ranked(dict(self._lexical.search(query, limit=CANDIDATES)))
-        chunks = self._documents.chunks([key for key, _ in scores])
+        scores = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
+        chunks = self._documents.chunks([key for key, _ in scores], within)
         candidates = [Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks]
-        found = self._read(_folded(candidates, DEEPEST * limit), query, limit)
-        coverage = self._coverage({query}, [candidate.chunk.id for candidate, _ in found])
+        found = self._read(_folded(candidates, DEEPEST * limit), query, within, limit)
+        coverage = self._coverage({query}, within, [candidate.chunk.id for candidate, _ in found])
         return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
 
-    def _found(self, vector: Vector, dense: str, lexical: str, *, limit: int) -> list[Hit]:
-        candidates = self._candidates(vector, lexical, max(CANDIDATES, DEEPEST * limit))
+    def _found(
+        self, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
+    ) -> list[Hit]:
+        candidates = self._candidates(vector, lexical, within, max(CANDIDATES, DEEPEST * limit))
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense, candidates)
-        found = self._read(_folded(candidates, DEEPEST * limit), lexical, limit)
-        coverage = self._coverage({dense, lexical}, [c.chunk.id for c, _ in found])
+        found = self._read(_folded(candidates, DEEPEST * limit), lexical, within, limit)
+        coverage = self._coverage({dense, lexical}, within, [c.chunk.id for c, _ in found])
         return [
             replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
             for candidate, hit in found
         ]
 
-    def _shared(self, found: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
+    def _shared(self, found: Sequence[Sequence[Hit]], within: Within, limit: int) -> list[Hit]:
         """The best of each list in turn, so that none goes without; passages that meet are one."""
         hits = in_turn(found)
-        texts = self._documents.section_texts(list({_section(hit.chunk): None for hit in hits}))
+        texts = self._documents.section_texts(
+            list({_section(hit.chunk): None for hit in hits}), within
+        )
         return merged(hits, texts)[:limit]
 
     def _mixed(self, queries: Sequence[str], context: Sequence[tuple[str, float]]) -> list[Vector]:
@@ -122,12 +127,14 @@ class HybridRetriever:
         own, shared = rows[: len(queries)], rows[len(queries) :]
         return [_unit(weights @ np.vstack([row, shared])) for row in own]
 
-    def _candidates(self, vector: Vector, lexical_query: str, most: int) -> list[Candidate]:
-        cosines = dict(self._index.nearest(vector, limit=SIMILARITIES))
-        words = dict(self._lexical.search(lexical_query, limit=CANDIDATES))
-        fused = self._second_look(vector, _fused(cosines, words), words)
+    def _candidates(
+        self, vector: Vector, lexical_query: str, within: Within, most: int
+    ) -> list[Candidate]:
+        cosines = dict(self._index.nearest(vector, within, limit=SIMILARITIES))
+        words = dict(self._lexical.search(lexical_query, within, limit=CANDIDATES))
+        fused = self._second_look(vector, _fused(cosines, words), words, within)
         best = ranked(fused)[:most]
-        chunks = self._documents.chunks([key for key, _ in best])
+        chunks = self._documents.chunks([key for key, _ in best], within)
         lowest = min(cosines.values(), default=0.0)
         return [
             Candidate(chunks[key], score, cosines.get(key, lowest))
@@ -136,7 +143,11 @@ class HybridRetriever:
         ]
 
     def _second_look(
-        self, vector: Vector, fused: Mapping[str, float], words: Mapping[str, float]
+        self,
+        vector: Vector,
+        fused: Mapping[str, float],
+        words: Mapping[str, float],
+        within: Within,
     ) -> dict[str, float]:
         """Search again with the query's vector moved towards the best chunks (Rocchio).
 
@@ -149,20 +160,22 @@ class HybridRetriever:
             return dict(fused)
         mean = sum((seeds[key] / total * known[key] for key in known), np.zeros_like(vector))
         moved = _unit(vector + FEEDBACK_WEIGHT * mean)
-        return _fused(dict(self._index.nearest(moved, limit=SIMILARITIES)), words)
+        return _fused(dict(self._index.nearest(moved, within, limit=SIMILARITIES)), words)
 
-    def _coverage(self, queries: set[str], chunk_ids: Sequence[str]) -> dict[str, float]:
+    def _coverage(
+        self, queries: set[str], within: Within, chunk_ids: Sequence[str]
+    ) -> dict[str, float]:
         """The better of the queries: one of them may hold more of the conversation."""
-        found = [self._lexical.coverage(query, chunk_ids) for query in queries]
+        found = [self._lexical.coverage(query, within, chunk_ids) for query in queries]
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
     def _read(
-        self, candidates: Sequence[Candidate], query: str, limit: int
+        self, candidates: Sequence[Candidate], query: str, within: Within, limit: int
     ) -> list[tuple[Candidate, Hit]]:
         """The best in their neighbourhood; more are read only if too many became one."""
         for count in (2 * limit, DEEPEST * limit):
             keys = dict.fromkeys(_section(candidate.chunk) for candidate in candidates[:count])
-            texts = self._documents.section_texts(list(keys))
+            texts = self._documents.section_texts(list(keys), within)
             read = candidates[:count]
             if self._reranker is None:
                 read = by_their_headers(read, texts, query)

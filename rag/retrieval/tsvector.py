@@ -7,8 +7,9 @@ scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framewo
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
+from rag.records import Within
 from rag.retrieval.lexical_schema import ACCENTED, UNACCENTED
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
@@ -31,11 +32,11 @@ class TsvectorWords:
     """A WordIndex over the column `chunks.words`."""
 
     # Joined term by term, so that each is one look-up in the index.
-    _CANDIDATES = text(
+    _CANDIDATES = (
         "WITH asked AS (SELECT to_tsquery('english', query) AS query, weight "
         "FROM unnest(CAST(:queries AS text[]), CAST(:weights AS float[])) AS given(query, weight)) "
-        "SELECT id, row FROM asked JOIN chunks ON words @@ query GROUP BY id, row "
-        "ORDER BY sum(weight * ts_rank('{0, 0, 0.7, 1}', words, query, 1)) DESC, row LIMIT :limit"
+        "SELECT id, row FROM asked JOIN chunks ON words @@ query{inside} GROUP BY id, row "
+        "ORDER BY sum(weight * ts_rank('{{0, 0, 0.7, 1}}', words, query, 1)) DESC, row LIMIT :limit"
     )
     _PLACES = text(
         "SELECT id, length(heading) + length(text) AS length, lexeme, positions, weights "
@@ -45,20 +46,21 @@ class TsvectorWords:
         "SELECT token, ARRAY(SELECT lexeme FROM unnest(to_tsvector('english', token)) "
         "ORDER BY positions[1]) AS lexemes FROM unnest(CAST(:tokens AS text[])) AS given(token)"
     )
-    _TOGETHER = text(
-        "SELECT id, row FROM chunks WHERE words @@ to_tsquery('english', :query) LIMIT :limit"
+    _TOGETHER = (
+        "SELECT id, row FROM chunks WHERE words @@ to_tsquery('english', :query){inside} "
+        "LIMIT :limit"
     )
-    _FREQUENCIES = text(
+    _FREQUENCIES = (
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM chunks "
-        "WHERE words @@ to_tsquery('english', query) LIMIT :most) AS counted) "
+        "WHERE words @@ to_tsquery('english', query){inside} LIMIT :most) AS counted) "
         "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
         "ORDER BY place"
     )
     _HOLDERS = with_list(
         "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
     )
-    _HOLDING = text(
-        "SELECT id FROM chunks WHERE words @@ to_tsquery('english', :query) "
+    _HOLDING = (
+        "SELECT id FROM chunks WHERE words @@ to_tsquery('english', :query){inside} "
         "ORDER BY row LIMIT :limit"
     )
 
@@ -69,17 +71,21 @@ class TsvectorWords:
 
     stemmer = "english"
 
-    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
+    def search(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
-        candidates = self._candidates(connection, plan, deep * limit)
+        candidates = self._candidates(connection, plan, within, deep * limit)
         lexemes = self._lexemes(connection, [each.term for each in plan.all])
         places = self._places(connection, candidates, lexemes)
         scores = score(plan.all, lexemes, places)
         return sorted(scores.items(), key=lambda pair: (-pair[1], candidates[pair[0]]))[:limit]
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+    ) -> list[int]:
         asked = {"queries": [_tsquery(term) for term in terms], "most": most}
-        return list(connection.execute(self._FREQUENCIES, asked).scalars())
+        return list(connection.execute(_open(self._FREQUENCIES, within), asked).scalars())
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
@@ -98,22 +104,26 @@ class TsvectorWords:
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)
 
-    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
+    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
         asked = {"query": _tsquery(term), "limit": limit}
-        return list(connection.execute(self._HOLDING, asked).scalars())
+        return list(connection.execute(_open(self._HOLDING, within), asked).scalars())
 
-    def _candidates(self, connection: Connection, plan: Plan, most: int) -> dict[str, int]:
+    def _candidates(
+        self, connection: Connection, plan: Plan, within: Within, most: int
+    ) -> dict[str, int]:
         """Ids of chunks that may be among the best, and their rows."""
         asked = {
             "queries": [_tsquery(each.term) for each in plan.rare],
             "weights": [each.weight for each in plan.rare],
         }
-        rows = connection.execute(self._CANDIDATES, {**asked, "limit": most})
+        rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
         found = {row.id: row.row for row in rows}
         together: dict[str, int] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
-            rows = connection.execute(self._TOGETHER, {"query": query, "limit": most})
+            rows = connection.execute(
+                _open(self._TOGETHER, within), {"query": query, "limit": most}
+            )
             together |= {row.id: row.row for row in rows}
             if len(together) >= most:
                 break
@@ -142,6 +152,14 @@ class TsvectorWords:
             at = dict(zip(row.positions, counted, strict=True))
             found.setdefault(row.id, {})[row.lexeme] = at
         return {key: Candidate(lengths[key], at) for key, at in found.items()}
+
+
+def _open(statement: str, within: Within) -> TextClause:
+    """The statement over what the asker may read."""
+    if within.ids is None:
+        return text(statement.format(inside=""))
+    inside = " AND collection_id = ANY(:collections)"
+    return text(statement.format(inside=inside)).bindparams(collections=sorted(within.ids))
 
 
 def _tsquery(term: Term) -> str:

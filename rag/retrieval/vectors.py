@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway, IndexMismatch, SetupError
+from rag.records import Within
 from rag.seams import Matrix
 
 Found = TypeVar("Found")
 
 COLLECTION = "chunks"
+PLACE = "collection"  # what the index knows of a chunk: where it is
 LOCK_FILE = "in_use_by.json"
 PAGE = 5000  # ids listed in one request
 # Wide beams: a missed neighbour is a missed answer, and 20 000 chunks take a millisecond anyway.
@@ -53,7 +55,7 @@ class ChromaIndex:
         self._client: Any = None
         self._collection: Any = None
 
-    def add(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         if not chunk_ids:
             return
         dimensions = int(vectors.shape[1])
@@ -63,10 +65,27 @@ class ChromaIndex:
             step = min(PAGE, self._client.get_max_batch_size())
             for start in range(0, len(chunk_ids), step):
                 part = slice(start, start + step)
-                collection.upsert(ids=list(chunk_ids[part]), embeddings=vectors[part])
+                collection.upsert(
+                    ids=list(chunk_ids[part]),
+                    embeddings=vectors[part],
+                    metadatas=[{PLACE: each} for each in collections[part]],
+                )
 
         with self._lock:  # writers one at a time; Chroma orders them no better itself
             self._use(upsert, None, create=dimensions)
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        def update(collection: Any) -> None:
+            step = min(PAGE, self._client.get_max_batch_size())
+            ids = sorted(collections)
+            for start in range(0, len(ids), step):
+                there = collection.get(ids=ids[start : start + step], include=[])["ids"]
+                if there:
+                    places = [{PLACE: collections[each]} for each in there]
+                    collection.update(ids=there, metadatas=places)
+
+        with self._lock:
+            self._use(update, None)
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
         def delete(collection: Any) -> None:
@@ -77,16 +96,21 @@ class ChromaIndex:
         with self._lock:
             self._use(delete, None)
 
-    def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
+    def nearest(
+        self, vector: NDArray[np.float32], within: Within, *, limit: int
+    ) -> list[tuple[str, float]]:
         def query(collection: Any) -> list[tuple[str, float]]:
             self._check(collection, len(vector))
             found = collection.query(
-                query_embeddings=[vector], n_results=limit, include=["distances"]
+                query_embeddings=[vector],
+                n_results=limit,
+                include=["distances"],
+                where=_where(within),
             )
             distances = (1.0 - float(distance) for distance in found["distances"][0])
             return list(zip(found["ids"][0], distances, strict=True))
 
-        return self._use(query, []) if limit > 0 else []
+        return self._use(query, []) if limit > 0 and within.ids != frozenset() else []
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         def read(collection: Any) -> dict[str, NDArray[np.float32]]:
@@ -233,6 +257,10 @@ class ChromaIndex:
             f"The vector index in {self._directory} cannot be read ({error}). It can be rebuilt "
             "from the database: stop the server, move that folder away, run `groundnote reindex`."
         )
+
+
+def _where(within: Within) -> dict[str, Any] | None:
+    return None if within.ids is None else {PLACE: {"$in": sorted(within.ids)}}
 
 
 # ── Which process holds an embedded index ────────────────────────────────────────────────────

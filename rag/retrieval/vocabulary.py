@@ -5,8 +5,9 @@ words say so. What is unknown and like nothing stays unknown.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, takewhile
 
 import snowballstemmer
 from rapidfuzz import process
@@ -24,8 +25,14 @@ CLIPPED_WEIGHT = 0.5
 SHORTEST_STEM, LONGEST_STEM = 3, 40
 
 
+Held = Callable[[str], int]  # in how many of the asker's chunks a word is
+
+
 class Vocabulary:
-    """Stems as the index holds them, with how many chunks have each."""
+    """Stems as the index holds them, with how many chunks have each.
+
+    What stands only in documents that an asker may not read is no word for that asker.
+    """
 
     def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
         self._counts = counts
@@ -39,7 +46,11 @@ class Vocabulary:
         """How many chunks have it; None for what is not known, or not frequent enough to be."""
         return self._counts.get(self._stemmer.stemWord(token))
 
-    def meant(self, terms: Sequence[Term], names: frozenset[str]) -> Iterator[Term]:
+    def held(self, stem: str) -> int:
+        """In how many chunks of all collections a stem is."""
+        return self._counts.get(stem, 0)
+
+    def meant(self, terms: Sequence[Term], names: frozenset[str], held: Held) -> Iterator[Term]:
         """The terms, and for words the library does not know those that were meant.
 
         A mistyped word counts as the one that it stands for, a name never does: `Aera 5` may be
@@ -51,36 +62,43 @@ class Vocabulary:
                 yield term
                 continue
             stem = self._stemmer.stemWord(word)
-            known = self._counts.get(stem, 0)
-            longer = self._longer(stem, known) if len(word) <= CLIPPED_LETTERS else ""
-            typed = "" if known or longer else self._likest(stem)
+            known = held(stem)
+            longer = self._longer(stem, known, held) if len(word) <= CLIPPED_LETTERS else ""
+            typed = "" if known or longer else self._likest(stem, held)
             yield replace(term, counts=term.counts and (not typed or word in names))
             if longer:
                 yield Term((longer,), weight=CLIPPED_WEIGHT, counts=False)
             if typed:
                 yield replace(term, tokens=(typed,), counts=term.counts and word not in names)
 
-    def _longer(self, stem: str, known: int) -> str:
+    def _longer(self, stem: str, known: int, held: Held) -> str:
         """The word that begins with this one and is far more usual in the library."""
         at = bisect_left(self._words, stem)
         best, most = "", MORE_USUAL * known
-        while at < len(self._words) and self._words[at].startswith(stem):
-            word = self._words[at]
-            if len(word) >= len(stem) + LONGER_BY and self._counts[word] > most:
-                best, most = word, self._counts[word]
-            at += 1
+        begun = takewhile(lambda word: word.startswith(stem), islice(self._words, at, None))
+        long = [word for word in begun if len(word) >= len(stem) + LONGER_BY]
+        for word in sorted(long, key=lambda word: -self._counts[word]):
+            if self._counts[word] <= most:
+                break
+            count = held(word)
+            if count > most:
+                best, most = word, count
         return best
 
-    def _likest(self, stem: str) -> str:
+    def _likest(self, stem: str, held: Held) -> str:
         """The word that one slip of the keyboard makes of it, two in a long one."""
         if len(stem) < TYPO_LETTERS:
             return ""
         slips = 2 if len(stem) >= SECOND_TYPO else 1
         found = process.extract(
-            stem, self._by_letter.get(stem[0], []), scorer=OSA.distance, score_cutoff=slips, limit=8
+            stem,
+            self._by_letter.get(stem[0], []),
+            scorer=OSA.distance,
+            score_cutoff=slips,
+            limit=None,
         )
-        best = min(found, key=lambda each: (each[1], -self._counts[each[0]]), default=None)
-        return best[0] if best else ""
+        likely = [(distance, -held(word), word) for word, distance, _ in found]
+        return min((each for each in likely if each[1]), default=(0, 0, ""))[2]
 
 
 def _is_word(stem: str) -> bool:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, TextClause, bindparam, text
+from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
+from rag.database import chunks, inside
+from rag.records import Within
 from rag.retrieval.query import Term
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
@@ -78,10 +80,14 @@ class WordIndex(Protocol):
 
     stemmer: str  # Snowball's name of the one that the index uses
 
-    def search(self, connection: Connection, plan: Plan, limit: int) -> list[tuple[str, float]]:
+    def search(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> list[tuple[str, float]]:
         """Ids of chunks that hold terms of the plan, with their scores, best first."""
 
-    def frequencies(self, connection: Connection, terms: Sequence[Term], most: int) -> list[int]:
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+    ) -> list[int]:
         """In how many chunks each term is; no more than `most` are counted."""
 
     def holders(
@@ -89,14 +95,23 @@ class WordIndex(Protocol):
     ) -> list[list[str]]:
         """For each term, which of these chunks hold it."""
 
-    def holding(self, connection: Connection, term: Term, limit: int) -> list[str]:
+    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
         """Which chunks hold the term, the oldest first."""
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
-        """The words of the index, as it holds them, and in how many chunks each is."""
+        """The words of the index, as it holds them, and in how many chunks each is.
+
+        Of all collections: nothing of it may be told before `frequencies` finds it within.
+        """
 
     def tokens(self, term: Term) -> Sequence[str]:
         """What stands side by side in the index where the term does, before stemming."""
+
+
+def chunk_count(connection: Connection, within: Within) -> int:
+    """Of the collections."""
+    counted = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, within))
+    return int(connection.execute(counted).scalar_one())
 
 
 def idf(size: int, frequency: int) -> float:

@@ -19,8 +19,8 @@ _RESET = (
     "INSERT OR REPLACE INTO chunks_fts_config (k, v) VALUES ('version', 4)",
 )
 _REFILL = (
-    "INSERT INTO chunks_fts (rowid, heading, text) "
-    f"SELECT row, {set_apart('heading')}, {set_apart('text')} FROM chunks"
+    "INSERT INTO chunks_fts (rowid, heading, text, place) "
+    f"SELECT row, {set_apart('heading')}, {set_apart('text')}, collection_id FROM chunks"
 )
 
 

@@ -15,6 +15,7 @@ from rag.records import (
     Session,
     Source,
     Summary,
+    Within,
 )
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
@@ -86,6 +87,12 @@ class SessionHandle(Protocol):
     def overview(self) -> Overview: ...
     def rename(self, title: str) -> None: ...
     def configure(self, config: ContextConfig) -> None: ...
+    def within(self) -> Within:
+        """What may be asked here: those of the chosen collections that its owner may read now."""
+
+    def choose(self, collections: Sequence[str]) -> None:
+        """Ask only these collections from now on; none: all that the owner may read."""
+
     def request_slice(self, start: int, end: int) -> None:
         """Have messages `[start, end)` in the next context; `overview` tells of it."""
 
@@ -199,7 +206,12 @@ class ConversationStore(Protocol):
     """Everything about conversations; everything needs the owner."""
 
     def create(
-        self, owner: str, *, title: str = "", config: ContextConfig | None = None
+        self,
+        owner: str,
+        *,
+        title: str = "",
+        config: ContextConfig | None = None,
+        collections: Sequence[str] = (),
     ) -> SessionHandle: ...
 
     def open(self, session_id: str, *, owner: str) -> SessionHandle:

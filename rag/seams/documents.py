@@ -10,6 +10,7 @@ from rag.records import (
     Chunk,
     Document,
     Section,
+    Within,
 )
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
@@ -17,7 +18,10 @@ if TYPE_CHECKING:  # numpy takes longer to load than all of this package
 
 
 class DocumentStore(Protocol):
-    """Documents, sections and chunks in the database, which is the truth."""
+    """Documents, sections and chunks in the database, which is the truth.
+
+    What reads takes the collections that the asker may read; all else is not there (C7).
+    """
 
     def replace(
         self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
@@ -27,25 +31,27 @@ class DocumentStore(Protocol):
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
 
-    def document(self, document_id: str) -> Document:
+    def document(self, document_id: str, within: Within) -> Document:
         """Raises NotFound."""
 
-    def documents(self) -> list[Document]:
+    def documents(self, within: Within) -> list[Document]:
         """All, by name."""
 
-    def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
         """Those that exist."""
 
-    def is_empty(self) -> bool:
+    def is_empty(self, within: Within) -> bool:
         """Whether there is no document at all."""
 
-    def sections(self, document_id: str) -> list[Section]:
+    def sections(self, document_id: str, within: Within) -> list[Section]:
         """All of a document, in reading order."""
 
-    def chunks_of(self, document_id: str) -> list[Chunk]:
+    def chunks_of(self, document_id: str, within: Within) -> list[Chunk]:
         """All of a document, in reading order."""
 
-    def section_texts(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    def section_texts(
+        self, keys: Sequence[tuple[str, int]], within: Within
+    ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
 
 

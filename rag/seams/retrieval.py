@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rag.records import (
     Hit,
+    Within,
 )
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
@@ -45,13 +46,18 @@ class Embedder(Protocol):
 class ChunkIndex(Protocol):
     """Nearest chunks by vector. An index over the database that can always be rebuilt from it."""
 
-    def add(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
-        """Add or overwrite."""
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
+        """Add or overwrite; each chunk is in one collection."""
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        """Say in which collection chunks are now; ids that are not there are no error."""
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
         """Remove; ids that are not there are no error."""
 
-    def nearest(self, vector: NDArray[np.float32], *, limit: int) -> list[tuple[str, float]]:
+    def nearest(
+        self, vector: NDArray[np.float32], within: Within, *, limit: int
+    ) -> list[tuple[str, float]]:
         """Chunk ids with their cosine similarity (-1 to 1), best first."""
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -76,6 +82,7 @@ class Retriever(Protocol):
     def search(
         self,
         dense_query: str,
+        within: Within,
         *,
         lexical_query: str = "",
         dense_context: Sequence[tuple[str, float]] = (),
@@ -90,5 +97,5 @@ class Retriever(Protocol):
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def by_words(self, query: str, *, limit: int = 8) -> list[Hit]:
+    def by_words(self, query: str, within: Within, *, limit: int = 8) -> list[Hit]:
         """The same by words alone, which needs the database only."""

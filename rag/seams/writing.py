@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rag.records import ChatMessage, Resolution, Source
+from rag.records import NOTHING, ChatMessage, Resolution, Source, Within
 from rag.seams.conversations import SessionHandle
 from rag.seams.models import ModelDelta, ToolSpec
 
@@ -31,6 +31,7 @@ class WriteRequest:
     tools: tuple[ToolSpec, ...] = ()
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: Wishes = Wishes()
+    within: Within = NOTHING  # where names may be looked up
 
 
 class Writer(Protocol):

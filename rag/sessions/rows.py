@@ -50,6 +50,7 @@ def session_from(row: Any) -> Session:
         last_used_at=as_utc(row.last_used_at),
         message_count=row.message_count,
         config=ContextConfig(**row.config),
+        collections=tuple(row.collections or ()),
     )
 
 

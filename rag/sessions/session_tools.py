@@ -28,7 +28,7 @@ TOOLS = (
 class Actions:
     """What the tools do with the rest of the application."""
 
-    search: Callable[[str, int], Sequence[Hit]]
+    search: Callable[[SessionHandle, str, int], Sequence[Hit]]
     prefer: Callable[[SessionHandle, ContextPreferences], None]
     summarize: Callable[[SessionHandle, int, int], Summary]
     recall: Recall
@@ -55,7 +55,7 @@ class SessionTools:
             query: What to look for, as a question or in keywords.
             limit: How many sources at most, from 1 to 20.
         """
-        hits = self._actions.search(query, _limited(limit))
+        hits = self._actions.search(self._session, query, _limited(limit))
         sources = self._session.register(hits)
         if not sources:
             return ToolResult("Nothing in the documents fits.", "found nothing")

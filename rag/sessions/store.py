@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -18,20 +18,19 @@ from sqlalchemy import (
     update,
 )
 
-from rag.citations.gate import canonical
 from rag.citations.register import as_source
 from rag.database import message_vectors, messages, reading, sessions, storable, writing
 from rag.errors import NotFound
 from rag.records import (
+    EVERYTHING,
     ContextConfig,
     Hit,
     ImportedMessage,
     Message,
-    MessageStatus,
-    Role,
     Session,
     Source,
     Summary,
+    Within,
 )
 from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript
@@ -40,6 +39,7 @@ from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
 from rag.sessions.rows import session_from
 
 Clock = Callable[[], datetime]
+Readable = Callable[[str], Within]  # of an owner: the collections that it may read now
 TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
@@ -51,19 +51,23 @@ _VECTORS = select(message_vectors.c.index, message_vectors.c.vector).where(
 )
 
 
-def utc_now() -> datetime:
-    """The default clock."""
-    return datetime.now(UTC)
-
-
 class SqlSession:
     """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
 
-    def __init__(self, engine: Engine, key: Key, held: leases.Leases, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        key: Key,
+        held: leases.Leases,
+        readable: Readable,
+        *,
+        clock: Clock,
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._key = key
         self._leases = held
+        self._readable = readable
 
     @property
     def id(self) -> str:
@@ -112,6 +116,12 @@ class SqlSession:
 
     def configure(self, config: ContextConfig) -> None:
         self._set(config=asdict(config))
+
+    def within(self) -> Within:
+        return self._readable(self.owner).only(self.read().collections)
+
+    def choose(self, collections: Sequence[str]) -> None:
+        self._set(collections=list(collections))
 
     def request_slice(self, start: int, end: int) -> None:
         self._set(requested_start=start, requested_end=end)
@@ -188,29 +198,11 @@ class SqlSession:
             return matching(connection, self._key, words, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
-        spelled = [_canonical(message) for message in messages]
+        spelled = [transcript.canonical_message(message) for message in messages]
         with self._writing() as (connection, session):
             register_rows.bring(connection, self._key, spelled, sources)
-            self._append_all(connection, spelled)
+            transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
-
-    def _append_all(self, connection: Connection, brought: Sequence[ImportedMessage]) -> None:
-        """A turn begins at each message that is not an answer."""
-        now = self._clock()
-        turn = -1
-        for message in brought:
-            place = transcript.reserve(connection, self._key, 1, now=now)
-            if message.role != Role.ASSISTANT or turn < 0:
-                turn = place.turn
-            imported = Message(
-                index=place.index,
-                turn=turn,
-                role=storable(message.role),
-                content=message.content,
-                status=MessageStatus.COMPLETE,
-                created_at=now,
-            )
-            transcript.store(connection, self.id, imported)
 
     # Sources
 
@@ -331,13 +323,26 @@ def _packed(vector: Any) -> bytes:
 class SqlConversationStore:
     """All sessions; see `rag.seams.ConversationStore` for every promise."""
 
-    def __init__(self, engine: Engine, *, clock: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        readable: Readable = lambda owner: EVERYTHING,
+        clock: Clock = lambda: datetime.now(UTC),
+    ) -> None:
+        """`readable` is asked anew each time: a right that is taken away ends at once."""
         self._engine = engine
+        self._readable = readable
         self._clock = clock
         self._leases = leases.Leases(engine, clock)
 
     def create(
-        self, owner: str, *, title: str = "", config: ContextConfig | None = None
+        self,
+        owner: str,
+        *,
+        title: str = "",
+        config: ContextConfig | None = None,
+        collections: Sequence[str] = (),
     ) -> SqlSession:
         session_id = uuid4().hex
         now = self._clock()
@@ -350,12 +355,15 @@ class SqlConversationStore:
                     config=asdict(config or ContextConfig()),
                     created_at=now,
                     last_used_at=now,
+                    collections=list(collections),
                 )
             )
         return self._handle(session_id, owner)
 
     def _handle(self, session_id: str, owner: str) -> SqlSession:
-        return SqlSession(self._engine, Key(session_id, owner), self._leases, clock=self._clock)
+        return SqlSession(
+            self._engine, Key(session_id, owner), self._leases, self._readable, clock=self._clock
+        )
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:
         handle = self._handle(storable(session_id), owner)
@@ -386,10 +394,3 @@ class SqlConversationStore:
         """End answers whose process died while it wrote them; returns how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.interrupt_lost(self._engine, self._clock(), **grace)
-
-
-def _canonical(message: ImportedMessage) -> ImportedMessage:
-    """An answer with its citations spelled as ours are; nothing else is touched."""
-    if message.role != Role.ASSISTANT:
-        return message
-    return replace(message, content=canonical(message.content))

@@ -24,9 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
+from rag.citations.gate import canonical
 from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
-from rag.records import Message, MessageStatus, Role, Session
+from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
 from rag.sessions.owned import IS_MINE, OWNED, Key, absent, check, found
 from rag.sessions.rows import SAID, details_of, message_from, said_from
@@ -297,3 +298,30 @@ def _found(row: Any, wanted: str) -> FoundMessage:
         match_start=at - start,
         match_end=at - start + len(wanted),
     )
+
+
+def bring(
+    connection: Connection, key: Key, brought: Sequence[ImportedMessage], *, now: datetime
+) -> None:
+    """Append messages from elsewhere; a turn begins at each that is not an answer."""
+    turn = -1
+    for message in brought:
+        place = reserve(connection, key, 1, now=now)
+        if message.role != Role.ASSISTANT or turn < 0:
+            turn = place.turn
+        imported = Message(
+            index=place.index,
+            turn=turn,
+            role=storable(message.role),
+            content=message.content,
+            status=MessageStatus.COMPLETE,
+            created_at=now,
+        )
+        store(connection, key.id, imported)
+
+
+def canonical_message(message: ImportedMessage) -> ImportedMessage:
+    """An answer with its citations spelled as ours are; nothing else is touched."""
+    if message.role != Role.ASSISTANT:
+        return message
+    return replace(message, content=canonical(message.content))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag.citations.gate import canonical
 from rag.errors import UserError
-from rag.records import ChatMessage, Message, MessageStatus, Role, Summary
+from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, Within
 from rag.seams import ChatModel, ModelRequest, SessionHandle, TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS, Pair, pairs_of
 from rag.summaries.check import checked
@@ -64,7 +64,7 @@ class Compactor:
         model: ChatModel | None,
         count: TokenCounter,
         *,
-        names: Callable[[], Sequence[str]] = tuple,
+        names: Callable[[Within], Sequence[str]] = lambda within: (),
         options: SummaryOptions | None = None,
     ) -> None:
         self._model = model
@@ -124,7 +124,7 @@ class Compactor:
                 f"Ask for a range from 0 to {count}, the end not included."
             )
         covered = _Covered([Reading()] * start, [""] * start)
-        self._extend(covered, session.messages(start, end))
+        self._extend(session, covered, session.messages(start, end))
         choice = self._ask(self._model, covered, start, end, room=READ_TOKENS)
         covered.required.choose(choice)
         tokens = self._options.max_tokens
@@ -162,11 +162,14 @@ class Compactor:
         known = len(covered.readings)
         if known > end or not _is_as_read(session, covered):
             covered, known = _Covered(), 0
-        self._extend(covered, session.messages(known, end) if known < end else ())
+        if known < end:
+            self._extend(session, covered, session.messages(known, end))
         return covered
 
-    def _extend(self, covered: _Covered, messages: Sequence[Message]) -> None:
-        lexicon = Lexicon(self._names())
+    def _extend(
+        self, session: SessionHandle, covered: _Covered, messages: Sequence[Message]
+    ) -> None:
+        lexicon = Lexicon(self._names(session.within()))
         for message in messages:
             index, text = len(covered.readings), _read_text(message)
             before = covered.readings[-1] if covered.readings else Reading()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
-from rag.records import Message, MessageStatus, Resolution, Role, Source, Table
+from rag.records import Message, MessageStatus, Resolution, Role, Source, Table, Within
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
 from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
@@ -46,28 +46,31 @@ class TableAnswers:
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
         """The figures; a plain no where the table cannot say; None where no table is asked."""
-        if resolution.source_numbers or not self.library.store.ids():
+        within = session.within()
+        if resolution.source_numbers or not self.library.store.ids(within):
             return None
         entries = self.past(session)
-        choice = self._follow_up(question, entries) or self._fresh(question)
+        choice = self._follow_up(question, entries, within) or self._fresh(question, within)
         if isinstance(choice, DirectAnswer | TableResult):
             return choice if isinstance(choice, DirectAnswer) else self._told(session, choice)
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
-    def ask(self, question: str, past: Sequence[Entry] = ()) -> TableResult:
+    def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say."""
-        choice = self._follow_up(question, past) or self._fresh(question, is_asked=True)
+        choice = self._follow_up(question, past, within) or self._fresh(
+            question, within, is_asked=True
+        )
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)
         if isinstance(choice, TableResult):
             return choice
         if choice is None:
             raise UserError("No table answers this. Name a column or a value that a table has.")
-        return self.library.run(choice.understood.plan, question=question)
+        return self.library.run(choice.table, choice.understood.plan, question=question)
 
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
-        result = self.ask(question, self.past(session))
+        result = self.ask(question, session.within(), self.past(session))
         return said(result, self.keep(session, result).marker)
 
     def keep(self, session: SessionHandle, result: TableResult) -> Source:
@@ -95,11 +98,13 @@ class TableAnswers:
 
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
-    def _follow_up(self, question: str, past: Sequence[Entry]) -> Choice | DirectAnswer | None:
+    def _follow_up(
+        self, question: str, past: Sequence[Entry], within: Within
+    ) -> Choice | DirectAnswer | None:
         if not past:
             return None
         last = past[-1].result
-        table = self._table_of(last)
+        table = self._table_of(last, within)
         if table is None:
             return None
         same = [e for e in past if e.result.table_id == last.table_id and not e.result.is_sql]
@@ -110,20 +115,21 @@ class TableAnswers:
             return _not_understood(table, understood)
         return None if understood is None else Choice(table, understood)
 
-    def _table_of(self, result: TableResult) -> Table | None:
+    def _table_of(self, result: TableResult, within: Within) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
         try:
-            return self.library.store.table(result.table_id)
+            return self.library.store.table(result.table_id, within)
         except NotFound:
-            tables = self.library.store.tables(document_id=result.document_id)
+            tables = self.library.store.tables(within, document_id=result.document_id)
             return next((each for each in tables if each.name == result.table_name), None)
 
     def _fresh(
-        self, question: str, *, is_asked: bool = False
+        self, question: str, within: Within, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
         is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
         asked = DRAWN.sub(" ", question) or question
-        choices = self.library.understand(asked) if is_for_rows or may_group(question) else []
+        may_ask = is_for_rows or may_group(question)
+        choices = self.library.understand(asked, within) if may_ask else []
         choices = [each for each in choices if is_for_rows or each.understood.plan.group]
         if not choices:
             return None
@@ -164,7 +170,7 @@ class TableAnswers:
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
         plan = _drawn(choice.understood.plan, question)
-        result = self.library.run(plan, question=question)
+        result = self.library.run(choice.table, plan, question=question)
         source = self.keep(session, result)
         doubts = [f"I {each}." for each in choice.understood.doubts]
         if choice.understood.unused:

@@ -8,7 +8,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import UserError
-from rag.records import ColumnType, Table, TableColumn
+from rag.records import ColumnType, Table, TableColumn, Within
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem
 from rag.tables.asking.planner import understand
 from rag.tables.plan import TablePlan, Understood, checked, in_words, of_group, plan_from
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SHORTLIST = 12
 KEPT_INDEXES = 256
+KEPT_LIBRARIES = 16
 NAMED = 0.6  # what a word of the table's own name is worth
 
 
@@ -43,13 +44,13 @@ class TableLibrary:
         self._limits = limits or Limits()
         self._turn = threading.Lock()
         self._indexes: OrderedDict[str, TableIndex] = OrderedDict()
-        self._known: tuple[tuple[str, ...], list[Table], Counter[str]] | None = None
+        # By the ids of the tables: askers who may read the same share it.
+        self._known: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = OrderedDict()
 
     # ── Plans ────────────────────────────────────────────────────────────────────────────────
 
-    def run(self, plan: TablePlan, *, question: str = "") -> TableResult:
-        """What the plan gives. Raises NotFound, UserError or TooLarge."""
-        table = self.store.table(plan.table)
+    def run(self, table: Table, plan: TablePlan, *, question: str = "") -> TableResult:
+        """What the plan gives. Raises UserError or TooLarge."""
         checked(plan, table)
         sql = _sql(table)
         query = sql.query(plan)
@@ -87,9 +88,9 @@ class TableLibrary:
             used=self._behind(table, written.rows()),
         )
 
-    def rows_behind(self, result: TableResult, at: int) -> tuple[int, ...]:
+    def rows_behind(self, result: TableResult, at: int, within: Within) -> tuple[int, ...]:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
-        table = self.store.table(result.table_id)
+        table = self.store.table(result.table_id, within)
         if result.is_sql:
             from rag.tables.running.model_sql import ModelSql
 
@@ -122,9 +123,11 @@ class TableLibrary:
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
-    def understand(self, question: str, *, among: Sequence[Table] | None = None) -> list[Choice]:
+    def understand(
+        self, question: str, within: Within, *, among: Sequence[Table] | None = None
+    ) -> list[Choice]:
         """What the question may ask, of which tables; best first."""
-        tables = self._shortlist(question) if among is None else among
+        tables = self._shortlist(question, within) if among is None else among
         choices = []
         for table in tables:
             understood = understand(question, self.index(table))
@@ -143,9 +146,9 @@ class TableLibrary:
         own = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
         return NAMED * len(own & {stem(word) for word in normalised(question).split()})
 
-    def _shortlist(self, question: str) -> list[Table]:
+    def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
-        _ids, tables, spread = self._library()
+        tables, spread = self._library(within)
         words = set(normalised(question).split())
         words |= {stem(word) for word in words} | {word.rstrip("s") for word in words}
         total = len(tables)
@@ -157,13 +160,18 @@ class TableLibrary:
         scored.sort(key=lambda pair: -pair[0])
         return [table for score, table in scored[:SHORTLIST] if score > 0]
 
-    def _library(self) -> tuple[tuple[str, ...], list[Table], Counter[str]]:
-        ids = self.store.ids()
-        known = self._known
-        if known is None or known[0] != ids:
-            tables = self.store.tables()
+    def _library(self, within: Within) -> tuple[list[Table], Counter[str]]:
+        ids = self.store.ids(within)
+        with self._turn:
+            known = self._known.get(ids)
+        if known is None:
+            tables = self.store.tables(within)
             spread = Counter(word for table in tables for word in set(table.words.split()))
-            self._known = known = (ids, tables, spread)
+            known = tables, spread
+            with self._turn:
+                self._known[ids] = known
+                while len(self._known) > KEPT_LIBRARIES:
+                    self._known.popitem(last=False)
         return known
 
     def index(self, table: Table) -> TableIndex:

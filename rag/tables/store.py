@@ -13,10 +13,10 @@ import fsspec
 from sqlalchemy import Engine, select
 
 from rag.database import documents as document_table
-from rag.database import reading
+from rag.database import inside, reading
 from rag.database import tables as table_table
 from rag.errors import NotFound
-from rag.records import ColumnType, RawTable, Section, Table, TableColumn
+from rag.records import EVERYTHING, ColumnType, RawTable, Section, Table, TableColumn, Within
 from rag.tables.wordforms import described, words_of
 
 if TYPE_CHECKING:
@@ -123,24 +123,33 @@ class TableStore:
                 position += 1
         pa.default_memory_pool().release_unused()
 
-    def tables(self, *, document_id: str | None = None) -> list[Table]:
+    def tables(self, within: Within, *, document_id: str | None = None) -> list[Table]:
         """By document and position."""
-        query = _QUERY.order_by(document_table.c.name, table_table.c.position)
+        query = _QUERY.where(inside(document_table.c.collection_id, within)).order_by(
+            document_table.c.name, document_table.c.id, table_table.c.position
+        )
         if document_id is not None:
             query = query.where(table_table.c.document_id == document_id)
         with reading(self._engine) as connection:
             return [_from_row(row) for row in connection.execute(query)]
 
-    def ids(self) -> tuple[str, ...]:
-        """Of all tables: another library has others."""
+    def ids(self, within: Within) -> tuple[str, ...]:
+        """Of all tables: other documents have others."""
+        query = select(table_table.c.id).order_by(table_table.c.id)
+        if within.ids is not None:
+            query = query.join_from(table_table, document_table).where(
+                inside(document_table.c.collection_id, within)
+            )
         with reading(self._engine) as connection:
-            found = connection.execute(select(table_table.c.id).order_by(table_table.c.id))
-            return tuple(found.scalars())
+            return tuple(connection.execute(query).scalars())
 
-    def table(self, table_id: str) -> Table:
-        """Raises NotFound."""
+    def table(self, table_id: str, within: Within) -> Table:
+        """Raises NotFound, also where its document is in none of the collections."""
+        query = _QUERY.where(
+            table_table.c.id == table_id, inside(document_table.c.collection_id, within)
+        )
         with reading(self._engine) as connection:
-            row = connection.execute(_QUERY.where(table_table.c.id == table_id)).one_or_none()
+            row = connection.execute(query).one_or_none()
         if row is None:
             raise NotFound(f"There is no table {table_id[:60]!r}: its document changed or is gone.")
         return _from_row(row)
@@ -151,7 +160,7 @@ class TableStore:
 
     def tidy(self) -> None:
         """Remove what a killed process left."""
-        self.files.remove(self.files.forgotten(set(self.ids())))
+        self.files.remove(self.files.forgotten(set(self.ids(EVERYTHING))))
 
 
 _QUERY = select(

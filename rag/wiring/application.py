@@ -14,11 +14,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.assistant import Assistant
 from rag.background import Background
 from rag.database import reading
+from rag.documents.collections import Collections
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError
 from rag.ingestion import Ingestion
 from rag.metrics import Metrics
+from rag.records import EVERYTHING
 from rag.retrieval.search import HybridRetriever
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
@@ -40,6 +42,7 @@ class Application:
     engine: Engine
     store: SqlConversationStore
     documents: SqlDocumentStore
+    collections: Collections
     tables: TableStore
     asked: TableAnswers
     retriever: HybridRetriever
@@ -77,7 +80,7 @@ class Application:
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
-        self.index.nearest(self.embedder.embed(["warm"])[0], limit=1)
+        self.index.nearest(self.embedder.embed(["warm"])[0], EVERYTHING, limit=1)
         self.warm.set()
         self.repair()
 

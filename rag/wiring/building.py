@@ -41,6 +41,7 @@ from rag.toolroom import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
     load_limits,
+    open_collections,
     open_embedder,
     open_index,
     open_judge,
@@ -71,10 +72,12 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     embedder = embedder or open_embedder(settings)
     index = open_index(settings, embedder)
     documents = SqlDocumentStore(engine)
-    store = SqlConversationStore(engine)
+    collections = open_collections(settings, engine)
+    store = SqlConversationStore(engine, readable=collections.readable)
     loader = GuardedLoader(load_limits(settings))
     tables = open_tables(settings, engine)
     ingestion = Ingestion(documents, embedder, index, loader=loader, tables=tables)
+    ingestion.ask_rights(collections.right)
     background = Background(
         _job_queue(settings, engine),
         ingestion,
@@ -89,7 +92,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         words,
         documents,
         reranker=open_reranker(settings),
-        split=lambda query: searched_apart(query, documents.lexicon()),
+        split=lambda query, within: searched_apart(query, documents.lexicon(within)),
     )
     asked = _table_answers(settings, tables)
     mentions = NameMentions(words, documents, documents.lexicon)
@@ -100,6 +103,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         engine=engine,
         store=store,
         documents=documents,
+        collections=collections,
         tables=tables,
         asked=asked,
         retriever=retriever,
@@ -235,7 +239,9 @@ def _compactor(settings: Settings, library: "Library", count: TokenCounter) -> C
 
 def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
     actions = Actions(
-        search=lambda query, limit: library.retriever.search(query, limit=limit),
+        search=lambda session, query, limit: library.retriever.search(
+            query, session.within(), limit=limit
+        ),
         prefer=memory.prefer,
         summarize=memory.summarize,
         recall=Recall(library.embedder),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from rag.documents.collections import Callers, Collections
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
@@ -27,6 +28,15 @@ OPENAI = "https://api.openai.com/v1"
 def open_documents(settings: Settings) -> SqlDocumentStore:
     """Documents alone."""
     return SqlDocumentStore(open_database(settings))
+
+
+def open_collections(settings: Settings, engine: Engine) -> Collections:
+    """Collections, with what the settings say of callers."""
+    auth = settings.auth
+    return Collections(
+        engine,
+        Callers(are_one=auth.mode == "single", is_admin=auth.is_admin),
+    )
 
 
 def open_tables(settings: Settings, engine: Engine) -> "TableStore":

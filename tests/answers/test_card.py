@@ -40,7 +40,7 @@ def card(request, lexicon=NAMES, mentions=lambda name: None):
 
 
 def written(request):
-    return "".join(delta.text for delta in CardWriter(lexicon=lambda: NAMES).write(request))
+    return "".join(delta.text for delta in CardWriter(lexicon=lambda within: NAMES).write(request))
 
 
 REFUNDS = source(
@@ -180,7 +180,7 @@ class TestWhatIsWeak:
 
 def test_documents_that_mention_a_name_are_counted_and_linked():
     mention = Mention("Aero 5", 7, (DocumentLink("d9", "a.md", "A [1] * list"),))
-    writer = CardWriter(lexicon=lambda: NAMES, mentions=lambda name: mention)
+    writer = CardWriter(lexicon=lambda within: NAMES, mentions=lambda name, within: mention)
 
     text = "".join(d.text for d in writer.write(asked("What is the weight of the Aero 5?", TABLE)))
 

@@ -8,6 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from rag.documents.chunk import document_id_for
 from rag.records import (
+    EVERYTHING,
     Answer,
     Chunk,
     Citation,
@@ -39,7 +40,7 @@ class PagedApplication(FakeApplication):
 
     def __init__(self, settings, engine):
         super().__init__(settings, engine)
-        for document in self.documents.documents():
+        for document in self.documents.documents(EVERYTHING):
             self.documents.delete(document.id)
         self.retriever.hits = self.add("manual.md", "Aero 5 manual", MANUAL, CITED)
 

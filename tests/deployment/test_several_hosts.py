@@ -5,7 +5,7 @@ from datetime import timedelta
 from io import BytesIO
 
 from rag import jobs
-from rag.records import JobState, MessageStatus
+from rag.records import EVERYTHING, JobState, MessageStatus
 from rag.web import create_app
 from tests.deployment.conftest import until
 
@@ -116,7 +116,7 @@ def test_a_host_takes_up_what_a_dead_one_began(shared, built, monkeypatch):
     alive.start()
 
     until(lambda: alive.jobs.job(job.id).state is JobState.DONE)
-    assert len(alive.index.chunk_ids()) == alive.documents.documents()[0].chunk_count
+    assert len(alive.index.chunk_ids()) == alive.documents.documents(EVERYTHING)[0].chunk_count
 
 
 def test_a_host_that_starts_leaves_answers_alone_that_another_writes(shared, built):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.records import JobState
+from rag.records import EVERYTHING, JobState
 from rag.settings import Settings
 from rag.web import create_app
 from tests.deployment.conftest import until
@@ -39,8 +39,8 @@ def all_ended(application, job_ids):
 
 def texts(application):
     """The chunks of the library; the index must hold them and no others."""
-    hits = application.retriever.search("part number weighs grams", limit=50)
-    count = sum(document.chunk_count for document in application.documents.documents())
+    hits = application.retriever.search("part number weighs grams", EVERYTHING, limit=50)
+    count = sum(document.chunk_count for document in application.documents.documents(EVERYTHING))
     assert len(application.index.chunk_ids()) == count
     return sorted(hit.chunk.text for hit in hits)
 
@@ -62,14 +62,14 @@ def test_thirty_files_at_once_all_come_in(application, client):
     job_ids = upload(client, *((f"part-{n}.md", TEXT.format(n=n)) for n in range(30)))
 
     assert {job.state for job in all_ended(application, job_ids)} == {JobState.DONE}
-    assert len(application.documents.documents()) == 30
+    assert len(application.documents.documents(EVERYTHING)) == 30
     assert len(application.index.chunk_ids()) == 30
 
 
 def test_a_document_deleted_while_its_next_version_comes_in_leaves_no_remains(application, client):
     application.start()
     all_ended(application, upload(client, ("part.md", TEXT.format(n=1) * 40)))
-    (document,) = application.documents.documents()
+    (document,) = application.documents.documents(EVERYTHING)
 
     job_ids = upload(client, ("part.md", TEXT.format(n=2) * 40))
     deleted = client.delete(f"/api/v1/documents/{document.id}")

@@ -46,17 +46,20 @@ class MemoryIndex:
         self.additions = 0
         self.fail_at: int | None = None
 
-    def add(self, chunk_ids, vectors) -> None:
+    def add(self, chunk_ids, vectors, collections) -> None:
         self.additions += 1
         self.vectors.update(zip(chunk_ids, vectors, strict=True))
         if self.fail_at == self.additions:
             raise KeyboardInterrupt
 
+    def move(self, collections) -> None:
+        pass
+
     def remove(self, chunk_ids) -> None:
         for chunk_id in chunk_ids:
             self.vectors.pop(chunk_id, None)
 
-    def nearest(self, vector, *, limit):
+    def nearest(self, vector, within, *, limit):
         scored = [(chunk_id, float(row @ vector)) for chunk_id, row in self.vectors.items()]
         return sorted(scored, key=lambda pair: -pair[1])[:limit]
 

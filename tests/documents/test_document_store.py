@@ -10,7 +10,7 @@ from rag.documents.chunk import cut, document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import NotFound
-from rag.records import Document, Section
+from rag.records import EVERYTHING, Document, Section
 from tests.documents.ingest_fakes import HashingEmbedder
 from tests.prepared import migrated
 
@@ -61,12 +61,16 @@ class TestSqlDocumentStore:
     def test_gives_back_what_was_stored(self, store):
         _changes, chunks = write(store, "One.", "Two.")
 
-        assert store.documents() == [document()]
-        assert store.document(document().id) == document()
-        assert store.known(document().id).content_hash == "h"
-        assert store.chunks([chunks[1].id, "unknown"]) == {chunks[1].id: chunks[1]}
-        assert store.section_texts([(document().id, 1), ("x", 0)]) == {(document().id, 1): "Two."}
-        assert store.section(document().id, 1) == Section(1, ("Part",), "page 2", "Two.", 2)
+        assert store.documents(EVERYTHING) == [document()]
+        assert store.document(document().id, EVERYTHING) == document()
+        assert store.known(document().name, "1").content_hash == "h"
+        assert store.chunks([chunks[1].id, "unknown"], EVERYTHING) == {chunks[1].id: chunks[1]}
+        assert store.section_texts([(document().id, 1), ("x", 0)], EVERYTHING) == {
+            (document().id, 1): "Two."
+        }
+        assert store.neighbourhood(document().id, 1, EVERYTHING, reach=0) == [
+            Section(1, ("Part",), "page 2", "Two.", 2)
+        ]
 
     def test_touches_only_the_chunks_that_changed(self, store):
         _first, before = write(store, "One.", "Two.")
@@ -86,7 +90,7 @@ class TestSqlDocumentStore:
         changes, _after = write(store, "New.", "One.")
 
         assert [chunk.text for chunk in changes.added] == ["New."]
-        moved = store.chunks([before[0].id])[before[0].id]
+        moved = store.chunks([before[0].id], EVERYTHING)[before[0].id]
         assert (moved.section_index, moved.position, moved.locator) == (1, 1, "page 2")
 
     def test_replaces_a_whole_batch_as_it_would_each_of_its_documents(self, store):
@@ -102,8 +106,8 @@ class TestSqlDocumentStore:
 
         assert [chunk.text for chunk in changes.added] == ["More.", "Four."]
         assert len(changes.removed) == 1
-        assert [each.name for each in store.documents()] == ["a.md", "b.md", "c.md"]
-        found = store.chunks([chunk.id for each in batch for chunk in each.chunks])
+        assert [each.name for each in store.documents(EVERYTHING)] == ["a.md", "b.md", "c.md"]
+        found = store.chunks([chunk.id for each in batch for chunk in each.chunks], EVERYTHING)
         assert found == {chunk.id: chunk for each in batch for chunk in each.chunks}
 
     def test_takes_the_later_of_two_with_the_same_id(self, store):
@@ -137,10 +141,10 @@ class TestSqlDocumentStore:
         changes = store.delete(document().id)
 
         assert set(changes.removed) == {chunk.id for chunk in chunks} == set(store.removed(9))
-        assert store.documents() == []
-        assert store.section_texts([(document().id, 0)]) == {}
+        assert store.documents(EVERYTHING) == []
+        assert store.section_texts([(document().id, 0)], EVERYTHING) == {}
         with pytest.raises(NotFound, match="no document"):
-            store.document(document().id)
+            store.document(document().id, EVERYTHING)
 
     def test_refuses_to_delete_what_is_not_there(self, store):
         with pytest.raises(NotFound, match="no document"):
@@ -184,16 +188,16 @@ class TestSqlDocumentStore:
     def test_shows_a_section_among_its_neighbours(self, store):
         write(store, "One.", "Two.", "Three.", "Four.")
 
-        found = store.neighbourhood(document().id, 2)
+        found = store.neighbourhood(document().id, 2, EVERYTHING)
 
         assert [section.text for section in found] == ["Two.", "Three.", "Four."]
         with pytest.raises(NotFound, match="no section 4"):
-            store.section(document().id, 4)
+            store.neighbourhood(document().id, 4, EVERYTHING)
 
     def test_holds_more_chunks_than_a_statement_has_variables(self, store):
         _changes, chunks = write(store, *(f"Text {n}." for n in range(1_300)))
 
-        assert len(store.chunks([chunk.id for chunk in chunks])) == 1_300
+        assert len(store.chunks([chunk.id for chunk in chunks], EVERYTHING)) == 1_300
         assert len(store.delete(document().id).removed) == 1_300
 
 
@@ -202,23 +206,23 @@ class TestLexicon:
         write(store, "One.", names=("Aero 5", "Aero 5 Pro"))
         write(store, "Two.", name="b.md", names=("Aero 5", "Brummer®"))
 
-        assert store.lexicon() == ("Aero 5", "Aero 5 Pro", "Brummer®")
+        assert store.lexicon(EVERYTHING) == ("Aero 5", "Aero 5 Pro", "Brummer®")
 
     def test_follows_changes(self, store):
         write(store, "One.", names=("Aero 5",))
-        store.lexicon()
+        store.lexicon(EVERYTHING)
 
         write(store, "One.", names=("Aero 6",))
-        assert store.lexicon() == ("Aero 6",)
+        assert store.lexicon(EVERYTHING) == ("Aero 6",)
         store.delete(document().id)
-        assert store.lexicon() == ()
+        assert store.lexicon(EVERYTHING) == ()
 
     def test_follows_changes_by_another_process(self, store):
         write(store, "One.", names=("Aero 5",))
-        store.lexicon()
+        store.lexicon(EVERYTHING)
 
         other = SqlDocumentStore(store._engine)
         later = replace(document("b.md", names=("Aero 7",)), ingested_at=NOW.replace(year=2027))
         other.replace(later, [], [])
 
-        assert store.lexicon() == ("Aero 5", "Aero 7")
+        assert store.lexicon(EVERYTHING) == ("Aero 5", "Aero 7")

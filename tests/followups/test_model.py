@@ -8,6 +8,7 @@ import pytest
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.followups.model import read_reply
 from rag.followups.resolve import FollowUps
+from rag.records import EVERYTHING
 from tests.fakes import ScriptedModel
 
 HISTORY = [("Top 10 products in Q3", "Here they are [1].")]
@@ -18,7 +19,7 @@ def reply(question):
 
 
 def resolve(model, question="What about Q4?", history=HISTORY, **options):
-    return FollowUps(model=model, **options).resolve(question, history)
+    return FollowUps(model=model, **options).resolve(question, history, EVERYTHING)
 
 
 def test_the_models_question_is_taken():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rag.followups.names import Names
 from rag.followups.pronouns import SIGNS, WEIGHTS, Turn, candidates, model_of, probability
 from rag.followups.resolve import FollowUps, resolve
+from rag.records import EVERYTHING
 
 LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
 BATTERY = [("What is the battery life of the Aero 5?", "It lasts 20 hours [1].")]
@@ -187,7 +188,7 @@ def test_the_lexical_query_of_a_standalone_question_is_the_question():
 def test_only_the_last_turns_count():
     history = [("What is the Aero 5?", "A phone."), ("What is a refund?", "Money back.")]
 
-    resolution = FollowUps(max_turns=1).resolve("Where is it made?", history)
+    resolution = FollowUps(max_turns=1).resolve("Where is it made?", history, EVERYTHING)
 
     assert "Aero" not in resolution.query
     assert len(resolution.dense_context) == 1
@@ -201,9 +202,11 @@ def test_only_the_last_turns_count():
     ],
 )
 def test_a_longer_name_is_believed_if_a_text_mentions_it(mentioned, expected):
-    follow_ups = FollowUps(lexicon=lambda: ("Aero 5",), is_mentioned=mentioned.__contains__)
+    follow_ups = FollowUps(
+        lexicon=lambda within: ("Aero 5",), is_mentioned=lambda name, within: name in mentioned
+    )
 
-    assert follow_ups.resolve("And the Pro?", HEAVY).query == expected
+    assert follow_ups.resolve("And the Pro?", HEAVY, EVERYTHING).query == expected
 
 
 REFUNDS = [("How long do refunds take?", "Five days [1].")]
@@ -237,8 +240,10 @@ def test_a_circumstance_is_added_where_there_is_none(question, history, expected
 def test_cue_words_can_be_configured():
     history = [("Umsatz in Q3", "10")]
 
-    plain = FollowUps().resolve("wie steht es mit Q4 2024?", history)
-    told = FollowUps(cue_words=["wie steht es mit"]).resolve("wie steht es mit Q4 2024?", history)
+    plain = FollowUps().resolve("wie steht es mit Q4 2024?", history, EVERYTHING)
+    told = FollowUps(cue_words=["wie steht es mit"]).resolve(
+        "wie steht es mit Q4 2024?", history, EVERYTHING
+    )
 
     assert plain.query == "wie steht es mit Q4 2024?"
     assert told.query == "Umsatz in Q4 2024"
@@ -258,12 +263,12 @@ def test_letters_that_grow_in_lower_case_do_not_shift_names():
 
 def test_a_lexicon_that_grows_is_read_again():
     names = ["Nimbus One"]
-    followups = FollowUps(lexicon=lambda: names)
+    followups = FollowUps(lexicon=lambda within: names)
     history = [("Is the Nimbus One new?", "Yes.")]
-    before = followups.resolve("and the Twin?", history)
+    before = followups.resolve("and the Twin?", history, EVERYTHING)
 
     names.append("Nimbus Twin")
-    after = followups.resolve("and the Twin?", history)
+    after = followups.resolve("and the Twin?", history, EVERYTHING)
 
     assert before.query != after.query == "Is the Nimbus Twin new?"
 

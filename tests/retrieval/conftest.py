@@ -49,7 +49,9 @@ class Library:
         )
         self.store.replace(document, [Section(0, heading_path, "§ 1", section)], chunks)
         vectors = self.embedder.embed([chunk.embedded_text for chunk in chunks])
-        self.index.add([chunk.id for chunk in chunks], vectors)
+        self.index.add(
+            [chunk.id for chunk in chunks], vectors, ["1"] * len([chunk.id for chunk in chunks])
+        )
         return chunks
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, make_url, text
 
 from rag.database import migrate, open_engine
+from rag.records import EVERYTHING
 from rag.retrieval import lexical, word_index
 from tests.retrieval.conftest import Library
 
@@ -39,14 +40,14 @@ def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
 
 
 def titles(library: Library, query: str, *, limit: int = 10) -> list[str]:
-    found = library.lexical.search(query, limit=limit)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found])
+    found = library.lexical.search(query, EVERYTHING, limit=limit)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], EVERYTHING)
     return [chunks[chunk_id].document_title for chunk_id, _ in found]
 
 
 def test_nothing_is_found_in_nothing(library: Library) -> None:
-    assert library.lexical.search("reset", limit=5) == []
-    assert library.lexical.coverage("reset", ["nowhere"]) == {"nowhere": 0.0}
+    assert library.lexical.search("reset", EVERYTHING, limit=5) == []
+    assert library.lexical.coverage("reset", EVERYTHING, ["nowhere"]) == {"nowhere": 0.0}
 
 
 def test_any_word_finds_and_more_words_rank_higher(library: Library) -> None:
@@ -137,7 +138,9 @@ def test_any_text_is_a_safe_query(library: Library, query) -> None:
     found = titles(library, query)
 
     assert found == (["Router"] if "reset" in query else [])
-    assert all(share >= 0 for share in library.lexical.coverage(query, ["nowhere"]).values())
+    assert all(
+        share >= 0 for share in library.lexical.coverage(query, EVERYTHING, ["nowhere"]).values()
+    )
 
 
 def test_the_index_follows_the_database(library: Library) -> None:
@@ -154,8 +157,8 @@ def test_at_most_the_limit_is_found(library: Library) -> None:
     for number in range(6):
         library.add(f"Router {number}", "Reset the router.")
 
-    assert len(library.lexical.search("reset", limit=4)) == 4
-    assert library.lexical.search("reset", limit=0) == []
+    assert len(library.lexical.search("reset", EVERYTHING, limit=4)) == 4
+    assert library.lexical.search("reset", EVERYTHING, limit=0) == []
 
 
 def test_coverage_is_the_weighted_share_of_the_words(library: Library) -> None:
@@ -165,7 +168,9 @@ def test_coverage_is_the_weighted_share_of_the_words(library: Library) -> None:
     (common,) = library.add("Common", "A router.")
     (none,) = library.add("None", "Something else.")
 
-    covered = library.lexical.coverage("router firmware", [whole.id, common.id, none.id])
+    covered = library.lexical.coverage(
+        "router firmware", EVERYTHING, [whole.id, common.id, none.id]
+    )
 
     assert covered[whole.id] == pytest.approx(1.0)
     assert 0.0 < covered[common.id] < 0.3
@@ -175,8 +180,8 @@ def test_coverage_is_the_weighted_share_of_the_words(library: Library) -> None:
 def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library) -> None:
     (chunk,) = library.add("Router", "Reset the router.")
 
-    known = library.lexical.coverage("reset", [chunk.id])[chunk.id]
-    unknown = library.lexical.coverage("reset zeppelin", [chunk.id])[chunk.id]
+    known = library.lexical.coverage("reset", EVERYTHING, [chunk.id])[chunk.id]
+    unknown = library.lexical.coverage("reset zeppelin", EVERYTHING, [chunk.id])[chunk.id]
 
     assert unknown < known == pytest.approx(1.0)
 
@@ -186,7 +191,7 @@ def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library) -> N
 def test_no_text_breaks_a_search(engine: Engine, query: str) -> None:
     library = Library(engine)
 
-    assert library.lexical.search(query, limit=3) == []
+    assert library.lexical.search(query, EVERYTHING, limit=3) == []
 
 
 @pytest.fixture
@@ -201,7 +206,7 @@ def test_of_words_that_very_many_chunks_hold_the_rare_ones_decide(library: Libra
     texts = [f"The pump of the plant number{n} hums." for n in range(30)]
     chunks = library.add("Plant", *texts)
 
-    found = library.lexical.search("Which pump hums at plant number7?", limit=5)
+    found = library.lexical.search("Which pump hums at plant number7?", EVERYTHING, limit=5)
 
     assert found[0][0] == chunks[7].id
 
@@ -212,7 +217,7 @@ def test_common_words_rank_what_a_rare_one_finds(library: Library) -> None:
     texts = ("Zeolite is here, as told above.", "Zeolite in the pump hums.")
     _, both = library.add("Two", *texts)
 
-    assert library.lexical.search("pump hums with zeolite", limit=5)[0][0] == both.id
+    assert library.lexical.search("pump hums with zeolite", EVERYTHING, limit=5)[0][0] == both.id
 
 
 @pytest.mark.usefixtures("short_of_time")
@@ -221,8 +226,10 @@ def test_chunks_that_hold_common_words_together_are_found(library: Library) -> N
     library.add("Valves", *(f"The valve of plant {n} hisses." for n in range(30)))
     (both,) = library.add("Both", "A valve beside a pump.")
 
-    assert library.lexical.search("pump and valve", limit=5)[0][0] == both.id
-    assert library.lexical.search("Does a pump hum?", limit=5)  # only frequent ones: still found
+    assert library.lexical.search("pump and valve", EVERYTHING, limit=5)[0][0] == both.id
+    assert library.lexical.search(
+        "Does a pump hum?", EVERYTHING, limit=5
+    )  # only frequent ones: still found
 
 
 @pytest.mark.usefixtures("short_of_time")
@@ -232,7 +239,7 @@ def test_common_phrases_rank_too(library: Library) -> None:
     library.add("Others", *(f"Nothing of the kind is in part {n}." for n in range(60)))
     (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
 
-    assert library.lexical.search("channel list", limit=20)[0][0] == side_by_side.id
+    assert library.lexical.search("channel list", EVERYTHING, limit=20)[0][0] == side_by_side.id
 
 
 def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
@@ -269,9 +276,15 @@ def test_a_word_that_the_library_does_not_know_meets_its_own(library, query, tit
 def test_a_name_that_the_library_does_not_know_is_no_other_name(library: Library) -> None:
     (lamp,) = library.add("Lamp", "The Zephyr weighs two kilos.")
 
-    known = library.lexical.coverage("How heavy is the Zephyr lamp?", [lamp.id])[lamp.id]
-    other = library.lexical.coverage("How heavy is the Zephir lamp?", [lamp.id])[lamp.id]
-    typed = library.lexical.coverage("how heavy is the zephir lamp?", [lamp.id])[lamp.id]
+    known = library.lexical.coverage("How heavy is the Zephyr lamp?", EVERYTHING, [lamp.id])[
+        lamp.id
+    ]
+    other = library.lexical.coverage("How heavy is the Zephir lamp?", EVERYTHING, [lamp.id])[
+        lamp.id
+    ]
+    typed = library.lexical.coverage("how heavy is the zephir lamp?", EVERYTHING, [lamp.id])[
+        lamp.id
+    ]
     assert other < typed == known
 
 
@@ -291,8 +304,8 @@ def test_the_name_of_the_file_is_looked_up_too(library: Library) -> None:
     library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
     library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
 
-    found = library.lexical.search("ACME sales Q2", limit=1)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found])
+    found = library.lexical.search("ACME sales Q2", EVERYTHING, limit=1)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], EVERYTHING)
     assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
 
 
@@ -309,8 +322,8 @@ def test_all_chunks_are_found_that_hold_words_one_after_the_other(library: Libra
     library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")
 
     def holding(phrase: str, limit: int = 10) -> list[str]:
-        found = library.lexical.holding(phrase, limit=limit)
-        return [library.store.chunks([key])[key].text for key in found]
+        found = library.lexical.holding(phrase, EVERYTHING, limit=limit)
+        return [library.store.chunks([key], EVERYTHING)[key].text for key in found]
 
     assert holding("refund") == ["A refund is paid late.", "Refunds of the E-Strand 5."]
     assert holding("aero 5") == ["The Aero 5 is white."]

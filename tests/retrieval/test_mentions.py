@@ -1,4 +1,4 @@
-from rag.records import Chunk
+from rag.records import EVERYTHING, Chunk
 from rag.retrieval.mentions import MOST_CHUNKS, NameMentions
 
 
@@ -14,16 +14,16 @@ class Library:
     def __init__(self, *chunks):
         self._chunks = {each.id: each for each in chunks}
 
-    def holding(self, phrase, *, limit):
+    def holding(self, phrase, within, *, limit):
         return list(self._chunks)[:limit]
 
-    def chunks(self, ids):
+    def chunks(self, ids, within):
         return {key: self._chunks[key] for key in ids}
 
 
 def mention(name, *chunks):
     library = Library(*chunks)
-    return NameMentions(library, library)(name)
+    return NameMentions(library, library)(name, EVERYTHING)
 
 
 def test_documents_are_counted_once_and_in_order():
@@ -51,7 +51,7 @@ def test_too_many_are_not_counted():
 
 def everywhere(words, *chunks, lexicon=()):
     library = Library(*chunks)
-    found = NameMentions(library, library, lambda: lexicon).everywhere(words)
+    found = NameMentions(library, library, lambda within: lexicon).everywhere(words, EVERYTHING)
     return [chunk.text for chunk in found]
 
 

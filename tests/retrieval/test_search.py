@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ModelUnavailable
+from rag.records import EVERYTHING
 from rag.retrieval.search import Candidate, HybridRetriever, by_their_headers, relevance
 from tests.retrieval.conftest import Library
 
@@ -13,25 +14,25 @@ def test_the_chunk_that_holds_the_words_comes_first(library: Library) -> None:
     library.add("Router", "Hold the reset button for ten seconds.")
     library.add("Lamp", "Dim the light with the slider.")
 
-    hits = library.retriever.search("how do I reset the router?")
+    hits = library.retriever.search("how do I reset the router?", EVERYTHING)
 
     assert hits[0].chunk.document_title == "Router"
     assert hits[0].passage == "Hold the reset button for ten seconds."
 
 
 def test_an_empty_library_and_an_empty_query_find_nothing(library: Library) -> None:
-    assert library.retriever.search("anything") == []
+    assert library.retriever.search("anything", EVERYTHING) == []
 
     library.add("Router", "Hold the reset button.")
 
-    assert library.retriever.search("  \0 ") == []
-    assert library.retriever.search("reset", limit=0) == []
+    assert library.retriever.search("  \0 ", EVERYTHING) == []
+    assert library.retriever.search("reset", EVERYTHING, limit=0) == []
 
 
 def test_each_query_goes_to_its_own_index(library: Library) -> None:
     lamp, router = library.add("Lamp", "Dim it."), library.add("Router", "Reset it.")
 
-    hits = library.retriever.search("lamp", lexical_query="router")
+    hits = library.retriever.search("lamp", EVERYTHING, lexical_query="router")
 
     assert library.embedder.embedded[-1] == "lamp"
     assert {hit.chunk.id for hit in hits} == {lamp[0].id, router[0].id}
@@ -40,15 +41,20 @@ def test_each_query_goes_to_its_own_index(library: Library) -> None:
 def test_the_conversation_moves_the_query_towards_what_was_talked_about(library: Library) -> None:
     lamp, router = library.add("Lamp", "Dim light."), library.add("Router", "Wireless reset.")
 
-    plain = library.retriever.search("reset light", lexical_query="nothing", limit=1)
+    plain = library.retriever.search("reset light", EVERYTHING, lexical_query="nothing", limit=1)
     moved = library.retriever.search(
         "reset light",
+        EVERYTHING,
         lexical_query="nothing",
         dense_context=[("Router wireless reset", 2.0)],
         limit=1,
     )
     away = library.retriever.search(
-        "reset light", lexical_query="nothing", dense_context=[("Lamp dim light", 2.0)], limit=1
+        "reset light",
+        EVERYTHING,
+        lexical_query="nothing",
+        dense_context=[("Lamp dim light", 2.0)],
+        limit=1,
     )
 
     assert plain
@@ -60,7 +66,7 @@ def test_a_chunk_that_the_database_no_longer_has_is_dropped(library: Library) ->
     kept, gone = library.add("Kept", "Reset here."), library.add("Gone", "Reset there.")
     library.store.delete(gone[0].document_id)
 
-    hits = library.retriever.search("reset")
+    hits = library.retriever.search("reset", EVERYTHING)
 
     assert [hit.chunk.id for hit in hits] == [kept[0].id]
 
@@ -69,14 +75,14 @@ def test_copies_under_the_same_heading_are_folded(library: Library) -> None:
     library.add("Manual", "Hold the  reset button.", name="a.md")
     library.add("Manual", "Hold the reset BUTTON.", name="copy/a.md")
 
-    assert len(library.retriever.search("reset button")) == 1
+    assert len(library.retriever.search("reset button", EVERYTHING)) == 1
 
 
 def test_sibling_products_with_the_same_words_are_no_copies(library: Library) -> None:
     library.add("Aero 5", "Hold the reset button.")
     library.add("Aero 5 Pro", "Hold the reset button.")
 
-    hits = library.retriever.search("How do I reset the Aero 5 Pro?")
+    hits = library.retriever.search("How do I reset the Aero 5 Pro?", EVERYTHING)
 
     assert [hit.chunk.document_title for hit in hits] == ["Aero 5 Pro", "Aero 5"]
 
@@ -84,7 +90,7 @@ def test_sibling_products_with_the_same_words_are_no_copies(library: Library) ->
 def test_hits_whose_passages_meet_become_one(library: Library) -> None:
     first, second = library.add("Router", "Reset by the button.", "Reset by the app.")
 
-    hits = library.retriever.search("reset by the app")
+    hits = library.retriever.search("reset by the app", EVERYTHING)
 
     assert [hit.chunk for hit in hits] == [second]
     assert hits[0].passage == "Reset by the button.\n\nReset by the app."
@@ -100,14 +106,14 @@ def test_hits_far_apart_in_a_section_stay_apart(library: Library) -> None:
         section=f"Reset by the button. {between} Reset by the app.",
     )
 
-    assert len(library.retriever.search("reset")) == 2
+    assert len(library.retriever.search("reset", EVERYTHING)) == 2
 
 
 def test_a_passage_encloses_its_chunk_and_is_cut_from_the_section(library: Library) -> None:
     section = " ".join([FILLER] * 30 + ["Reset by the button."] + [FILLER] * 30)
     library.add("Router", "Reset by the button.", section=section)
 
-    (hit,) = library.retriever.search("reset")
+    (hit,) = library.retriever.search("reset", EVERYTHING)
 
     assert hit.passage == section[hit.passage_start : hit.passage_end]
     assert hit.passage_start <= hit.chunk.start
@@ -119,7 +125,7 @@ def test_at_most_the_limit_is_returned_best_first(library: Library) -> None:
     for number in range(20):
         library.add(f"Router {number}", "Reset " * (number + 1))
 
-    hits = library.retriever.search("reset", limit=7)
+    hits = library.retriever.search("reset", EVERYTHING, limit=7)
 
     assert len(hits) == 7
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -129,8 +135,8 @@ def test_relevance_tells_a_query_about_the_documents_from_one_that_is_not(librar
     library.add("Router", "Hold the reset button for ten seconds to reset the router.")
     library.add("Lamp", "Dim the light with the slider.")
 
-    about = library.retriever.search("reset the router")[0].relevance
-    other = library.retriever.search("price of the Zeppelin tour")[0].relevance
+    about = library.retriever.search("reset the router", EVERYTHING)[0].relevance
+    other = library.retriever.search("price of the Zeppelin tour", EVERYTHING)[0].relevance
 
     assert 0.0 <= other < 0.5 < about <= 1.0
 
@@ -154,7 +160,7 @@ def test_a_failing_embedding_server_is_told_of(library: Library) -> None:
     retriever = HybridRetriever(Down(), library.index, library.lexical, library.store)
 
     with pytest.raises(ModelUnavailable):
-        retriever.search("reset")
+        retriever.search("reset", EVERYTHING)
 
 
 def test_a_reranker_has_the_last_word(library: Library) -> None:
@@ -168,9 +174,9 @@ def test_a_reranker_has_the_last_word(library: Library) -> None:
         library.embedder, library.index, library.lexical, library.store, reranker=Backwards()
     )
 
-    plain = [hit.chunk.id for hit in library.retriever.search("reset the router")]
+    plain = [hit.chunk.id for hit in library.retriever.search("reset the router", EVERYTHING)]
 
-    assert [hit.chunk.id for hit in reranked.search("reset the router")] == plain[::-1]
+    assert [hit.chunk.id for hit in reranked.search("reset the router", EVERYTHING)] == plain[::-1]
 
 
 def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) -> None:
@@ -178,15 +184,15 @@ def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) ->
     moved = replace(chunk, section_index=7)
 
     class Elsewhere:
-        def chunks(self, chunk_ids):
+        def chunks(self, chunk_ids, within):
             return {chunk.id: moved}
 
-        def section_texts(self, keys):
+        def section_texts(self, keys, within):
             return {}
 
     retriever = HybridRetriever(library.embedder, library.index, library.lexical, Elsewhere())
 
-    assert retriever.search("reset")[0].passage == chunk.text
+    assert retriever.search("reset", EVERYTHING)[0].passage == chunk.text
 
 
 def test_rows_far_from_their_header_are_ranked_with_its_words(library: Library) -> None:
@@ -194,7 +200,9 @@ def test_rows_far_from_their_header_are_ranked_with_its_words(library: Library) 
     row = library.add("List", *rows, section="\n".join(rows))[1]
     prose = library.add("Guide", "The Beta 8 is a switch.")[0]
     candidates = [Candidate(prose, 0.8, 0.5), Candidate(row, 0.75, 0.5)]
-    texts = library.store.section_texts([(each.document_id, 0) for each in (row, prose)])
+    texts = library.store.section_texts(
+        [(each.document_id, 0) for each in (row, prose)], EVERYTHING
+    )
 
     asked_for_price = by_their_headers(candidates, texts, "What does the Beta 8 cost?")
     asked_for_weight = by_their_headers(candidates, texts, "What does the Beta 8 weigh?")
@@ -211,7 +219,7 @@ class TestAQueryThatAsksSeveralThings:
             library.embedder, library.index, library.lexical, library.store, split=split
         )
 
-    def split(self, query):
+    def split(self, query, within):
         return [(query, query), *((part, part) for part in self.PARTS)]
 
     def test_loses_the_best_chunk_of_no_part(self, library):
@@ -220,8 +228,8 @@ class TestAQueryThatAsksSeveralThings:
         (lamp,) = library.add("Lamp", "Light.")
         query = "How do I reset the router, and which light?"
 
-        whole = library.retriever.search(query, limit=4)
-        parts = self.retriever(library, self.split).search(query, limit=4)
+        whole = library.retriever.search(query, EVERYTHING, limit=4)
+        parts = self.retriever(library, self.split).search(query, EVERYTHING, limit=4)
 
         assert lamp.id not in {hit.chunk.id for hit in whole}
         assert lamp.id in {hit.chunk.id for hit in parts}
@@ -240,7 +248,7 @@ class TestAQueryThatAsksSeveralThings:
             Counting(), library.index, library.lexical, library.store, split=self.split
         )
 
-        retriever.search("both", dense_context=[("before", 0.3)])
+        retriever.search("both", EVERYTHING, dense_context=[("before", 0.3)])
 
         assert calls == [["both", *self.PARTS, "before"]]
 
@@ -248,7 +256,7 @@ class TestAQueryThatAsksSeveralThings:
         library.add("Router", "Reset the router.")
         library.add("Lamp", "Dim the lamp.")
 
-        hits = self.retriever(library, self.split).search("reset router dim lamp")
+        hits = self.retriever(library, self.split).search("reset router dim lamp", EVERYTHING)
 
         assert len(hits) == len({hit.chunk.id for hit in hits}) == 2
 
@@ -256,6 +264,8 @@ class TestAQueryThatAsksSeveralThings:
         library.add("Router", "Reset the router.")
         library.add("Lamp", "Dim the lamp.")
 
-        hits = self.retriever(library, lambda query: []).search("reset the lamp")
+        hits = self.retriever(library, lambda query, within: []).search(
+            "reset the lamp", EVERYTHING
+        )
 
-        assert hits == library.retriever.search("reset the lamp")
+        assert hits == library.retriever.search("reset the lamp", EVERYTHING)

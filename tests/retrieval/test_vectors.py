@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rag.errors import IndexMismatch, SetupError
+from rag.records import EVERYTHING
 from rag.retrieval.vectors import LOCK_FILE, ChromaIndex, holder_of
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex
@@ -41,7 +42,7 @@ def index(request: pytest.FixtureRequest, open_index: Open) -> ChunkIndex:
 
 
 def test_an_empty_index_finds_nothing(index: ChunkIndex) -> None:
-    assert index.nearest(BETWEEN, limit=5) == []
+    assert index.nearest(BETWEEN, EVERYTHING, limit=5) == []
     assert index.chunk_ids() == set()
     assert index.vectors(["a"]) == {}
     index.remove(["a"])
@@ -49,38 +50,38 @@ def test_an_empty_index_finds_nothing(index: ChunkIndex) -> None:
 
 
 def test_the_nearest_come_first_with_their_cosine(index: ChunkIndex) -> None:
-    index.add(["a", "b", "c"], AXES[:3])
+    index.add(["a", "b", "c"], AXES[:3], ["1", "1", "1"])
 
-    found = index.nearest(BETWEEN, limit=2)
+    found = index.nearest(BETWEEN, EVERYTHING, limit=2)
 
     assert [chunk_id for chunk_id, _ in found] == ["a", "b"]
     assert [similarity for _, similarity in found] == pytest.approx([0.8, 0.6], abs=1e-5)
 
 
 def test_fewer_chunks_than_asked_for_are_all_found(index: ChunkIndex) -> None:
-    index.add(["a", "b"], AXES[:2])
+    index.add(["a", "b"], AXES[:2], ["1", "1"])
 
-    assert {chunk_id for chunk_id, _ in index.nearest(BETWEEN, limit=50)} == {"a", "b"}
+    assert {chunk_id for chunk_id, _ in index.nearest(BETWEEN, EVERYTHING, limit=50)} == {"a", "b"}
 
 
 def test_adding_again_overwrites(index: ChunkIndex) -> None:
-    index.add(["a", "b"], AXES[:2])
-    index.add(["a"], AXES[2:3])
+    index.add(["a", "b"], AXES[:2], ["1", "1"])
+    index.add(["a"], AXES[2:3], ["1"])
 
     assert index.chunk_ids() == {"a", "b"}
-    assert index.nearest(AXES[2], limit=1)[0][0] == "a"
+    assert index.nearest(AXES[2], EVERYTHING, limit=1)[0][0] == "a"
 
 
 def test_removed_chunks_are_not_found(index: ChunkIndex) -> None:
-    index.add(["a", "b"], AXES[:2])
+    index.add(["a", "b"], AXES[:2], ["1", "1"])
     index.remove(["a", "never there"])
 
     assert index.chunk_ids() == {"b"}
-    assert [chunk_id for chunk_id, _ in index.nearest(AXES[0], limit=5)] == ["b"]
+    assert [chunk_id for chunk_id, _ in index.nearest(AXES[0], EVERYTHING, limit=5)] == ["b"]
 
 
 def test_vectors_come_back_for_the_chunks_that_exist(index: ChunkIndex) -> None:
-    index.add(["a", "b"], AXES[:2])
+    index.add(["a", "b"], AXES[:2], ["1", "1"])
 
     vectors = index.vectors(["b", "nowhere"])
 
@@ -89,15 +90,15 @@ def test_vectors_come_back_for_the_chunks_that_exist(index: ChunkIndex) -> None:
 
 
 def test_a_cleared_index_is_empty_and_can_be_filled_again(index: ChunkIndex) -> None:
-    index.add(["a"], AXES[:1])
+    index.add(["a"], AXES[:1], ["1"])
     index.clear()
-    index.add(["b"], AXES[1:2])
+    index.add(["b"], AXES[1:2], ["1"])
 
     assert index.chunk_ids() == {"b"}
 
 
 def test_adding_nothing_does_nothing(index: ChunkIndex) -> None:
-    index.add([], AXES[:0])
+    index.add([], AXES[:0], [])
 
     assert index.chunk_ids() == set()
 
@@ -109,53 +110,53 @@ def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Op
     ids = [f"chunk {number}" for number in range(6_000)]
     vectors = np.random.default_rng(7).normal(size=(6_000, 8)).astype(np.float32)
     index = open_index()
-    index.add(ids, vectors)
+    index.add(ids, vectors, ["1"] * len(ids))
     index.close()
 
     again = open_index()
 
     assert again.chunk_ids() == set(ids)
-    assert again.nearest(vectors[4711], limit=1)[0][0] == "chunk 4711"
+    assert again.nearest(vectors[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
     again.remove(ids[1:])
     assert again.chunk_ids() == {"chunk 0"}
 
 
 def test_another_embedding_model_is_told_what_to_do(open_index: Open) -> None:
-    open_index("first model").add(["a"], AXES[:1])
+    open_index("first model").add(["a"], AXES[:1], ["1"])
     other = open_index("other model")
 
-    for use in (other.check, lambda: other.nearest(BETWEEN, limit=1)):
+    for use in (other.check, lambda: other.nearest(BETWEEN, EVERYTHING, limit=1)):
         with pytest.raises(IndexMismatch, match=r"first model.*other model.*groundnote reindex"):
             use()
 
 
 def test_other_dimensions_are_a_mismatch_too(open_index: Open) -> None:
     index = open_index()
-    index.add(["a"], AXES[:1])
+    index.add(["a"], AXES[:1], ["1"])
 
     with pytest.raises(IndexMismatch, match="4 dimensions"):
-        index.add(["b"], np.ones((1, 3), dtype=np.float32))
+        index.add(["b"], np.ones((1, 3), dtype=np.float32), ["1"])
     with pytest.raises(IndexMismatch):
-        index.nearest(np.ones(3, dtype=np.float32), limit=1)
+        index.nearest(np.ones(3, dtype=np.float32), EVERYTHING, limit=1)
 
 
 def test_a_cleared_index_takes_another_model(open_index: Open) -> None:
     first, other = open_index("first model"), open_index("other model")
-    first.add(["a"], AXES[:1])
+    first.add(["a"], AXES[:1], ["1"])
 
     other.clear()
-    other.add(["b"], np.ones((1, 3), dtype=np.float32))
+    other.add(["b"], np.ones((1, 3), dtype=np.float32), ["1"])
 
     assert other.chunk_ids() == {"b"}
 
 
 def test_an_index_cleared_elsewhere_is_opened_again(open_index: Open) -> None:
     one, two = open_index(), open_index()
-    one.add(["a"], AXES[:1])
+    one.add(["a"], AXES[:1], ["1"])
     two.clear()
 
-    assert one.nearest(BETWEEN, limit=3) == []
-    one.add(["b"], AXES[1:2])
+    assert one.nearest(BETWEEN, EVERYTHING, limit=3) == []
+    one.add(["b"], AXES[1:2], ["1"])
     assert two.chunk_ids() == {"b"}
 
 
@@ -215,13 +216,13 @@ def test_the_note_of_a_process_that_died_is_no_obstacle(tmp_path: Path, open_ind
     index = open_index(directory=tmp_path)
 
     assert holder_of(tmp_path) is None
-    index.add(["a"], AXES[:1])
+    index.add(["a"], AXES[:1], ["1"])
     assert json.loads((tmp_path / LOCK_FILE).read_text())["pid"] == os.getpid()
 
 
 def test_two_indexes_in_one_process_share_the_directory(tmp_path: Path, open_index: Open) -> None:
     one, two = open_index(directory=tmp_path), open_index(directory=tmp_path)
-    one.add(["a"], AXES[:1])
+    one.add(["a"], AXES[:1], ["1"])
     assert two.chunk_ids() == {"a"}
 
     one.close()

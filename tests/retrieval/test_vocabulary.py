@@ -20,7 +20,9 @@ WORDS = Vocabulary(
 
 
 def meant(word: str, names: frozenset[str] = frozenset()) -> dict[str, bool]:
-    return {term.tokens[0]: term.counts for term in WORDS.meant([Term((word,))], names)}
+    return {
+        term.tokens[0]: term.counts for term in WORDS.meant([Term((word,))], names, WORDS.count)
+    }
 
 
 @pytest.mark.parametrize(
@@ -47,4 +49,4 @@ def test_a_name_counts_as_itself():
 def test_phrases_are_left_as_they_are():
     term = Term(("docters", "note"), counts=False)
 
-    assert list(WORDS.meant([term], frozenset())) == [term]
+    assert list(WORDS.meant([term], frozenset(), WORDS.count)) == [term]

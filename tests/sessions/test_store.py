@@ -250,6 +250,7 @@ class TestRegister:
                     content_hash="x",
                     size_bytes=1,
                     chunk_count=1,
+                    collection_id="1",
                     names=[],
                     ingested_at=NOW,
                 )

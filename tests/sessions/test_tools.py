@@ -138,7 +138,7 @@ class Application:
         self.preferred = []
         self.summarized = []
 
-    def search(self, query, limit):
+    def search(self, session, query, limit):
         self.asked.append((query, limit))
         return self.hits[:limit]
 

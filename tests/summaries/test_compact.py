@@ -191,7 +191,7 @@ class TestACompaction:
             [],
         )
         talk(session, 3)
-        compact = compactor(names=lambda: ("eero mini",))
+        compact = compactor(names=lambda within: ("eero mini",))
 
         made = compact.compact(session, Room(), at_once=False, force=True)
 

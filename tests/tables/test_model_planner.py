@@ -6,6 +6,7 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.errors import ModelUnavailable
+from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
 from rag.tables.asking.model_planner import ModelPlanner
@@ -36,7 +37,7 @@ def asked(application):
         model = ScriptedModel(*replies)
         library = application.asked.library
         answers = TableAnswers(library, ModelPlanner(model, library).result)
-        return answers.ask(QUESTION), model
+        return answers.ask(QUESTION, EVERYTHING), model
 
     return asked
 
@@ -77,7 +78,9 @@ class TestAModelThatPlans:
 
         library = application.asked.library
         assert result.used == behind
-        assert [library.rows_behind(result, at) for at in range(len(result.rows))] == of_each
+        assert [
+            library.rows_behind(result, at, EVERYTHING) for at in range(len(result.rows))
+        ] == of_each
 
     @pytest.mark.parametrize(
         "wrong",

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.records import ColumnType
+from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
 from rag.wiring import build
 from tests.fakes import HashEmbedder
@@ -32,7 +32,7 @@ class TestTablesOfADocument:
     def test_are_typed_and_kept_beside_the_database(self, application):
         ingest(application, "sales.csv", SALES)
 
-        (table,) = application.tables.tables()
+        (table,) = application.tables.tables(EVERYTHING)
         assert (table.name, table.row_count) == ("sales", 2)
         types = [(column.name, column.type) for column in table.columns]
         assert types == [
@@ -51,11 +51,11 @@ class TestTablesOfADocument:
 
     def test_are_replaced_when_the_file_changes(self, application):
         ingest(application, "sales.csv", SALES)
-        (before,) = application.tables.ids()
+        (before,) = application.tables.ids(EVERYTHING)
 
         ingest(application, "sales.csv", SALES.replace("Aero 6", "Aero 7"))
 
-        (after,) = application.tables.ids()
+        (after,) = application.tables.ids(EVERYTHING)
         assert before != after
         assert [path.stem for path in parquet_files(application)] == [after]
 
@@ -64,7 +64,7 @@ class TestTablesOfADocument:
 
         application.ingestion.delete(document_id)
 
-        assert application.tables.ids() == ()
+        assert application.tables.ids(EVERYTHING) == ()
         assert parquet_files(application) == []
 
     def test_a_long_one_is_embedded_by_its_profile_and_a_sample(self, application):
@@ -72,7 +72,7 @@ class TestTablesOfADocument:
 
         ingest(application, "stock.csv", "Code,Shelf,Price\n" + rows)
 
-        (document,) = application.documents.documents()
+        (document,) = application.documents.documents(EVERYTHING)
         assert document.chunk_count < 40
-        hits = application.retriever.search("table stock columns rows", limit=3)
+        hits = application.retriever.search("table stock columns rows", EVERYTHING, limit=3)
         assert any("5,000 rows" in hit.passage for hit in hits)

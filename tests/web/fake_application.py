@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from rag.documents.collections import Collections
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.metrics import Metrics
@@ -74,7 +75,7 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, *, lexical_query="", dense_context=(), limit=8):
+    def search(self, dense_query, within, *, lexical_query="", dense_context=(), limit=8):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 
@@ -169,7 +170,7 @@ class FakeJobs:
         self.known[job.id] = job
         return job
 
-    def submit_ingest(self, name, data, *, owner=""):
+    def submit_ingest(self, name, data, *, owner="", collection_id="1"):
         self.submitted[name] = data
         return self.add("ingest", name)
 
@@ -188,6 +189,7 @@ class FakeApplication:
         self.engine = engine
         self.store = SqlConversationStore(engine)
         self.documents = SqlDocumentStore(engine)
+        self.collections = Collections(engine)
         self.ingestion = self.documents
         folder = Path(str(settings.data_dir)) / "tables"
         self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))

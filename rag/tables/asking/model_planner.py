@@ -74,7 +74,7 @@ class ModelPlanner:
         if not isinstance(given.get("plan"), dict):
             raise UserError("The object holds neither a plan nor sql.")
         plan = replace(plan_from(given["plan"]), table=table.id)
-        return self._library.run(checked(plan, table), question=question)
+        return self._library.run(table, checked(plan, table), question=question)
 
 
 def _object(reply: str) -> dict[str, Any]:

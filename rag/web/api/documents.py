@@ -61,7 +61,7 @@ def _nothing_taken(upload: Upload) -> Response:
 @api.get("/documents", responses={"200": DocumentsModel})
 def list_documents(query: PageQuery) -> dict[str, Any]:
     """The documents of the library, by name."""
-    documents = application().documents.documents()
+    documents = application().documents.documents(rights.readable())
     page = documents[query.offset : query.offset + query.limit]
     return as_json(
         DocumentsModel(
@@ -77,7 +77,9 @@ def list_documents(query: PageQuery) -> dict[str, Any]:
 def read_document(path: DocumentPath) -> dict[str, Any]:
     """One document."""
     document_id = checked_id(path.document_id, "document")
-    return as_json(DocumentModel.of(application().documents.document(document_id)))
+    return as_json(
+        DocumentModel.of(application().documents.document(document_id, rights.readable()))
+    )
 
 
 @api.delete("/documents/<document_id>", responses={"204": None})
@@ -112,7 +114,7 @@ def search(body: SearchBody) -> Response:
 
 
 def _search(retriever: Retriever, body: SearchBody) -> HitsModel:
-    hits = retriever.search(body.query, limit=body.limit)
+    hits = retriever.search(body.query, rights.readable(), limit=body.limit)
     return HitsModel(query=body.query, is_followup=False, hits=[HitModel.of(hit) for hit in hits])
 
 
@@ -121,6 +123,7 @@ def _search_in_session(retriever: Retriever, body: SearchBody) -> HitsModel:
     resolution = application().assistant.resolve(session, body.query)
     hits = retriever.search(
         resolution.dense_query or resolution.query,
+        session.within(),
         lexical_query=resolution.lexical_query,
         dense_context=resolution.dense_context,
         limit=body.limit,

@@ -9,6 +9,7 @@ from rag.errors import UserError
 from rag.records import Table
 from rag.tables.plan import plan_from
 from rag.tables.running.result import TableResult
+from rag.web.access.rights import readable
 from rag.web.api.requests import Body, Question
 from rag.web.api.responses import as_json
 from rag.web.current import application, checked_id, open_session
@@ -145,7 +146,7 @@ class QueryBody(Body):
 @api.get("/tables", responses={"200": TablesModel})
 def list_tables(query: TablesQuery) -> dict[str, Any]:
     """The tables of the library with their columns."""
-    tables = application().tables.tables()
+    tables = application().tables.tables(readable())
     page = tables[query.offset : query.offset + query.limit]
     return as_json(TablesModel(tables=[TableModel.of(each) for each in page], total=len(tables)))
 
@@ -153,7 +154,7 @@ def list_tables(query: TablesQuery) -> dict[str, Any]:
 @api.get("/tables/<table_id>", responses={"200": RowsModel})
 def read_table(path: TablePath, query: RowsQuery) -> dict[str, Any]:
     """One table, and a stretch of its rows."""
-    table = application().tables.table(checked_id(path.table_id, "table"))
+    table = application().tables.table(checked_id(path.table_id, "table"), readable())
     found = application().asked.library.rows(table, query.offset, query.limit + 1, query.q)
     return as_json(
         RowsModel(
@@ -170,13 +171,14 @@ def query_tables(body: QueryBody) -> dict[str, Any]:
     """Ask the tables; with a session, in its context, and the result becomes its source."""
     asked = application().asked
     session = open_session(body.session_id) if body.session_id else None
+    within = readable() if session is None else session.within()
     if body.plan is not None:
         plan = plan_from(body.plan)
         if not plan.table:
             raise UserError("The plan names no table. `GET /api/v1/tables` lists their ids.")
-        result = asked.library.run(plan)
+        result = asked.library.run(application().tables.table(plan.table, within), plan)
     else:
         past = asked.past(session) if session is not None else ()
-        result = asked.ask(body.question or "", past)
+        result = asked.ask(body.question or "", within, past)
     source = asked.keep(session, result).number if session is not None else None
     return as_json(ResultModel.of(result, source))

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from rag.errors import NotFound
 from rag.records import Chunk, Section, Source, SourceState
 from rag.text.sentences import CODE_INDENT, Span
+from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.pinpoint import TABLE_RULE, places_of
 
@@ -66,11 +67,13 @@ def evidence_of(source: Source, clauses: Sequence[str] = ()) -> Evidence:
 
     `clauses` are what an answer cites it for: the words that say so are marked in the passage.
     """
-    chunk = application().documents.chunks([source.chunk_id]).get(source.chunk_id)
+    chunk = application().documents.chunks([source.chunk_id], readable()).get(source.chunk_id)
     if chunk is None or chunk.text != source.text:
         return _snapshot(source, clauses)
     try:
-        near = application().documents.neighbourhood(chunk.document_id, chunk.section_index)
+        near = application().documents.neighbourhood(
+            chunk.document_id, chunk.section_index, readable()
+        )
     except NotFound:
         return _snapshot(source, clauses)
     return _in_document(source, chunk, near, clauses)

@@ -9,6 +9,7 @@ from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.web.access.owner import current_owner
+from rag.web.access.rights import readable
 from rag.web.current import application, open_session
 from rag.web.html.cards import marked_in
 from rag.web.html.evidence import evidence_of
@@ -48,7 +49,7 @@ def ask_first() -> Shown:
 
 
 def _new_page(*, question: str, error: str = "") -> str:
-    documents = application().documents.documents()
+    documents = application().documents.documents(readable())
     return show_page(
         "new.html",
         starters=starters(documents),
@@ -162,7 +163,7 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     if shown is None:
         return None
     try:
-        table = application().tables.table(shown.result.table_id)
+        table = application().tables.table(shown.result.table_id, readable())
         used = application().asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
     except NotFound:
         return {"shown": shown, "table": None, "rows": []}

@@ -62,7 +62,8 @@ def paste() -> Shown:
                 "Save it as a file and add that."
             )
         name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
-        if any(document.name == name for document in application().documents.documents()):
+        library = application().documents.documents(rights.readable())
+        if any(document.name == name for document in library):
             raise Conflict(
                 f"There is a pasted text called {title} already. Give this one another title, or "
                 "delete that one first."
@@ -76,7 +77,7 @@ def paste() -> Shown:
 
 
 def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
-    library = application().documents.documents()
+    library = application().documents.documents(rights.readable())
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     matching = [each for each in library if _matches(each, wanted)]
     offset = wanted_index("offset", request.args) or 0
@@ -126,18 +127,18 @@ def jobs_to_show(jobs: list[Job], library: list[Document]) -> tuple[list[Job], l
 @document_pages.get("/documents/<document_id>")
 def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
-    found = application().documents.document(checked_id(document_id, "document"))
+    found = application().documents.document(checked_id(document_id, "document"), rights.readable())
     at = wanted_index("at", request.args) or 0
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
     sections = _sections(found, at, passage)
-    tables = application().tables.tables(document_id=found.id)
+    tables = application().tables.tables(rights.readable(), document_id=found.id)
     return show_page("document.html", document=found, sections=sections, at=at, tables=tables)
 
 
 def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:
-    reach = SECTIONS_AROUND
+    documents, reach = application().documents, SECTIONS_AROUND
     try:
-        near = application().documents.neighbourhood(document.id, at, reach=reach)
+        near = documents.neighbourhood(document.id, at, rights.readable(), reach=reach)
     except NotFound:
         if at == 0:  # a document without text
             return []
@@ -148,7 +149,7 @@ def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[s
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
     """Ask before a document is taken out."""
-    found = application().documents.document(checked_id(document_id, "document"))
+    found = application().documents.document(checked_id(document_id, "document"), rights.readable())
     return show_page("delete_document.html", document=found)
 
 

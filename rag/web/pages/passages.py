@@ -8,6 +8,7 @@ from markupsafe import Markup
 from rag.errors import ModelError
 from rag.records import Chunk, Hit, Section
 from rag.text.sentences import Span
+from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.evidence import Marks, text_html
 from rag.web.html.pinpoint import places_of
@@ -37,7 +38,7 @@ def passages_for(wanted: str) -> Found:
     if not wanted:
         return Found()
     try:
-        hits = application().retriever.search(wanted, limit=PASSAGES_SHOWN)
+        hits = application().retriever.search(wanted, readable(), limit=PASSAGES_SHOWN)
     except ModelError as error:
         return Found(problem=str(error))
     return Found(tuple(_shown(hit, wanted) for hit in hits))
@@ -58,5 +59,5 @@ def section_html(section: Section, passage: Chunk | None) -> Markup:
 
 def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
     """The passage of a document that a link names; None if it is gone, or another document's."""
-    found = application().documents.chunks(chunk_ids).values()
+    found = application().documents.chunks(chunk_ids, readable()).values()
     return next((chunk for chunk in found if chunk.document_id == document_id), None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rag.errors import NotFound
 from rag.records import Document, Section
+from rag.web.access.rights import readable
 from rag.web.current import application
 
 HOW_MANY = 3
@@ -41,7 +42,9 @@ def _spread(documents: Sequence[Document]) -> list[Document]:
 
 def _starter(at: int, document: Document) -> Starter | None:
     try:
-        sections = application().documents.neighbourhood(document.id, 0, reach=SECTIONS_READ)
+        sections = application().documents.neighbourhood(
+            document.id, 0, readable(), reach=SECTIONS_READ
+        )
     except NotFound:  # deleted meanwhile, or without text
         return None
     headings = [_heading(section) for section in sections if _is_good(section, document)]

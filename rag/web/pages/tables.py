@@ -6,6 +6,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from rag.database import storable
 from rag.errors import NotFound
 from rag.tables.running.result import as_csv, as_xlsx, result_from
+from rag.web.access.rights import readable
 from rag.web.current import application, checked_id, open_session
 from rag.web.pages.forms import wanted_index
 from rag.web.pages.show import show_page
@@ -20,7 +21,7 @@ LONGEST_SEARCH = 200
 def table(table_id: str) -> str:
     """A table as it stands in its document, a page at a time, with rows marked."""
     library = application().asked.library
-    found = application().tables.table(checked_id(table_id, "table"))
+    found = application().tables.table(checked_id(table_id, "table"), readable())
     offset = wanted_index("offset", request.args) or 0
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)

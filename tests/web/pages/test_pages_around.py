@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.records import EVERYTHING
 from rag.web import edition, pages_home
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
@@ -83,7 +84,7 @@ class TestSources:
         application.add("manual.md", "Aero 5 manual", [("Weight", "It weighs 130 g.")], ["130 g"])
         hits = application.retriever.hits
         application.documents.replace(
-            application.documents.document(hits[0].chunk.document_id), [], []
+            application.documents.document(hits[0].chunk.document_id, EVERYTHING), [], []
         )
 
         page = get(f"{asked}/sources/1")

@@ -8,7 +8,7 @@ import pytest
 
 from rag.documents.described import size_in_words
 from rag.errors import ModelUnavailable
-from rag.records import JobState
+from rag.records import EVERYTHING, JobState
 from rag.web import create_app
 from tests.browser.paged_application import (
     HTML,
@@ -51,7 +51,7 @@ class TestLibrary:
         assert list(application.jobs.submitted.values()) == [b"# Hum\n\nIt hums."]
 
     def test_a_pasted_text_replaces_no_other_of_its_title(self, application, post):
-        there = application.documents.documents()[0]
+        there = application.documents.documents(EVERYTHING)[0]
         application.documents.replace(replace(there, id="f" * 32, name="pasted/Notes.md"), [], [])
 
         page = post("/documents/text", title="Notes", content="It hums.")
@@ -97,7 +97,7 @@ class TestLibrary:
 
     def test_says_why_a_file_was_not_added(self, application, get):
         job = application.jobs.add("ingest", "broken.pdf")
-        now = application.documents.documents()[0].ingested_at
+        now = application.documents.documents(EVERYTHING)[0].ingested_at
         application.jobs.known[job.id] = replace(
             job, state=JobState.FAILED, error="broken.pdf: it is encrypted.", updated_at=now
         )
@@ -121,16 +121,16 @@ class TestLibrary:
         assert said in get("/documents").text(".jobs")
 
     def test_deletes_after_asking(self, application, get, post):
-        document = application.documents.documents()[0]
+        document = application.documents.documents(EVERYTHING)[0]
         page = get(f"/documents/{document.id}/delete")
         assert "Delete this document?" in page.text()
 
         assert post(f"/documents/{document.id}/delete").location == "/documents"
-        assert application.documents.documents() == []
+        assert application.documents.documents(EVERYTHING) == []
         assert "library is empty" in get("/documents").text()
 
     def test_shows_a_document_as_it_was_read(self, application, get):
-        document = application.documents.documents()[0]
+        document = application.documents.documents(EVERYTHING)[0]
 
         page = get(f"/documents/{document.id}?at=1#s1")
 
@@ -140,7 +140,9 @@ class TestLibrary:
 
     def test_a_document_without_text_says_so(self, application, get):
         application.add("empty.md", "Empty", [], [])
-        empty = next(each for each in application.documents.documents() if each.title == "Empty")
+        empty = next(
+            each for each in application.documents.documents(EVERYTHING) if each.title == "Empty"
+        )
 
         assert "No text could be read" in get(f"/documents/{empty.id}").text()
 

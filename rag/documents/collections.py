@@ -1,0 +1,264 @@
+"""Collections and who may do what with them: the one place that decides what somebody may read."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, Row, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag.database import collection_members, collections, reading, storable, writing
+from rag.database import documents as document_table
+from rag.errors import Conflict, NotFound, UserError
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Right, Within
+
+LONGEST_NAME = 100
+LONGEST_MEMBER = 200
+ID_DIGITS = 15
+As = Callable[[str], frozenset[str]]  # of an owner: the members that it counts as
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A collection as one owner sees it."""
+
+    collection: Collection
+    right: Right
+    document_count: int
+
+    @property
+    def id(self) -> str:
+        return self.collection.id
+
+    @property
+    def name(self) -> str:
+        return self.collection.name
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """What is known of callers, beside what the database holds of them."""
+
+    are_one: bool = True  # everybody here is the same owner, from whom nothing is kept
+    counts_as: As = lambda owner: frozenset({owner})  # itself, and its groups as "group:…"
+    is_admin: Callable[[str], bool] = lambda owner: False
+
+
+class Collections:
+    """All collections; each question of an owner is answered from what holds at that moment."""
+
+    def __init__(self, engine: Engine, callers: Callers | None = None) -> None:
+        self._engine = engine
+        self._callers = callers or Callers()
+
+    # ── Who may what ─────────────────────────────────────────────────────────────────────────
+
+    def readable(self, owner: str) -> Within:
+        """What this owner may find, list, count and open."""
+        if self._callers.are_one:
+            return EVERYTHING
+        return Within(frozenset(self.rights(owner)))
+
+    def right(self, owner: str, collection_id: str) -> Right:
+        """NONE as well where there is no such collection."""
+        return self.rights(owner, collection_id).get(collection_id, Right.NONE)
+
+    def held(self, owner: str) -> list[Held]:
+        """The collections that an owner may read, by name, with how many documents are in each."""
+        rights = self.rights(owner)
+        counted = select(document_table.c.collection_id, func.count()).group_by(
+            document_table.c.collection_id
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(collections).where(collections.c.id.in_(rights)))
+            found = [_collection(row) for row in rows]
+            counting = counted.where(document_table.c.collection_id.in_(rights))
+            counts = {row[0]: row[1] for row in connection.execute(counting)}
+        found.sort(key=lambda each: (each.id != DEFAULT_COLLECTION, each.name.casefold(), each.id))
+        return [Held(each, rights[each.id], counts.get(each.id, 0)) for each in found]
+
+    def collection(self, owner: str, collection_id: str) -> Held:
+        """Raises NotFound, also where the owner may not read it."""
+        for each in self.held(owner):
+            if each.id == collection_id:
+                return each
+        raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+
+    def named(self, owner: str, wanted: str) -> Held:
+        """By id or by name, as people type it. Raises NotFound and UserError."""
+        held = self.held(owner)
+        found = [each for each in held if each.id == wanted] or [
+            each for each in held if each.name.casefold() == wanted.strip().casefold()
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(each.id for each in found)
+            raise UserError(f"Several collections are called {wanted!r}: name one of {ids}.")
+        known = ", ".join(each.name for each in held) or "none"
+        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {known}.")
+
+    def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:
+        """By collection, without those that the owner may not even read.
+
+        Whoever runs the server, named by the empty owner, may do everything.
+        """
+        table, members = collections, collection_members
+        query = (
+            select(table.c.id, table.c.owner, table.c.everybody, func.max(members.c.right))
+            .outerjoin(
+                members,
+                (members.c.collection_id == table.c.id)
+                & members.c.member.in_(sorted(self._callers.counts_as(owner))),
+            )
+            .group_by(table.c.id, table.c.owner, table.c.everybody)
+        )
+        if collection_id is not None:
+            query = query.where(table.c.id == collection_id)
+        rules_all = not owner or self._callers.are_one or self._callers.is_admin(owner)
+        if not rules_all:
+            query = query.where(
+                or_(
+                    table.c.owner == owner,
+                    table.c.everybody > Right.NONE,
+                    members.c.right.is_not(None),
+                )
+            )
+        with reading(self._engine) as connection:
+            return {
+                row[0]: Right.MANAGE
+                if rules_all or row[1] == owner
+                else Right(max(row[2], row[3] or 0))
+                for row in connection.execute(query)
+            }
+
+    # ── Changing ─────────────────────────────────────────────────────────────────────────────
+
+    def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
+        """A new one, of this owner. Raises UserError and Conflict."""
+        made = Collection(
+            str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS)),
+            _checked_name(name),
+            owner,
+            _checked_everybody(everybody),
+        )
+        try:
+            with writing(self._engine) as connection:
+                connection.execute(
+                    insert(collections).values(
+                        id=made.id, name=made.name, owner=owner, everybody=int(made.everybody)
+                    )
+                )
+        except IntegrityError as error:
+            raise _name_taken(made.name) from error
+        return made
+
+    def change(
+        self,
+        collection_id: str,
+        *,
+        name: str | None = None,
+        everybody: Right | None = None,
+        members: Mapping[str, Right] | None = None,
+    ) -> None:
+        """What is given replaces what was. Raises NotFound, UserError and Conflict."""
+        values: dict[str, object] = {}
+        if name is not None:
+            values["name"] = _checked_name(name)
+        if everybody is not None:
+            values["everybody"] = int(_checked_everybody(everybody))
+        try:
+            with writing(self._engine) as connection:
+                is_it = collections.c.id == collection_id
+                if connection.execute(select(collections.c.id).where(is_it)).first() is None:
+                    raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+                if values:
+                    connection.execute(update(collections).where(is_it).values(**values))
+                if members is not None:
+                    _replace_members(connection, collection_id, members)
+        except IntegrityError as error:
+            raise _name_taken(name or "") from error
+
+    def members(self, collection_id: str) -> dict[str, Right]:
+        """Who was given a right, by name; for those who manage it."""
+        query = (
+            select(collection_members)
+            .where(collection_members.c.collection_id == collection_id)
+            .order_by(collection_members.c.member)
+        )
+        with reading(self._engine) as connection:
+            return {row.member: Right(row.right) for row in connection.execute(query)}
+
+    def delete(self, collection_id: str) -> None:
+        """Take away an empty one. Raises NotFound and Conflict."""
+        if collection_id == DEFAULT_COLLECTION:
+            raise Conflict("This collection stays: it is where documents are that have no other.")
+        with writing(self._engine) as connection:
+            in_it = select(func.count()).where(document_table.c.collection_id == collection_id)
+            count = connection.execute(in_it).scalar_one()
+            if count:
+                raise Conflict(f"There are {count} documents in it. Move or delete them first.")
+            connection.execute(
+                delete(collection_members).where(
+                    collection_members.c.collection_id == collection_id
+                )
+            )
+            gone = connection.execute(delete(collections).where(collections.c.id == collection_id))
+            if gone.rowcount == 0:
+                raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+
+
+def _replace_members(
+    connection: Connection, collection_id: str, members: Mapping[str, Right]
+) -> None:
+    table = collection_members
+    connection.execute(delete(table).where(table.c.collection_id == collection_id))
+    rows = [
+        {"collection_id": collection_id, "member": _checked_member(member), "right": int(right)}
+        for member, right in members.items()
+        if right > Right.NONE
+    ]
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def _collection(row: Row[tuple[str, str, str, int]]) -> Collection:
+    return Collection(row.id, row.name, row.owner, Right(row.everybody))
+
+
+def _checked_name(name: str) -> str:
+    plain = " ".join(storable(name).split())
+    if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
+        raise UserError(
+            f"The name of a collection has 1 to {LONGEST_NAME} characters; {len(plain)} came."
+        )
+    return plain
+
+
+def _checked_member(member: str) -> str:
+    plain = storable(member).strip()
+    if not plain or len(plain) > LONGEST_MEMBER or not plain.isprintable():
+        raise UserError(
+            f"{member[:60]!r} is no name of a member: expected 1 to {LONGEST_MEMBER} "
+            "characters, such as ada or group:support."
+        )
+    return plain
+
+
+def _checked_everybody(right: Right) -> Right:
+    if right > Right.ADD:
+        raise UserError("Everybody may read, or read and add; more is given to members by name.")
+    return right
+
+
+def _name_taken(name: str) -> Conflict:
+    return Conflict(f"You have a collection called {name!r} already. Give this one another name.")
+
+
+def right_named(name: str) -> Right:
+    """Raises UserError."""
+    try:
+        return Right[name.strip().upper()]
+    except KeyError as error:
+        known = ", ".join(right.name.lower() for right in Right)
+        raise UserError(f"{name[:40]!r} is no right. Known: {known}.") from error

@@ -1,0 +1,160 @@
+"""What the vector index has to follow: chunks to embed, to take out, to file elsewhere."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Engine, Row, Select, delete, func, select, update
+
+from rag.database import chunks as chunk_table
+from rag.database import documents as document_table
+from rag.database import moved_chunks, reading, removed_chunks, writing
+from rag.documents.store_rows import batches
+from rag.records import Chunk
+
+
+class IndexDebts:
+    """The part of the document store that only ingestion and repair use: it knows no asker."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def unembedded(self, limit: int) -> list[Chunk]:
+        """Chunks that the vector index does not hold yet, oldest first."""
+        query = (
+            chunk_query()
+            .where(chunk_table.c.is_embedded.is_(False))
+            .order_by(chunk_table.c.row)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return [chunk_from(row) for row in connection.execute(query)]
+
+    def unembedded_count(self) -> int:
+        query = select(func.count()).where(chunk_table.c.is_embedded.is_(False))
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def embedded_ids(self) -> set[str]:
+        """Ids of the chunks that the vector index shall hold."""
+        query = select(chunk_table.c.id).where(chunk_table.c.is_embedded.is_(True))
+        with reading(self._engine) as connection:
+            return set(connection.execute(query).scalars())
+
+    def chunk_count(self) -> int:
+        """Of the whole library."""
+        with reading(self._engine) as connection:
+            count = select(func.count()).select_from(chunk_table)
+            return int(connection.execute(count).scalar_one())
+
+    def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
+        """The vector index holds these now; returns those that were deleted meanwhile."""
+        existing: set[str] = set()
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                is_one = chunk_table.c.id.in_(ids)
+                existing.update(
+                    connection.execute(select(chunk_table.c.id).where(is_one)).scalars()
+                )
+                connection.execute(update(chunk_table).where(is_one).values(is_embedded=True))
+        return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
+
+    def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index may have lost these, if they exist."""
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                again = update(chunk_table).where(chunk_table.c.id.in_(ids))
+                connection.execute(again.values(is_embedded=False))
+
+    def mark_all_unembedded(self) -> None:
+        """Before the vector index is built anew."""
+        with writing(self._engine) as connection:
+            connection.execute(update(chunk_table).values(is_embedded=False))
+            connection.execute(delete(removed_chunks))
+            connection.execute(delete(moved_chunks))
+
+    def removed(self, limit: int) -> list[str]:
+        """Ids of deleted chunks that the vector index may still hold."""
+        query = select(removed_chunks.c.id).order_by(removed_chunks.c.id).limit(limit)
+        with reading(self._engine) as connection:
+            return list(connection.execute(query).scalars())
+
+    def forget_removed(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index holds these no longer."""
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
+
+    def moved(self, limit: int) -> dict[str, str]:
+        """Chunks of which the vector index may not know where they are, with their collection."""
+        query = (
+            select(moved_chunks.c.id, chunk_table.c.collection_id)
+            .outerjoin(chunk_table, chunk_table.c.id == moved_chunks.c.id)
+            .order_by(moved_chunks.c.id)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            return {row.id: row.collection_id or "" for row in connection.execute(query)}
+
+    def forget_moved(self, filed: Mapping[str, str]) -> None:
+        """The vector index has these where they are; one that moved again meanwhile stays."""
+        with writing(self._engine) as connection:
+            for ids in batches(filed):
+                query = select(chunk_table.c.id, chunk_table.c.collection_id)
+                rows = connection.execute(query.where(chunk_table.c.id.in_(ids)))
+                now = {row.id: row.collection_id for row in rows}
+                settled = [each for each in ids if now.get(each, filed[each]) == filed[each]]
+                connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(settled)))
+
+    def all_chunks(self, batch_size: int = 1_000) -> Iterator[list[Chunk]]:
+        """Every chunk, in batches; each batch is one read."""
+        after = 0
+        while True:
+            query = (
+                chunk_query(chunk_table.c.row)
+                .where(chunk_table.c.row > after)
+                .order_by(chunk_table.c.row)
+                .limit(batch_size)
+            )
+            with reading(self._engine) as connection:
+                rows = connection.execute(query).all()
+            if not rows:
+                return
+            yield [chunk_from(row) for row in rows]
+            after = rows[-1].row
+
+
+def chunk_query(*more: Any) -> Select[Any]:
+    """Chunks with what their documents are called."""
+    return select(
+        chunk_table.c.id,
+        chunk_table.c.document_id,
+        document_table.c.name.label("document_name"),
+        document_table.c.title.label("document_title"),
+        chunk_table.c.section_index,
+        chunk_table.c.position,
+        chunk_table.c.heading_path,
+        chunk_table.c.locator,
+        chunk_table.c.text,
+        chunk_table.c.start,
+        chunk_table.c.end,
+        chunk_table.c.collection_id,
+        *more,
+    ).join_from(chunk_table, document_table)
+
+
+def chunk_from(row: Row[Any]) -> Chunk:
+    """A chunk from a row of `chunk_query`."""
+    return Chunk(
+        row.id,
+        row.document_id,
+        row.document_name,
+        row.document_title,
+        row.section_index,
+        row.position,
+        tuple(row.heading_path),
+        row.locator,
+        row.text,
+        row.start,
+        row.end,
+        row.collection_id,
+    )
