@@ -3,8 +3,10 @@
 Generated conversations about the things and rules of invented houses (a hostel, a workshop, a
 clinic), each fact said once or several times with its number. Then every one of 100 probes asks,
 in other words, for one fact that fell out of the context; it is met if a statement with the fact
-and its number stands in what the trimmer returns. With --chooser: how many probes the summary
-alone answers, with a model that chooses what will be asked, none, and one that chooses at random.
+and its number stands in what is sent: by the trimmer or, with --application, by a stored session,
+where sources fill their room. With --described the probes do not even name the thing, but say
+other words for it and for where it stands. With --chooser: how many probes the summary alone
+answers, with a model that chooses what will be asked, none, and one that chooses at random.
 """
 
 import argparse
@@ -12,11 +14,24 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
+from rag.database import migrate, open_engine
+from rag.memory import Memory, MemoryRules
+from rag.records import ImportedMessage, Source
+from rag.seams import Embedder, SessionHandle
+from rag.sessions.recall import Recall
+from rag.sessions.store import SqlConversationStore
+from rag.settings import Settings
+from rag.summaries.compact import Compactor
+from rag.tokens import count_tokens
+from rag.wiring.parts import open_embedder
 
 # What is said of a thing, what is asked for it in other words, and the range of its figure.
 THINGS = (
@@ -56,6 +71,30 @@ SMALL_TALK = (
 )  # fmt: skip
 
 
+# With two words for each thing, place and property: the first in answers, the second in probes.
+OBJECTS = (
+    ("sofa", "couch"), ("lamp", "light"), ("cupboard", "cabinet"), ("rug", "carpet"),
+    ("heater", "radiator"), ("fridge", "refrigerator"), ("television", "TV set"),
+    ("bicycle", "bike"), ("mirror", "looking glass"), ("vacuum cleaner", "hoover"),
+    ("kettle", "water boiler"), ("bin", "waste basket"), ("painting", "picture"),
+    ("fan", "ventilator"),
+)  # fmt: skip
+PLACES = (
+    ("in the attic", "under the roof"), ("in the cellar", "in the basement"),
+    ("in the kitchen", "where we cook"), ("in the nursery", "in the children's room"),
+    ("in the study", "in the home office"), ("in the hallway", "by the entrance"),
+    ("in the garage", "where the car is parked"), ("in the garden", "outdoors behind the house"),
+    ("in the bathroom", "where one takes a shower"), ("in the guest room", "for visitors"),
+)  # fmt: skip
+ASPECTS = (
+    ("was bought for {v} euros", "What did we pay for the {p}?", 20, 900),
+    ("weighs {v} kg", "How heavy is the {p}?", 2, 90),
+    ("is {v} cm tall", "What is the height of the {p}?", 20, 240),
+    ("was repaired {v} months ago", "When did somebody fix the {p}?", 2, 70),
+    ("is insured for {v} crowns", "How much would the insurer give us for the {p}?", 100, 9000),
+)
+
+
 @dataclass(frozen=True)
 class Known:
     """A fact with its number, and the question that asks for it in other words."""
@@ -73,18 +112,25 @@ class House:
     facts: list[list[Known]] = field(default_factory=list)
 
 
-def house(turns: int, seed: int) -> House:
+def house(turns: int, seed: int, *, described: bool = False) -> House:
     """About one new fact a turn at first, fewer later; old ones are said again."""
     chance = random.Random(seed)
     made, known = House(), []
+    described_facts = _described(random.Random(seed))
     for turn in range(turns):
         wanted = int(6 * (turn + 1) ** 0.55)
-        fresh = [_fact(chance, len(known) + step + 1) for step in range(wanted - len(known))][:3]
+        fresh = [
+            described_facts[len(known) + step]
+            if described
+            else _fact(chance, len(known) + step + 1)
+            for step in range(wanted - len(known))
+        ][:3]
         known += fresh
         again = chance.sample(known, min(len(known), chance.randint(1, 3)))
         said = list(dict.fromkeys([*fresh, *again]))
         text = " ".join(_said(chance, fact) for fact in said)
         asked = f"{said[0].probe} And what else should I know?"
+        asked = "Tell me more about what we have, please." if described else asked
         made.messages += [
             {"role": "user", "content": asked},
             {"role": "assistant", "content": f"{text} {chance.choice(SMALL_TALK)}".strip()},
@@ -100,6 +146,20 @@ def _fact(chance: random.Random, number: int) -> Known:
     form, probe, low, high = chance.choice(RULES if is_rule else THINGS)
     words = form.format(p=thing, v=chance.randint(low, high))
     return Known(words if is_rule else f"the {thing} {words}", number, probe.format(p=thing))
+
+
+def _described(chance: random.Random) -> list[Known]:
+    """A fact about every thing in every place."""
+    every = [(*each, aspect) for each in product(OBJECTS, PLACES) for aspect in ASPECTS]
+    chance.shuffle(every)
+    return [
+        Known(
+            f"the {thing[0]} {place[0]} {form.format(v=chance.randint(low, high))}",
+            number,
+            probe.format(p=f"{thing[1]} {place[1]}"),
+        )
+        for number, (thing, place, (form, probe, low, high)) in enumerate(every, start=1)
+    ]
 
 
 def _said(chance: random.Random, fact: Known) -> str:
@@ -160,15 +220,73 @@ def evicted(made: House, sent: list[dict[str, Any]]) -> list[Known]:
     return [fact for fact in every if fact.words.casefold() not in kept.casefold()]
 
 
-def probe(made: House, trimmer: HistoryTrimmer, chance: random.Random) -> tuple[float, float]:
-    """The shares of probes that are met by the context, and by its summary alone."""
+def trimmed_probe(
+    made: House, budget: int, embedder: Embedder | None, chance: random.Random
+) -> tuple[float, float]:
+    """The shares of probes that are met by what the library sends, and by its summary alone."""
+    embed = (lambda texts: embedder.embed(list(texts))) if embedder else None
+    trimmer = HistoryTrimmer(max_tokens=budget, embed=embed)
     gone = evicted(made, play(made, trimmer))
+
+    def sent(question: str) -> list[str]:
+        asked = [*made.messages, {"role": "user", "content": question}]
+        return [message["content"] for message in trimmer.trim(asked).messages]
+
+    return shares_met(gone, sent, chance)
+
+
+def stored_probe(
+    made: House, window: int, embedder: Embedder | None, chance: random.Random
+) -> tuple[float, float]:
+    """The same of the application: sources take what room they are given."""
+    with TemporaryDirectory() as folder:
+        memory, session = stored(made, window, embedder, Path(folder))
+        context = memory.context(session)[0]
+        gone = evicted(made, [{"content": message.content} for message in context])
+        sources = [_source(number) for number in range(8)]
+
+        def sent(question: str) -> list[str]:
+            turn = session.begin(question)
+            return [m.content for m in memory.prepare(session, turn, sources).messages]
+
+        return shares_met(gone, sent, chance)
+
+
+def stored(
+    made: House, window: int, embedder: Embedder | None, folder: Path
+) -> tuple[Memory, SessionHandle]:
+    """A session that was summarised as it grew."""
+    engine = open_engine(f"sqlite:///{folder / 'probes.db'}")
+    migrate(engine)
+    memory = Memory(
+        Compactor(None, count_tokens),
+        Recall(embedder),
+        rules=MemoryRules(),
+        window=lambda: window,
+        count=count_tokens,
+    )
+    session = SqlConversationStore(engine).create("ada")
+    for turn in range(0, len(made.messages), 2):
+        pair = [ImportedMessage(m["role"], m["content"]) for m in made.messages[turn : turn + 2]]
+        session.append(pair, [])
+        memory.compact(session, force=False)
+    return memory, session
+
+
+def _source(number: int) -> Source:
+    """One that says nothing of the house, and is longer than there is room for."""
+    text = "The harbour wall of a town by the sea was built of stone that ships had brought. " * 30
+    return Source(9_000 + number, f"c{number}", "d", "h.md", "Harbours", "", (), text, text, "")
+
+
+def shares_met(
+    gone: list[Known], sent: Callable[[str], list[str]], chance: random.Random
+) -> tuple[float, float]:
+    """Of 100 facts, the shares that what is sent holds, and that its first message does."""
     asked = chance.sample(gone, min(100, len(gone)))
-    met = by_summary = 0
-    for fact in asked:
-        sent = trimmer.trim([*made.messages, {"role": "user", "content": fact.probe}]).messages
-        met += any(holds(message["content"], fact) for message in sent)
-        by_summary += holds(sent[0]["content"], fact)
+    contexts = [(fact, sent(fact.probe)) for fact in asked]
+    met = sum(any(holds(text, fact) for text in context) for fact, context in contexts)
+    by_summary = sum(holds(context[0], fact) for fact, context in contexts)
     return met / len(asked), by_summary / len(asked)
 
 
@@ -181,31 +299,32 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[11, 12])
     parser.add_argument("--embed", action="store_true", help="with the application's embedder, too")
     parser.add_argument("--chooser", action="store_true", help="what a choosing model is worth")
+    parser.add_argument("--described", action="store_true", help="probes do not name the thing")
+    parser.add_argument("--application", action="store_true", help="a stored session instead")
     chosen = parser.parse_args()
     for turns in chosen.turns:
         for budget in chosen.budgets:
             for seed in chosen.seeds:
-                made = house(turns, seed)
-                (worth if chosen.chooser else met)(made, turns, budget, seed, chosen.embed)
+                made = house(turns, seed, described=chosen.described)
+                label = f"{turns:>5} turns {budget:>6} tokens seed {seed}"
+                if chosen.chooser:
+                    worth(made, label, budget, seed)
+                else:
+                    met(made, label, budget, seed, chosen.embed, chosen.application)
 
 
-def met(made: House, turns: int, budget: int, seed: int, embed: bool) -> None:
+def met(made: House, label: str, budget: int, seed: int, embed: bool, application: bool) -> None:
     """One line: the share of probes that are met."""
-    shares = [probe(made, HistoryTrimmer(max_tokens=budget), random.Random(seed))]
-    if embed:
-        from rag.settings import Settings
-        from rag.wiring.parts import open_embedder
-
-        embedder = open_embedder(Settings())
-        trimmer = HistoryTrimmer(max_tokens=budget, embed=lambda texts: embedder.embed(list(texts)))
-        shares.append(probe(made, trimmer, random.Random(seed)))
+    asked = stored_probe if application else trimmed_probe
+    embedders = [None, open_embedder(Settings())] if embed else [None]
+    shares = [asked(made, budget, embedder, random.Random(seed)) for embedder in embedders]
     said = " ".join(
         f"{context:>6.1%} ({summary:.1%} by the summary)" for context, summary in shares
     )
-    print(f"{turns:>5} turns {budget:>6} tokens seed {seed}: {said}", flush=True)
+    print(f"{label}: {said}", flush=True)
 
 
-def worth(made: House, turns: int, budget: int, seed: int, embed: bool) -> None:
+def worth(made: House, label: str, budget: int, seed: int) -> None:
     """What the summary alone answers, of questions about facts that users come back to."""
     facts = list({fact: None for said in made.facts for fact in said})
     asked = set(random.Random(seed).sample(facts, max(1, len(facts) // 3)))
@@ -224,7 +343,7 @@ def worth(made: House, turns: int, budget: int, seed: int, embed: bool) -> None:
         gone = [fact for fact in evicted(made, sent) if fact in asked]
         share = sum(holds(sent[0]["content"], fact) for fact in gone) / max(1, len(gone))
         cost = f"{client.calls} calls, {client.characters // 4:,} tokens" if client else ""
-        print(f"{turns:>5} turns {budget:>6} tokens seed {seed} {name:<8} {share:>6.1%} {cost}")
+        print(f"{label} {name:<8} {share:>6.1%} {cost}")
 
 
 if __name__ == "__main__":

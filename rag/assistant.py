@@ -70,9 +70,18 @@ class Memory(Protocol):
     """What the model sees of a session, and when its past is summarised (see `rag.memory`)."""
 
     def prepare(
-        self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
+        self,
+        session: SessionHandle,
+        turn: OpenTurn,
+        sources: Sequence[Source],
+        *,
+        resolved: str = "",
+        fewer: int = 0,
     ) -> Prepared:
-        """The context for this question, with `fewer` pairs than the budget would allow."""
+        """The context for this question, with `fewer` pairs than the budget would allow.
+
+        `resolved` is what a follow-up stands for.
+        """
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Have the past summarised in the background, if it is time."""
@@ -280,8 +289,11 @@ class Assistant:
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
         fewer, asked, refused = 0, 0, None
+        resolved = found.resolution.query if found.resolution.is_followup else ""
         while True:
-            prepared = self._memory.prepare(session, turn, found.sources, fewer=fewer)
+            prepared = self._memory.prepare(
+                session, turn, found.sources, resolved=resolved, fewer=fewer
+            )
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats
             try:

@@ -31,14 +31,15 @@ from rag.sessions.context import (
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.sessions.recall import Recall
-from rag.summaries.recalled_turns import recalled_lines_text, recalled_of
+from rag.summaries.recall import index_of, put_back
 
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
+RECALL_SHARE = 0.1  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
-RECALLED_TURNS = 12  # of whose statements the best are shown
+RECALLED_TURNS = 16  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 
@@ -113,7 +114,13 @@ class Memory:
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
-        self, session: SessionHandle, turn: OpenTurn, sources: Sequence[Source], *, fewer: int = 0
+        self,
+        session: SessionHandle,
+        turn: OpenTurn,
+        sources: Sequence[Source],
+        *,
+        resolved: str = "",
+        fewer: int = 0,
     ) -> Prepared:
         """The context of one question; see `rag.assistant.Memory`."""
         state = self._turns.of(session, turn.answer.index + 1)
@@ -122,19 +129,19 @@ class Memory:
             self._turns.keep(session, state)
         budget = self._budget(state.session.config)
         question = turn.question.content
-        room = self._room_for_sources(state, budget, question)
+        room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
         fitted = fit_sources(sources, budget_tokens=room, count=self._count)
         before = turn.question.index
         parts = Parts(
             system=self._system(state, budget),
-            question=question_prompt(question, fitted.text),
+            question=question_prompt(question, fitted.text, resolved),
             summaries=state.summaries,
             recent=[pair for pair in state.recent if pair.question.index < before],
             requested=self._requested(session, state, is_first_try=not fewer),
             message_count=before,
         )
         selection = self._selection(state.session.config, fewer)
-        context = self._assembled(session, parts, selection, budget, question)
+        context = self._assembled(session, parts, selection, budget, resolved or question)
         return Prepared(
             messages=context.messages,
             max_tokens=budget.max_tokens,
@@ -251,17 +258,21 @@ class Memory:
             return budget
         return replace(budget, reserved=reserved + tools, tools=tools)
 
-    def _room_for_sources(self, state: State, budget: Budget, question: str) -> int:
-        """Their share, and what a history that is shown whole leaves of its own."""
+    def _room_for_sources(self, state: State, budget: Budget, prompt: str) -> int:
+        """Their share, or what the history leaves; less what is reserved for recall."""
         fixed = (
             ChatMessage(Role.SYSTEM, self._system(state, budget)),
-            ChatMessage(Role.USER, question_prompt(question, " ")),
+            ChatMessage(Role.USER, prompt),
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
         left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS - JOINED_TOKENS)
-        is_whole = not state.summaries and not state.requested
-        history = self._history_tokens(state) if is_whole else left
-        return max(int(left * SOURCE_SHARE), left - history)
+        history = left if state.requested else self._history_tokens(state)
+        recalled = int(left * RECALL_SHARE) if self._leaves_out(state) else 0
+        return max(int(left * SOURCE_SHARE), left - history) - recalled
+
+    def _leaves_out(self, state: State) -> bool:
+        """Whether something was said that is not in the context word for word."""
+        return 2 * len(state.recent) + 2 < state.session.message_count
 
     def _history_room(self, state: State) -> HistoryRoom:
         config = state.session.config
@@ -304,14 +315,15 @@ class Memory:
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
-        pairs = [(turn.question, turn.answer) for turn in turns]
-        known = "\n".join(summary.text for summary in parts.summaries)
+        found = [(turn.question, turn.answer, turn.near) for turn in turns]
+        index = index_of([*found, *((*_both(pair), ()) for pair in kept)], self._count)
         room = tokens - context.tokens - JOINED_TOKENS
-        lines = recalled_of(pairs, question, known, room=room, count=self._count)
-        if not lines:
+        known = "\n".join(summary.text for summary in parts.summaries)
+        back = put_back(index, question, before=first, room=room, count=self._count, in_sight=known)
+        if not back.lines:
             return context
-        asked = dict.fromkeys(line.message - 1 for line in lines)
-        parts = replace(parts, recalled=recalled_lines_text(lines), recalled_from=tuple(asked))
+        asked_at = dict.fromkeys(line.message - 1 for line in back.lines if line.message < first)
+        parts = replace(parts, recalled=back.text, recalled_from=tuple(asked_at))
         return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _requested(

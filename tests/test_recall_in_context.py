@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.documents.files import IncomingFile
 from rag.records import Finished, ImportedMessage
 from rag.settings import Settings
 from rag.summaries.recall import RECALLED
@@ -26,6 +27,8 @@ PROBES = (
 def application(tmp_path):
     settings = Settings(data_dir=tmp_path, context={"default_window": 4000})
     application = application_of(settings)
+    chairs = IncomingFile.from_bytes("chairs.md", b"# Chairs\n\nEvery chair is green.")
+    list(application.ingestion.ingest([chairs]))
     yield application
     application.stop()
 

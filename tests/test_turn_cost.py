@@ -108,7 +108,7 @@ def test_a_turn_takes_as_many_statements_at_400_turns_as_at_20(
         list(assistant.ask(session, "Good morning"))
         counted[turns] = statements_of(any_engine, answering(assistant, session, question))
 
-    assert len(counted[20]) == len(counted[400]) <= MOST_STATEMENTS
+    assert len(counted[400]) <= len(counted[20]) <= MOST_STATEMENTS
 
 
 def test_words_that_every_message_holds_take_few_statements_more(any_engine, memory, assistant):

@@ -53,11 +53,14 @@ _DECLINES = re.compile(
 _FIRST_SENTENCE = re.compile(r"\s*(.+?(?:[.!?。](?=\s|$)|\n|$))", re.DOTALL)
 
 
-def question_prompt(question: str, sources_text: str) -> str:
-    """The question with its sources, as the last user message."""
+def question_prompt(question: str, sources_text: str, resolved: str = "") -> str:
+    """The question with its sources, as the last user message; and what a follow-up stands for."""
+    asked = f"Question: {question}"
+    if resolved and resolved != question:
+        asked += f"\nIt was searched for as: {resolved}"
     if not sources_text:
-        return f"There are no sources for this question.\n\nQuestion: {question}"
-    return f"Sources:\n\n{sources_text}\n\n{CITE}\n\nQuestion: {question}"
+        return f"There are no sources for this question.\n\n{asked}"
+    return f"Sources:\n\n{sources_text}\n\n{CITE}\n\n{asked}"
 
 
 def says_declined(text: str) -> bool:

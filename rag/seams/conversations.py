@@ -198,6 +198,9 @@ class SessionHandle(Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
+    def vectored(self) -> list[int]:
+        """The indices of all messages that have one."""
+
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         """The newest messages before an index that say something and have none, as `said`."""
 

@@ -1,24 +1,28 @@
 """Find the turns that fell out of the context and bear on a question."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.citations.gate import canonical
+from rag.citations.statements import quotation, read_statements
 from rag.records import Message, Role
 from rag.seams import Embedder, MatchedMessage, SessionHandle
 from rag.text.languages.language import words as word_set
-from rag.text.words import STOP_WORDS
+from rag.text.words import is_function_word, tokens
 
 CANDIDATES = 60  # messages that the text search may propose
-RERANKED = 12  # turns that are read and compared by meaning
-EMBEDDED_CHARACTERS = 1200  # of a message; what follows seldom changes what it is about
+RERANKED = 16  # turns that are read, for their words and for their meaning each
+EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
+MOST_STATEMENTS = 40  # of an answer that are embedded
 CAUGHT_UP = 400  # messages embedded in one go
-WORDS_WEIGHT = 0.5  # the rest of a score is meaning
-WORTH_SHOWING = 0.5  # of the best score
+WORDS_WEIGHT = 0.4  # the rest of a score is meaning
+LEAST_MEANING = 0.25  # cosine; what is farther off was meant by nothing in the question
+REMEMBERED = 60_000  # vectors, of all sessions together
+WORTH_SHOWING = 0.5  # of the best score, by words or by meaning
 MAX_WORDS = 24
 # Words about the conversation itself: every turn could hold them.
 TALK = word_set(
@@ -29,7 +33,6 @@ TALK = word_set(
 )
 # From a matching message to those of its turn.
 STEPS = {Role.USER.value: (0, 1), Role.ASSISTANT.value: (-1, 0)}
-WORD = re.compile(r"[^\W_]+(?:[-./'’][^\W_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class RecalledTurn:
     question: Message
     answer: Message
     score: float  # 0 to 1, comparable within one question only
+    near: tuple[float, ...] = ()  # cosines of the answer's statements, where they are embedded
 
     @property
     def start(self) -> int:
@@ -50,31 +54,36 @@ class RecalledTurn:
 
 
 class Recall:
-    """Looks up evicted turns: by an index over words, then by meaning if there is an embedder."""
+    """Looks up evicted turns: by an index over words, and by meaning if there is an embedder."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
+        self._vectors: dict[str, _Vectors] = {}  # by session, the one used last stands last
 
     def relevant(
         self, session: SessionHandle, question: str, *, before: int, limit: int
     ) -> list[RecalledTurn]:
         """The turns among the first `before` messages that bear most on the question, best first.
 
-        What it costs does not grow with the session.
+        By words it costs the same however long the session is, by meaning little more.
         """
         words = telling_words(question)
         if before < 2 or limit < 1 or not words:
             return []
+        near = self._near(session, question)
         matched = session.matching(words, limit=CANDIDATES)
-        candidates = _candidates([match for match in matched if match.index < before])
-        marks = self._marks(session, question, candidates)
-        ranked = sorted(zip(candidates, marks, strict=True), key=lambda pair: -pair[1])
-        found: list[RecalledTurn] = []
-        for some in (ranked[: 2 * limit], ranked[2 * limit :]):
-            if some and len(found) < limit:  # seldom twice: some questions had no answer
-                found += _read(session, some, before)
-        floor = WORTH_SHOWING * found[0].score if found else 0.0
-        return [turn for turn in found if turn.score >= floor][:limit]
+        by_words = _by_turn([match for match in matched if match.index < before])
+        closest = near.messages(before=before, most=RERANKED)
+        pairs = _read(session, [*_places(by_words.values()), *_around(closest)], before)
+        said = _shares([by_words[turn].score if turn in by_words else 0.0 for turn in pairs])
+        meant = _shares([_nearest(near, pair) for pair in pairs.values()])
+        found = [
+            RecalledTurn(
+                *pair, WORDS_WEIGHT * one + (1 - WORDS_WEIGHT) * other, near.of(pair[1].index)
+            )
+            for pair, one, other in zip(pairs.values(), said, meant, strict=True)
+        ]
+        return sorted(_best(found, said, meant, limit), key=lambda turn: -turn.score)
 
     def remember(self, session: SessionHandle, messages: Sequence[Message]) -> None:
         """Embed messages once, so that later questions find their vectors; done in background.
@@ -97,74 +106,137 @@ class Recall:
         """Embed what says something, and save its vectors."""
         wanted = [message for message in messages if message.content.strip()]
         if wanted:
-            rows = embedder.embed([_embedded(message) for message in wanted])
-            pairs = zip(wanted, rows, strict=True)
-            session.save_vectors({message.index: row for message, row in pairs})
+            texts = [_embedded(message) for message in wanted]
+            rows = iter(embedder.embed([text for own in texts for text in own]))
+            vectors = [np.concatenate(list(islice(rows, len(own)))) for own in texts]
+            indices = (message.index for message in wanted)
+            session.save_vectors(dict(zip(indices, vectors, strict=True)))
 
-    def _marks(
-        self, session: SessionHandle, question: str, candidates: Sequence["_Candidate"]
-    ) -> list[float]:
-        by_words = _shares([candidate.score for candidate in candidates])
-        if self._embedder is None or not candidates:
-            return by_words
-        vectors = session.vectors([at for candidate in candidates for at in candidate.places])
-        if not vectors:
-            return by_words
-        asked = self._embedder.embed([question])[0]
-        return [
-            WORDS_WEIGHT * words + (1 - WORDS_WEIGHT) * _meaning(asked, candidate, vectors, words)
-            for words, candidate in zip(by_words, candidates, strict=True)
+    def _near(self, session: SessionHandle, question: str) -> "_Near":
+        """How near each embedded message is to the question; nothing without an embedder."""
+        if self._embedder is None:
+            return _Near()
+        known = self._vectors.pop(session.id, None) or _Vectors()
+        known = known.brought_up_to_date(session, self._embedder.dimensions)
+        self._vectors[session.id] = known
+        while len(self._vectors) > 1 and sum(map(len, self._vectors.values())) > REMEMBERED:
+            self._vectors.pop(next(iter(self._vectors)))
+        if not len(known):
+            return _Near()
+        return _Near(known.places, known.rows @ self._embedder.embed([question])[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """The vectors of one session: each row's message, in order."""
+
+    places: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    messages: frozenset[int] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def brought_up_to_date(self, session: SessionHandle, dimensions: int) -> "_Vectors":
+        """With those that were saved since."""
+        every = session.vectored()
+        if len(every) == len(self.messages):
+            return self
+        new = [
+            (index, vectors.reshape(-1, dimensions))
+            for index, vectors in session.vectors(sorted(set(every) - self.messages)).items()
+            if vectors.size % dimensions == 0  # of another model, if not
         ]
+        if not new:
+            return self
+        places = np.concatenate([self.places, *(np.full(len(rows), at) for at, rows in new)])
+        rows = np.concatenate([self.rows.reshape(-1, dimensions), *(rows for _, rows in new)])
+        order = np.argsort(places, kind="stable")
+        return _Vectors(places[order], rows[order], frozenset(every))
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """How near each row of some vectors is to a question."""
+
+    places: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    cosines: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+
+    def of(self, message: int) -> tuple[float, ...]:
+        """Of each statement of a message; nothing of one that nobody embedded yet."""
+        first, last = np.searchsorted(self.places, (message, message + 1))
+        return tuple(self.cosines[first:last].tolist())
+
+    def messages(self, *, before: int, most: int) -> list[int]:
+        """The nearest before one, as far as they are near at all."""
+        until = int(np.searchsorted(self.places, before))
+        best = np.argsort(-self.cosines[:until], kind="stable")[: 3 * most]
+        near = (int(self.places[at]) for at in best if self.cosines[at] >= LEAST_MEANING)
+        return list(dict.fromkeys(near))[:most]
 
 
 @dataclass(slots=True)
 class _Candidate:
     """A turn as far as its matching messages tell of it."""
 
-    turn: int
     score: float = 0.0
     places: set[int] = field(default_factory=set)  # of its question and answer, as it seems
 
 
-def _candidates(matched: Sequence[MatchedMessage]) -> list[_Candidate]:
-    """The turns of these messages, best first."""
+def _by_turn(matched: Sequence[MatchedMessage]) -> dict[int, _Candidate]:
+    """The best turns of these messages."""
     by_turn: dict[int, _Candidate] = {}
     for match in matched:
-        candidate = by_turn.setdefault(match.turn, _Candidate(match.turn))
+        candidate = by_turn.setdefault(match.turn, _Candidate())
         candidate.score += match.score
         candidate.places |= {match.index + step for step in STEPS.get(match.role, (-1, 0, 1))}
-    ranked = sorted(by_turn.values(), key=lambda candidate: -candidate.score)
-    return ranked[:RERANKED]
+    return dict(sorted(by_turn.items(), key=lambda each: -each[1].score)[:RERANKED])
 
 
-def _meaning(
-    asked: NDArray[np.float32],
-    candidate: _Candidate,
-    vectors: Mapping[int, Any],
-    otherwise: float,
-) -> float:
-    """Cosine of the nearer message; a turn that nobody embedded yet is judged by its words."""
-    near = [float(asked @ vectors[at]) for at in candidate.places if at in vectors]
-    return max(0.0, *near) if near else otherwise
+def _places(candidates: Iterable[_Candidate]) -> set[int]:
+    return {at for candidate in candidates for at in candidate.places}
+
+
+def _around(indices: Iterable[int]) -> set[int]:
+    return {index + step for index in indices for step in (-1, 0, 1)}
 
 
 def _read(
-    session: SessionHandle, ranked: Sequence[tuple[_Candidate, float]], before: int
-) -> list[RecalledTurn]:
-    """Those of the turns that are whole."""
-    places = {at for candidate, _ in ranked for at in candidate.places if 0 <= at < before}
+    session: SessionHandle, places: Iterable[int], before: int
+) -> dict[int, tuple[Message, Message]]:
+    """The turns of these messages that are whole: question and answer."""
     by_turn: dict[int, list[Message]] = {}
-    for message in session.said_at(sorted(places)):
+    for message in session.said_at(sorted({at for at in places if 0 <= at < before})):
         by_turn.setdefault(message.turn, []).append(message)
-    pairs = ((_pair(by_turn.get(candidate.turn, [])), mark) for candidate, mark in ranked)
-    return [RecalledTurn(*pair, score=mark) for pair, mark in pairs if pair is not None]
+    pairs = {turn: _pair(messages) for turn, messages in by_turn.items()}
+    return {turn: pair for turn, pair in pairs.items() if pair is not None}
+
+
+def _nearest(near: _Near, pair: tuple[Message, Message]) -> float:
+    return max((*near.of(pair[0].index), *near.of(pair[1].index)), default=0.0)
+
+
+def _best(
+    found: Sequence[RecalledTurn], said: Sequence[float], meant: Sequence[float], limit: int
+) -> Iterable[RecalledTurn]:
+    """The best by words and the best by meaning in turn: neither crowds the other out."""
+    ranks = [
+        [
+            at
+            for at in sorted(range(len(found)), key=lambda at: -shares[at])
+            if shares[at] >= WORTH_SHOWING
+        ]
+        for shares in (said, meant)
+    ]
+    in_turn = chain.from_iterable(zip_longest(*ranks))
+    chosen = dict.fromkeys(at for at in in_turn if at is not None)
+    return (found[at] for at in list(chosen)[:limit])
 
 
 def telling_words(question: str) -> list[str]:
     """The words to look up: those that are not in every question."""
-    found = [word.lower().replace("’", "'") for word in WORD.findall(question)]
-    words = [word.removesuffix("'s") for word in found]
-    told = [word for word in words if word not in STOP_WORDS | TALK]
+    found = (token.lowered.removesuffix("'s") for token in tokens(question))
+    told = (word for word in found if not is_function_word(word) and word not in TALK)
     return list(dict.fromkeys(told))[:MAX_WORDS]
 
 
@@ -182,5 +254,10 @@ def _shares(scores: Sequence[float]) -> list[float]:
     return [max(score, 0.0) / best if best > 0 else 0.0 for score in scores]
 
 
-def _embedded(message: Message) -> str:
-    return message.content[:EMBEDDED_CHARACTERS]
+def _embedded(message: Message) -> list[str]:
+    """What is embedded of a message: each statement of an answer, with what it leans on."""
+    if message.role != Role.ASSISTANT:
+        return [message.content[:EMBEDDED_CHARACTERS]]
+    text = canonical(message.content)
+    stated = [quotation(text, each) for each in read_statements(text) if each.states]
+    return [each[:EMBEDDED_CHARACTERS] for each in stated[:MOST_STATEMENTS] or [text]]

@@ -44,11 +44,11 @@ TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
 _MINE_LOCKED = _MINE.with_for_update()
+_OF_SESSION = message_vectors.c.session_id == bindparam("its_id")
 _VECTORS = select(message_vectors.c.index, message_vectors.c.vector).where(
-    message_vectors.c.session_id == bindparam("its_id"),
-    message_vectors.c.index.in_(bindparam("wanted", expanding=True)),
-    OWNED,
+    _OF_SESSION, message_vectors.c.index.in_(bindparam("wanted", expanding=True)), OWNED
 )
+_VECTORED = select(message_vectors.c.index).where(_OF_SESSION, OWNED)
 
 
 class SqlSession:
@@ -308,6 +308,10 @@ class SqlSession:
         with self._looking() as connection:
             rows = found(connection, self._key, _VECTORS, wanted=list(indices))
             return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
+
+    def vectored(self) -> list[int]:
+        with self._looking() as connection:
+            return [row.index for row in found(connection, self._key, _VECTORED)]
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         with self._looking() as connection:

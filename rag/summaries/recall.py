@@ -1,49 +1,58 @@
-"""Find the statements that a summary no longer holds and that answer a question.
+"""Find the earlier statements that bear on a question, and put them back before it.
 
-By words (BM25 over stems, the question of the same turn included), and by meaning where there is
-an embedder. Adding a statement costs the same however many there are.
+Both fronts do it here: the library over all statements of a transcript, the application over those
+of the turns that a search led to. By words (BM25 over stems, the question of the same turn
+included), and by meaning where there is an embedder. Adding a statement costs the same however
+many there are.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
+from itertools import pairwise
 from typing import Any
 
-import snowballstemmer
-
+from rag.citations.gate import canonical as canonical_text
+from rag.records import Message
 from rag.seams import TokenCounter
-from rag.summaries.required import Line
+from rag.summaries.required import Line, stated_lines
+from rag.summaries.same_thing import gives_another_figure
+from rag.text.languages import Language
+from rag.text.related import canonical, related
+from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
-_STEMMER = snowballstemmer.stemmer("english")
 QUESTION_WEIGHT = 0.4  # of a word that stands in the question only
+RELATED_WEIGHT = 0.4  # of a word of about the same meaning
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
-USUAL_LENGTH = 14  # words of a statement
+USUAL_LENGTH = 8  # words of a statement that carry meaning
 COMMON_SHARE = 0.25  # of the statements: a word in more of them tells nothing, if others do
+FEW = 300  # statements, among which no word is common
 MOST_WORDS = 24
-WORDS_WEIGHT = 0.5  # the rest is meaning
+WORDS_WEIGHT = 0.4  # the rest is meaning
+LONGEST_QUESTION = 400  # characters of one that are read
 
 
-@lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
-    return str(_STEMMER.stemWord(word.casefold().replace("’", "'").removesuffix("'s")))
-
-
-def stems(text: str) -> list[str]:
-    """The stems of the words of a text, in order."""
-    return [_stem(word) for word in _WORD.findall(text)]
+def telling(text: str, language: Language) -> Iterator[str]:
+    """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
+    for token in tokens(text):
+        lowered = token.lowered
+        if UNSPACED.search(lowered):
+            yield from (one + other for one, other in pairwise(lowered))
+        elif not is_function_word(lowered):
+            yield canonical(stem(lowered, language.code))
 
 
 @dataclass(slots=True)
 class RecallIndex:
-    """The statements of the turns that are summarised, by their words."""
+    """Statements by their words and their meaning."""
 
     embed: Embed | None = None
+    near: list[float] = field(default_factory=list)  # each line to the one question asked of it
     lines: list[Line] = field(default_factory=list)
     postings: dict[str, dict[int, float]] = field(default_factory=dict)  # word: line: weight
     shapes: dict[str, list[int]] = field(default_factory=dict)  # figures apart: lines
@@ -60,14 +69,17 @@ class RecallIndex:
             shape: [number for number in numbers if number < len(kept)]
             for shape, numbers in self.shapes.items()
         }
-        return RecallIndex(self.embed, kept, postings, shapes, self.vectors[: len(kept)])
+        return RecallIndex(self.embed, [], kept, postings, shapes, self.vectors[: len(kept)])
 
-    def add(self, lines: Iterable[Line], question: str) -> None:
+    def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
-        asked = Counter(stems(question[:400]))
+        if not lines:
+            return
+        language = language_of(" ".join(line.text for line in lines))
+        asked = Counter(telling(question[:LONGEST_QUESTION], language))
         for line in lines:
             number = len(self.lines)
-            said = Counter(stems(f"{line.lead_in} {line.text}"))
+            said = Counter(telling(f"{line.lead_in} {line.text}", language))
             self.lines.append(line)
             length = 1 - LENGTH_SHARE + LENGTH_SHARE * said.total() / USUAL_LENGTH
             for word in {**asked, **said}:
@@ -79,52 +91,97 @@ class RecallIndex:
     def best(self, question: str, *, before: int, limit: int) -> list[Line]:
         """The statements of the messages before one that bear most on a question, best first.
 
-        Each comes with those that say the same with another figure.
+        Each comes with those that give another figure for the same, wherever they stand.
         """
-        scores = self._by_words(question)
-        if self.embed is not None:
-            scores = self._with_meaning(question, scores)
-        found: dict[str, Line] = {}
-        for _, number in nlargest(3 * limit, zip(scores.values(), scores, strict=True)):
-            alike = [self.lines[each] for each in self.shapes[_shape(self.lines[number])]]
-            for line in [line for line in alike if line.message < before][:-4:-1]:
-                found.setdefault(line.words, line)
+        scores = self._scores(question)
+        ranked = nlargest(3 * limit, zip(scores.values(), scores, strict=True))
+        pool = list(self._newest(ranked))
+        found: dict[Line, None] = {}
+        for line in [line for line in pool if line.message < before]:
             if len(found) >= limit:
                 break
-        return list(found.values())
+            found[line] = None
+            alike = (self.lines[number] for number in self.shapes[_shape(line)][-3:])
+            found |= {
+                other: None
+                for other in dict.fromkeys([*alike, *pool])
+                if gives_another_figure(line, other)
+            }
+        return list(found)
+
+    def _newest(self, ranked: Iterable[tuple[float, int]]) -> Iterator[Line]:
+        """The lines, best first; of those that say the same with the same numbers, the newest."""
+        found: dict[tuple[str, tuple[int, ...]], Line] = {}
+        for _, number in ranked:
+            line = self.lines[number]
+            said = found.setdefault((line.words, line.numbers), line)
+            if line.place > said.place:
+                found[line.words, line.numbers] = line
+        yield from found.values()
+
+    def _scores(self, question: str) -> dict[int, float]:
+        by_words = self._by_words(question)
+        if any(self.near):
+            meanings = self.near
+        elif self.embed is not None:
+            meanings = self._meanings(question)
+        else:
+            return by_words
+        most, nearest = max(by_words.values(), default=0.0), max(meanings, default=0.0)
+        return {
+            number: WORDS_WEIGHT * by_words.get(number, 0.0) / (most or 1.0)
+            + (1 - WORDS_WEIGHT) * max(0.0, meaning) / (nearest or 1.0)
+            for number, meaning in enumerate(meanings)
+        }
 
     def _by_words(self, question: str) -> dict[int, float]:
-        words = dict.fromkeys(stems(question))
+        asked = question[:LONGEST_QUESTION]
+        words = dict.fromkeys(telling(asked, language_of(asked)), 1.0)
+        for word in list(words):
+            words |= {each: RELATED_WEIGHT for each in related(word) if each not in words}
         known = sorted(
-            (w for w in words if w in self.postings), key=lambda w: len(self.postings[w])
+            (word for word in words if word in self.postings),
+            key=lambda word: len(self.postings[word]),
         )
-        most = max(20, int(COMMON_SHARE * len(self.lines)))
-        telling = [word for word in known if len(self.postings[word]) <= most] or known
+        most = max(FEW, int(COMMON_SHARE * len(self.lines)))
+        rare = [word for word in known if len(self.postings[word]) <= most] or known
         scores: dict[int, float] = {}
-        for word in telling[:MOST_WORDS]:
+        for word in rare[:MOST_WORDS]:
             found = self.postings[word]
             rarity = math.log(1 + (len(self.lines) - len(found) + 0.5) / (len(found) + 0.5))
             for number, weight in found.items():
-                scores[number] = scores.get(number, 0.0) + rarity * weight
+                scores[number] = scores.get(number, 0.0) + words[word] * rarity * weight
         return scores
 
-    def _with_meaning(self, question: str, by_words: dict[int, float]) -> dict[int, float]:
+    def _meanings(self, question: str) -> list[float]:
         import numpy as np
 
         assert self.embed is not None, "only called with an embedder"
-        new = self.lines[len(self.vectors) :]
+        new = [f"{line.lead_in} {line.text}".strip() for line in self.lines[len(self.vectors) :]]
         if new:
-            self.vectors += list(np.asarray(self.embed([_embedded(line) for line in new])))
+            self.vectors += list(np.asarray(self.embed(new)))
         if not self.vectors:
-            return by_words
-        asked = np.asarray(self.embed([question]))[0]
-        near = np.asarray(self.vectors) @ asked
-        most = max(by_words.values(), default=0.0) or 1.0
-        return {
-            number: WORDS_WEIGHT * by_words.get(number, 0.0) / most
-            + (1 - WORDS_WEIGHT) * max(0.0, float(meaning))
-            for number, meaning in enumerate(near)
-        }
+            return []
+        return [*map(float, np.asarray(self.vectors) @ np.asarray(self.embed([question]))[0])]
+
+
+Answered = tuple[Message, Message, Sequence[float]]  # and how near its statements are
+
+
+def index_of(turns: Iterable[Answered], count: TokenCounter) -> RecallIndex:
+    """The statements of some turns, cited or not."""
+    index = RecallIndex()
+    for asked, answer, near in turns:
+        lines = _lines_of(answer.index, answer.content, asked.content, count)
+        index.add(lines, asked.content)
+        is_known = len(near) == len(lines)
+        index.near += near if is_known else [max(near, default=0.0)] * len(lines)
+    return index
+
+
+@lru_cache(maxsize=1024)
+def _lines_of(index: int, answer: str, question: str, count: TokenCounter) -> list[Line]:
+    return stated_lines(index, canonical_text(answer), question, count)
 
 
 def _shape(line: Line) -> str:
@@ -132,42 +189,70 @@ def _shape(line: Line) -> str:
     return re.sub(r"\d", "", line.words)
 
 
-def _embedded(line: Line) -> str:
-    return f"{line.lead_in} {line.text}".strip()
-
-
 # ── What the question is given ───────────────────────────────────────────────────────────────
 
-RECALLED = (
-    "Earlier statements of this conversation that bear on the question, the newest first; where "
-    "two differ, the newer one holds:"
-)
-MOST_RECALLED = 12
+RECALLED = "Earlier statements of this conversation that bear on the question, the newest first:"
+LATER = "(Said later than the next statement, which gives another figure for the same.)"
+MOST_RECALLED = 24
 JOINED_TOKENS = 3  # that a text put before another may take more
 
 
-def recalled_text(
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """What stands before a question, and the statements in it."""
+
+    text: str = ""
+    lines: tuple[Line, ...] = ()
+
+
+def put_back(
     index: RecallIndex,
     question: str,
-    shown: Collection[Line],
     *,
     before: int,
     room: int,
     count: TokenCounter,
-) -> str:
-    """The statements to put before a question, or ""; `shown` are those in sight already."""
-    in_sight = {line.words for line in shown}
+    in_sight: Container[str] = (),
+) -> PutBack:
+    """The statements of messages before one that bear on a question, as far as they fit.
+
+    What is `in_sight` already (the texts of lines) is left out, but for what another corrects.
+    """
     left = room - count(f"{RECALLED}\n") - JOINED_TOKENS
     if left <= 0 or not index.lines:
-        return ""
+        return PutBack()
     kept: list[Line] = []
-    for line in index.best(question, before=before, limit=MOST_RECALLED):
-        cost = line.tokens + line.lead_in_tokens
-        if line.words not in in_sight and cost <= left:
-            kept.append(line)
+    noted = count(f"{LATER}\n")
+    best = index.best(question, before=before, limit=MOST_RECALLED)
+    for group in _groups(best):
+        if len(group) == 1 and (group[0].text in in_sight or group[0].message >= before):
+            continue
+        cost = sum(line.tokens + line.lead_in_tokens for line in group)
+        cost += noted * (len(group) - 1)
+        if cost <= left:
+            kept += group
             left -= cost
     if not kept:
-        return ""
-    kept.sort(key=lambda line: line.place, reverse=True)
-    said = [part for line in kept for part in (line.lead_in, line.text) if part]
-    return "\n".join([RECALLED, *said])
+        return PutBack()
+    return PutBack("\n".join([RECALLED, *_text(kept)]), tuple(kept))
+
+
+def _groups(best: Iterable[Line]) -> list[list[Line]]:
+    """Statements that give different figures for the same together, the newest first."""
+    groups: list[list[Line]] = []
+    for line in best:
+        own = next((g for g in groups if any(gives_another_figure(line, o) for o in g)), None)
+        if own is None:
+            groups.append([line])
+        elif all(line.words != other.words for other in own):
+            own.append(line)
+    return [sorted(group, key=lambda line: line.place, reverse=True) for group in groups]
+
+
+def _text(kept: Sequence[Line]) -> Iterator[str]:
+    groups = sorted(_groups(kept), key=lambda group: group[0].place, reverse=True)
+    for group in groups:
+        for line in group:
+            yield from (part for part in (line.lead_in, line.text) if part)
+            if line is not group[-1]:
+                yield LATER

@@ -28,7 +28,8 @@ class Line:
     lead_in: str = ""
     lead_in_tokens: int = 0
     names: frozenset[str] = frozenset()
-    words: str = ""  # of both, without white space and markers: two with the same are the same
+    bare: str = ""  # both without their markers
+    words: str = ""  # and without white space: two with the same are the same
 
     @property
     def place(self) -> tuple[int, int]:
@@ -122,6 +123,7 @@ def _line(
         lead_in,
         count(f"{lead_in}\n") if lead_in else 0,
         frozenset(names.kept(whole)),
+        bare,
         "".join(bare.split()),
     )
 

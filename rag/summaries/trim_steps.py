@@ -12,7 +12,7 @@ from rag.summaries.check import checked
 from rag.summaries.choose import NOTHING_CHOSEN, Said, ask_to_choose
 from rag.summaries.client import ClientModel
 from rag.summaries.compose import Composed, Limits
-from rag.summaries.recall import recalled_text
+from rag.summaries.recall import put_back
 from rag.summaries.report import report_of
 from rag.summaries.required import SUMMARY_OPENING, Choice
 from rag.summaries.transcript import (
@@ -242,14 +242,14 @@ def _with_recalled(
         return turns
     assert seen.composed is not None, "only called after composing"
     room = limits.max_tokens - context_tokens(seen, limits)
-    text = recalled_text(
+    text = put_back(
         seen.recall,
         text_of(turns[-1]),
-        seen.composed.quoted,
         before=seen.covered,
         room=room,
         count=seen.count,
-    )
+        in_sight={line.text for line in seen.composed.quoted},
+    ).text
     if not text:
         return turns
     content = turns[-1]["content"]

@@ -55,9 +55,14 @@ def _alternatives() -> dict[str, frozenset[str]]:
     }
 
 
+def related(word: str) -> frozenset[str]:
+    """The words that mean about the same."""
+    return _near().get(word, frozenset())
+
+
 def are_related(word: str, there: frozenset[str]) -> bool:
     """Whether some words hold one that means about the same."""
-    return not _near().get(word, frozenset()).isdisjoint(there)
+    return not related(word).isdisjoint(there)
 
 
 @cache

@@ -164,4 +164,4 @@ def test_a_message_of_another_role_does_not_hide_the_answer(engine, recall):
 def test_words_about_the_conversation_itself_are_not_looked_up():
     words = telling_words("What did you say earlier about the Aero-5's price in the U.S.?")
 
-    assert words == ["aero-5", "price", "u.s"]
+    assert words == ["aero-5", "price", "u.s."]

@@ -1,0 +1,150 @@
+"""Earlier statements come back before the question that they answer, in both fronts."""
+
+import numpy as np
+import pytest
+
+from rag import HistoryTrimmer
+from rag.memory import Memory, MemoryRules
+from rag.records import ImportedMessage, Source
+from rag.sessions.recall import Recall
+from rag.sessions.store import SqlConversationStore
+from rag.summaries.compact import Compactor
+from rag.summaries.recall import LATER, RECALLED
+from rag.tokens import count_tokens
+
+TALK = "There is a lot to be said for either side, and it depends on many things. " * 4
+
+
+class Meaning:
+    """An embedder that knows two subjects, whatever the words."""
+
+    name, dimensions, max_tokens = "meaning", 2, 256
+
+    def count_tokens(self, texts):
+        return [len(text.split()) for text in texts]
+
+    def embed(self, texts):
+        seats = [any(word in text.casefold() for word in ("sofa", "couch")) for text in texts]
+        return np.array([[1, 0] if seat else [0, 1] for seat in seats], dtype=np.float32)
+
+
+def conversation(*answers):
+    """The answers long ago, each asked for; more statements than a summary can quote; and talk."""
+    rules = (f"Rule {n} of the house binds {n + 9} people here [{n + 20}]." for n in range(40))
+    said = [("Tell me more, please.", answer) for answer in [*answers, *rules]]
+    said += [("And now?", f"{TALK} Number {n}.") for n in range(40)]
+    return [
+        {"role": role, "content": text}
+        for pair in said
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
+def by_library(messages, question, *, embedder=None):
+    """The last message that the library sends."""
+    embed = embedder.embed if embedder else None
+    trimmer = HistoryTrimmer(max_tokens=700, embed=embed)
+    return trimmer.trim([*messages, {"role": "user", "content": question}]).messages[-1]["content"]
+
+
+def by_application(engine, messages, question, *, embedder=None, sources=(), resolved=""):
+    """The last message that the application sends."""
+    memory = Memory(
+        Compactor(None, count_tokens),
+        Recall(embedder),
+        rules=MemoryRules(),
+        window=lambda: 1600,
+        count=count_tokens,
+    )
+    session = SqlConversationStore(engine).create("ada")
+    session.append([ImportedMessage(m["role"], m["content"]) for m in messages], [])
+    memory.compact(session)
+    turn = session.begin(question)
+    return memory.prepare(session, turn, sources, resolved=resolved).messages[-1].content
+
+
+FRONTS = pytest.mark.parametrize("front", ["library", "application"])
+
+
+@pytest.fixture
+def last_message(front, engine):
+    def last(messages, question, **options):
+        if front == "library":
+            return by_library(messages, question, **options)
+        return by_application(engine, messages, question, **options)
+
+    return last
+
+
+@FRONTS
+class TestAnotherFigureForTheSame:
+    def test_comes_with_the_earlier_one_newest_first_and_says_so(self, last_message):
+        said = [
+            "The Aero 5 weighs 120 g [1].",
+            "Mats are grey [2].",
+            "The Aero 5 weighs 125 g [3].",
+        ]
+
+        last = last_message(conversation(*said), "How heavy is the Aero 5?")
+
+        assert f"{said[2]}\n{LATER}\n{said[0]}" in last
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("The Aero 5 weighs 120 g [1].", "The Aero 6 weighs 125 g [2]."),
+            ("The Aero 5 weighs 120 g [1].", "The Aero 5 weighs 120 g [2]."),
+            ("The Aero 5 runs 20 hours in summer [1].", "The Aero 5 runs 12 hours in winter [2]."),
+            ("The Aero 5 weighs 120 g [1].", "The Aero 5 costs 125 euros [2]."),
+            (
+                "The Aero 5 runs 20 hours with a case [1].",
+                "The Aero 5 runs 22 hours without a case [2].",
+            ),
+        ],
+    )
+    def test_is_not_said_of_what_differs_in_more(self, last_message, one, other):
+        last = last_message(
+            conversation(one, other, "Mats are grey [3]."), "What about the Aero 5?"
+        )
+
+        assert LATER not in last
+
+
+@FRONTS
+def test_what_only_the_meaning_leads_to_comes_back(front, engine):
+    messages = conversation("The sofa is grey [1].", "Mats are cheap [2].", "Dogs bark [3].")
+    question = "Which colour does that couch have?"
+    options = {"embedder": Meaning()}
+
+    if front == "library":
+        last = by_library(messages, question, **options)
+    else:
+        last = by_application(engine, messages, question, **options)
+
+    # The background has embedded what was summarised.
+    assert "The sofa is grey [1]." in last
+
+
+def test_recall_has_room_of_its_own_beside_sources_that_take_all_they_get(engine):
+    text = "The harbour wall of the town was built of stone. " * 200
+    sources = [Source(n, f"c{n}", "d", "h.md", "H", "", (), text, text, "") for n in range(90, 98)]
+    messages = conversation("The Aero 5 weighs 120 g, a bit more than the Aero 4 [1].", "Mats [2].")
+
+    last = by_application(engine, messages, "How heavy is the Aero 5?", sources=sources)
+
+    assert last.startswith(RECALLED)
+    assert "The Aero 5 weighs 120 g" in last
+    assert "harbour wall" in last
+
+
+def test_a_follow_up_stands_as_it_was_resolved_in_the_last_message(engine):
+    messages = conversation("The Aero 5 weighs 120 g [1].", "Mats are grey [2].")
+
+    last = by_application(
+        engine, messages, "And its weight?", resolved="What is the weight of the Aero 5?"
+    )
+
+    assert last.endswith(
+        "And its weight?\nIt was searched for as: What is the weight of the Aero 5?"
+    )
+    assert "The Aero 5 weighs 120 g [1]." in last, "recall looks for what is meant"
