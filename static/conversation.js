@@ -98,7 +98,7 @@ async function ask(question) {
     sessionId ??= await newSession();
     if (isNew) form.action = `/sessions/${sessionId}/ask`;
     showAddress();
-    return events(`/api/v1/sessions/${sessionId}/messages`, { content: question });
+    return events(`/api/v1/sessions/${sessionId}/messages?html=true`, { content: question });
   }, () => {
     // Nothing was stored: the question goes back to where it came from.
     asked.remove();
@@ -119,7 +119,7 @@ async function writeAgain(index) {
   showError("");
   const old = document.getElementById(`m${index}`);
   const live = new LiveAnswer(old);
-  const url = `/api/v1/sessions/${sessionId}/messages/${index}/regenerate`;
+  const url = `/api/v1/sessions/${sessionId}/messages/${index}/regenerate?html=true`;
   await run(live, async () => events(url, {}), () => live.giveBack());
 }
 
@@ -165,7 +165,7 @@ async function readToTheEnd(live, begin) {
     if (live.isEnded) return;
     if (live.index === null || tries >= 8) return live.breakOff("The connection broke off.");
     await new Promise((resolve) => setTimeout(resolve, Math.min(250 * 2 ** tries, 5000)));
-    const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events`;
+    const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events?html=true`;
     read = async () => eventsAgain(url, live.lastId);
   }
 }
@@ -184,7 +184,7 @@ async function goOnReading() {
   if (!note) return;
   const old = note.closest("[data-message]");
   const live = new LiveAnswer(old);
-  const url = `/api/v1/sessions/${sessionId}/messages/${old.id.slice(1)}/events`;
+  const url = `/api/v1/sessions/${sessionId}/messages/${old.id.slice(1)}/events?html=true`;
   live.index = Number(old.id.slice(1));
   await run(live, async () => eventsAgain(url, null), () => live.giveBack());
 }
@@ -238,8 +238,7 @@ function toTop(question) {
 class LiveAnswer {
   constructor(old = null) {
     this.old = old;
-    this.text = "";
-    this.known = new Set();
+    this.html = "";
     this.isStopped = false;
     this.lastId = null;
     this.isEnded = false;
@@ -268,12 +267,9 @@ class LiveAnswer {
       this.isStopped = false;
     }
     if (name === "resolved" && values.is_followup) this.searchedFor(values.query);
-    if (name === "sources") {
-      values.sources.forEach((source) => this.known.add(source.n));
-      this.waiting.textContent = "Reading the sources";
-    }
+    if (name === "sources") this.waiting.textContent = "Reading the sources";
     if (name === "tool") this.waiting.textContent = values.outcome || "Looking further";
-    if (name === "delta") this.add(values.text);
+    if (name === "html") this.show(values);
     if (name === "discard") this.discard(values.reason);
     if (name === "final" || name === "error") this.end(name, values);
   }
@@ -286,28 +282,18 @@ class LiveAnswer {
     this.article.prepend(line);
   }
 
-  add(text) {
-    this.waiting.remove();
-    this.text += text;
+  show({ keep, html }) {
+    this.html = this.html.slice(0, keep) + html;
+    if (this.html) this.waiting.remove();
     this.shown ??= requestAnimationFrame(() => {
       this.shown = null;
-      showLive(this.prose, this.text, (number) => this.chip(number));
+      showLive(this.prose, this.html);
     });
   }
 
   discard(reason) {
-    this.text = "";
-    showLive(this.prose, "", () => null);
     this.waiting.textContent = reason;
     this.prose.before(this.waiting);
-  }
-
-  chip(number) {
-    if (!this.known.has(number)) return null;
-    const link = Object.assign(document.createElement("a"), { className: "cite", textContent: `[${number}]` });
-    link.href = `/sessions/${sessionId}/sources/${number}#passage`;
-    link.dataset.n = number;
-    return link;
   }
 
   end(name, values) {

@@ -7,7 +7,8 @@ from rag.citations.markers import cited_numbers
 from rag.errors import ModelInterrupted
 from rag.records import Discarded, Event, Failed, Finished, Message, MessageStatus, Text
 from rag.seams import SessionHandle
-from rag.web.sse import PING, PING_SECONDS, encode, frame, frames_of
+from rag.web.html.live import LiveHtml
+from rag.web.sse import PING_SECONDS, framed, frames_of
 from rag.web.turns import Turn
 
 LOOK_SECONDS = 0.5
@@ -15,15 +16,19 @@ AGAIN = "The answer is shown from its beginning."
 
 
 def frames_again(
-    session: SessionHandle, turn: Turn | None, message: Message, seen: int
+    session: SessionHandle,
+    turn: Turn | None,
+    message: Message,
+    seen: int,
+    *,
+    live: LiveHtml | None = None,
 ) -> Iterator[str]:
     """What comes after the events that were seen; from elsewhere the whole text so far."""
     if turn is not None and seen <= len(turn.events):
-        yield from frames_of(turn, start=seen)
+        yield from frames_of(turn, start=seen, live=live)
         return
-    events = _elsewhere(session, message, is_again=seen > 0)
-    for event in events:
-        yield PING if event is None else frame(*encode(event, session_id=session.id))
+    events = (("", event) for event in _elsewhere(session, message, is_again=seen > 0))
+    yield from framed(events, session_id=session.id, live=live)
 
 
 def _elsewhere(

@@ -1,7 +1,8 @@
 """Events of a turn as server-sent events, with pings while nothing happens."""
 
 import json
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from flask import Response, request
@@ -20,12 +21,14 @@ from rag.records import (
     ToolUsed,
 )
 from rag.web.api.responses import AnswerModel, as_json, sources_of
+from rag.web.html.live import LiveHtml
 from rag.web.problems import problem_of
 from rag.web.turns import Turn
 
 EVENT_STREAM = "text/event-stream"
 PING = ": ping\n\n"
 PING_SECONDS = 5.0
+LOOK_SECONDS = 0.2  # in which a page sees the last words, though rendering had to pause
 
 LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
@@ -58,13 +61,43 @@ def data_line(values: dict[str, Any]) -> str:
     return f"data: {text.translate(LINE_BREAKS)}\n\n"
 
 
-def frames_of(turn: Turn, *, start: int = 0, ping_seconds: float = PING_SECONDS) -> Iterator[str]:
+def frames_of(
+    turn: Turn,
+    *,
+    start: int = 0,
+    ping_seconds: float = PING_SECONDS,
+    live: LiveHtml | None = None,
+) -> Iterator[str]:
     """Each event of a turn as a frame, whose id tells where to go on from."""
-    for at, event in turn.follow(start=start, ping_seconds=ping_seconds):
-        if event is None:
+    if live is not None:
+        for event in turn.events[:start]:
+            live.take(event)
+    numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else ping_seconds)
+    events = ((f"id: {turn.index}-{at}\n", event) for at, event in numbered)
+    yield from framed(events, session_id=turn.session.id, live=live)
+
+
+def framed(
+    events: Iterable[tuple[str, Event | None]], *, session_id: str, live: LiveHtml | None
+) -> Iterator[str]:
+    """The events, each behind its id, as frames; for a page its text as HTML."""
+    spoke_at = time.monotonic()
+    for event_id, event in events:
+        is_text = live is not None and event is not None and live.take(event)
+        change = live.change(at_once=not is_text) if live is not None else None
+        if change is not None:
+            yield event_id * is_text + frame("html", change)
+        if event is not None and not is_text:
+            yield event_id + frame(*encode(event, session_id=session_id))
+        elif event is None and change is None and _is_due(spoke_at, live):
             yield PING
+        else:
             continue
-        yield f"id: {turn.index}-{at}\n" + frame(*encode(event, session_id=turn.session.id))
+        spoke_at = time.monotonic()
+
+
+def _is_due(spoke_at: float, live: LiveHtml | None) -> bool:
+    return live is None or time.monotonic() - spoke_at > PING_SECONDS
 
 
 def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -20,8 +19,6 @@ from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer
 
 ROOT = Path(__file__).parents[2]
-# The test with a real model is there for those who compiled one: pip install -e ".[llama]".
-collect_ignore = [] if find_spec("llama_cpp") else ["test_llama_server.py"]
 DEADLINE = 60.0  # a bound for machines under load, not an expectation
 
 

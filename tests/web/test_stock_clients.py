@@ -160,3 +160,19 @@ class TestLangChain:
 
         assert answer.text == ANSWER
         assert "".join(chunk.text for chunk in streamed) == ANSWER
+
+    def test_keeps_the_citations_of_responses(self, live):
+        model = ChatOpenAI(
+            base_url=f"{live.url}/v1", api_key="any", model="groundnote", use_responses_api=True
+        )
+        whole = model.invoke("How heavy?")
+        streamed = None
+        for chunk in model.stream("How heavy?"):
+            streamed = chunk if streamed is None else streamed + chunk
+
+        for answer in (whole, streamed):
+            (block,) = answer.content_blocks
+            (citation,) = block["annotations"]
+            assert citation["type"] == "citation"
+            assert ANSWER[citation["start_index"] : citation["end_index"]] == "[1]"
+            assert citation["url"].endswith("/sources/1")

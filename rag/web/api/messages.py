@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 from typing import Any
 
-from flask import Response, json, request
+from flask import Response, json, request, url_for
 from flask_openapi3.models.tag import Tag
 
 from rag.database import storable
@@ -15,6 +15,7 @@ from rag.seams import SessionHandle
 from rag.web.api.requests import (
     ImportBody,
     ImportedSourceBody,
+    LiveQuery,
     MessagePath,
     QuestionBody,
     RangeQuery,
@@ -31,6 +32,7 @@ from rag.web.api.responses import (
 from rag.web.current import application, open_session
 from rag.web.described import DescribedApi
 from rag.web.followed import frames_again
+from rag.web.html.live import LiveHtml
 from rag.web.problems import REFUSALS, problem_response
 from rag.web.sse import event_stream, failure, frames_of, wants_events
 from rag.web.turns import Turn, turns
@@ -46,7 +48,7 @@ MAX_MESSAGES_AT_ONCE = 1000
 
 
 @api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
-def ask(path: SessionPath, body: QuestionBody) -> Response:
+def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response:
     """Ask a question; with `Accept: text/event-stream` the answer comes as it is written.
 
     A stream that is left changes nothing: the answer is written to its end, and can be followed
@@ -54,19 +56,21 @@ def ask(path: SessionPath, body: QuestionBody) -> Response:
     """
     session = open_session(path.session_id)
     assistant = application().assistant
-    return respond(turns().start(session, lambda noting: assistant.ask(noting, body.content)))
+    turn = turns().start(session, lambda noting: assistant.ask(noting, body.content))
+    return respond(turn, live=_live(session, query))
 
 
 @api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
-def regenerate(path: MessagePath) -> Response:
+def regenerate(path: MessagePath, query: LiveQuery) -> Response:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)
     assistant = application().assistant
-    return respond(turns().start(session, lambda noting: assistant.regenerate(noting, path.index)))
+    turn = turns().start(session, lambda noting: assistant.regenerate(noting, path.index))
+    return respond(turn, live=_live(session, query))
 
 
 @api.get("/sessions/<session_id>/messages/<index>/events", responses={"200": AnswerModel})
-def follow(path: MessagePath) -> Response:
+def follow(path: MessagePath, query: LiveQuery) -> Response:
     """The events of an answer that is written now, from its first one or behind `Last-Event-ID`.
 
     Of an answer that has ended this is its end.
@@ -77,7 +81,8 @@ def follow(path: MessagePath) -> Response:
         raise NotFound(f"Message {path.index} is a question; events are those of answers.")
     known = re.fullmatch(r"(\d+)-(\d+)", request.headers.get("Last-Event-ID", "").strip())
     seen = int(known[2]) + 1 if known and int(known[1]) == path.index else 0
-    return event_stream(frames_again(session, turns().find(session, path.index), message, seen))
+    turn, live = turns().find(session, path.index), _live(session, query)
+    return event_stream(frames_again(session, turn, message, seen, live=live))
 
 
 @api.post("/sessions/<session_id>/messages/<index>/stop", responses={"202": StoppedModel})
@@ -93,10 +98,15 @@ def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
     return as_json(StoppedModel(index=path.index, status=message.status.value)), 202
 
 
-def respond(turn: Turn) -> Response:
+def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
+    url = url_for("pages.conversation", session_id=session.id)
+    return LiveHtml(session, url) if query.html else None
+
+
+def respond(turn: Turn, *, live: LiveHtml | None = None) -> Response:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():
-        return event_stream(frames_of(turn))
+        return event_stream(frames_of(turn, live=live))
     with turn.stopped_when_left():
         end = turn.end()
     if not isinstance(end, Finished):

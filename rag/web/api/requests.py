@@ -112,6 +112,12 @@ class PageQuery(Asked):
     offset: Index = 0
 
 
+class LiveQuery(BaseModel):
+    """How an answer that is being written is told."""
+
+    html: bool = False  # for pages: events `html` (what stays of it, what follows), not `delta`
+
+
 class RangeQuery(Asked):
     """A half-open range of messages, counted from 0; without `end` at most 1000 of them."""
 

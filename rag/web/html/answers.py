@@ -8,15 +8,12 @@ between tags only; so no text of a model can make a link of ours, or a tag at al
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
-import nh3
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
 from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
 from rag.records import Citation, Source, Unsourced, Verdict
+from rag.web.html.markdown import rendered
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -27,12 +24,7 @@ BLOCK_SIGNS = re.compile(
 )
 FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 NO_BREAK = "\u00a0"
-HIGHEST_HEADING = 2  # of the page; headings of an answer come below
 MAX_RENDERED_CHARS = 60_000
-TAGS = {
-    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
-    "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
 VERDICTS = {
     Verdict.SUPPORTED: "The source says so.",
     Verdict.COMPUTED: "Recomputed from figures of the sources.",
@@ -94,14 +86,7 @@ def answer_html(
     draft = _Draft()
     places = [*_markers(text, register, flags, draft), *_statements(text, unsourced, draft)]
     held = _with_placeholders(text, places, draft)
-    rendered = nh3.clean(
-        _markdown().render(held),
-        tags=TAGS,
-        attributes={"a": {"href"}, "ol": {"start"}},
-        url_schemes={"http", "https", "mailto"},
-        link_rel="noopener noreferrer nofollow",
-    )
-    return _filled(rendered, draft)
+    return _filled(rendered(held), draft)
 
 
 def plain_html(text: str, register: Register) -> Markup:
@@ -116,20 +101,6 @@ def plain_html(text: str, register: Register) -> Markup:
             ]
             position = marker.end
     return Markup("").join([*parts, escape(text[position:])])
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.disable("image")
-    parser.core.ruler.push("headings", _lower_headings)
-    return parser
-
-
-def _lower_headings(state: StateCore) -> None:
-    for token in state.tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1:]) + HIGHEST_HEADING)}"
 
 
 # ── Before rendering ─────────────────────────────────────────────────────────────────────────
@@ -158,6 +129,8 @@ def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> lis
         stated = text[statement.start : statement.end]
         signs = BLOCK_SIGNS.match(stated)
         start = statement.start + (signs.end() if signs else 0)
+        if text[start - 1 : start + 1] == "![":  # a picture's mark stays with it
+            start -= 1
         end = statement.start + len(stated.rstrip(" \t|\n"))
         if FENCE.match(stated) or end <= start:
             continue
@@ -194,11 +167,11 @@ def _held(text: str, draft: _Draft) -> str:
 # ── After sanitising ─────────────────────────────────────────────────────────────────────────
 
 
-def _filled(rendered: str, draft: _Draft) -> Markup:
-    whole = _whole_statements(rendered, draft)
+def _filled(html: str, draft: _Draft) -> Markup:
+    whole = _whole_statements(html, draft)
     parts: list[str] = []
     is_open = False
-    for token in TAG_OR_TEXT.findall(rendered):
+    for token in TAG_OR_TEXT.findall(html):
         if token.startswith("<"):
             parts.append(token)
             continue
@@ -214,9 +187,9 @@ def _filled(rendered: str, draft: _Draft) -> Markup:
     return Markup("".join(parts))
 
 
-def _whole_statements(rendered: str, draft: _Draft) -> set[int]:
+def _whole_statements(html: str, draft: _Draft) -> set[int]:
     """Beginnings and ends of statements of which both came through the rendering."""
-    found = {int(number) for number in PLACEHOLDER.findall(rendered)}
+    found = {int(number) for number in PLACEHOLDER.findall(html)}
     pairs = [pair for pair in draft.opens.items() if found.issuperset(pair)]
     return {number for pair in pairs for number in pair}
 

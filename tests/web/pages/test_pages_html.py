@@ -116,6 +116,50 @@ class TestMarkdown:
 
         assert len(shown(html)) == MAX_RENDERED_CHARS + 2
 
+    @pytest.mark.parametrize(
+        ("text", "tags"),
+        [
+            ("$E=mc^2$ [1]", ["msup"]),
+            (r"\(\frac{a}{b}\)", ["mfrac"]),
+            ("\\[\na\n- b \\le c\n\\]", ["math[display=block] mo"]),
+            ("$$\n\\sqrt{x}\n$$", ["math[display=block] msqrt"]),
+            (r"$\text{<script>x</script>}$", ["mtext"]),
+        ],
+    )
+    def test_mathematics_is_shown_as_such(self, text, tags):
+        found = tree(answer_html(text, REGISTER))
+
+        assert all(found.css(tag) for tag in tags)
+        assert not found.css("script, ul")
+        assert "\\" not in found.body.text()
+
+    @pytest.mark.parametrize("text", ["`$x^2$`", "$5 and $10", r"\(\frac{\)", "```\n$x^2$\n```"])
+    def test_what_is_no_formula_or_cannot_be_read_stays_as_it_is(self, text):
+        html = answer_html(text, REGISTER)
+
+        assert not tree(html).css("math")
+        assert text.strip("`\n") in shown(html)
+
+    def test_boxes_of_tasks_and_columns_are_as_they_were_meant(self):
+        html = answer_html("- [ ] open\n- [x] done\n\n|a|b|\n|:-:|--:|\n|1|2|", REGISTER)
+
+        assert [li.text() for li in tree(html).css("li")] == ["☐ open", "☑ done"]
+        assert [td.attributes["align"] for td in tree(html).css("td")] == ["center", "right"]
+
+    def test_a_picture_is_a_link_that_nobody_follows_unasked(self):
+        found = tree(answer_html("![A cat](http://elsewhere/x.png)", REGISTER))
+
+        assert not found.css("img")
+        link = found.css_first("a")
+        assert (link.text(), link.attributes["href"]) == ("A cat", "http://elsewhere/x.png")
+
+    def test_each_block_has_a_direction_of_its_own(self):
+        found = tree(answer_html("- مرحبا\n\n你好\n\n> a", REGISTER))
+
+        assert found.css("li[dir=auto]")
+        assert found.css("blockquote[dir=auto] > p:not([dir])")
+        assert len(found.css("p[dir=auto]")) == 1
+
 
 class TestStatements:
     @pytest.mark.parametrize(

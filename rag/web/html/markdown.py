@@ -1,0 +1,146 @@
+"""Markdown to safe HTML, as answers use it: tables, tasks, mathematics; nothing is fetched."""
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import escape
+
+from rag.citations.grammar import MATH
+
+HIGHEST_HEADING = 2  # of the page; headings of an answer come below
+TASKS = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+MATH_TAGS = {
+    "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow",
+    "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
+    "munder", "munderover",
+}  # fmt: skip
+TAGS = MATH_TAGS | {
+    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
+    "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+ATTRIBUTES = {
+    "*": {"dir"}, "a": {"href"}, "ol": {"start"}, "td": {"align"}, "th": {"align"},
+    "math": {"display", "xmlns"}, "mo": {"stretchy", "fence", "form", "minsize", "maxsize"},
+    "mi": {"mathvariant"}, "mtable": {"columnalign"}, "mfrac": {"linethickness"},
+}  # fmt: skip
+# Each finds its own direction, so that one language does not turn another around; what stands in
+# a quotation follows it.
+DIRECTED = {f"{name}_open" for name in ("paragraph", "heading", "list_item", "th", "td")}
+
+
+def rendered(text: str) -> str:
+    """Safe HTML of a text; no tag of its own is let through."""
+    return nh3.clean(
+        _parser().render(text),
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.inline.ruler.before("escape", "math", _inline_math)
+    parser.block.ruler.before("code", "math", _block_math, {"alt": ["paragraph"]})
+    parser.core.ruler.push("as_answers_use_it", _changed)
+    parser.add_render_rule("math", _math_html)
+    return parser
+
+
+# ── Mathematics ──────────────────────────────────────────────────────────────────────────────
+
+
+def _inline_math(state: StateInline, silent: bool) -> bool:
+    pattern = MATH.get(state.src[state.pos])
+    found = (
+        pattern.match(state.src + "\n", state.pos) if pattern else None
+    )  # it looks behind itself
+    if found is None:
+        return False
+    if not silent:
+        state.push("math", "math", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
+def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A formula that begins a line and ends one, whatever its lines look like."""
+    at = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith(("$$", "\\["), at):
+        return False
+    found = MATH[state.src[at]].match(state.src, at)
+    last = next((n for n in range(start, end) if found and state.eMarks[n] >= found.end()), None)
+    if found is None or last is None or state.src[found.end() : state.eMarks[last]].strip():
+        return False
+    if not silent:
+        state.line = last + 1
+        state.push("paragraph_open", "p", 1)
+        state.push("math", "math", 0).content = found[0]
+        state.push("paragraph_close", "p", -1)
+    return True
+
+
+def _math_html(
+    renderer: RendererHTML, tokens: list[Token], at: int, options: OptionsDict, env: EnvType
+) -> str:
+    return formula_html(tokens[at].content)
+
+
+@lru_cache(maxsize=2_000)
+def formula_html(source: str) -> str:
+    """A formula with its dollars or brackets as MathML; as it was written where that fails."""
+    from latex2mathml.converter import convert
+
+    is_block = source.startswith(("$$", "\\["))
+    inside = source[2:-2] if source.startswith(("$$", "\\")) else source[1:-1]
+    try:
+        return str(convert(inside, display="block" if is_block else "inline"))
+    except Exception:  # noqa: BLE001 - whatever a model writes is shown
+        return f"<code>{escape(source)}</code>"
+
+
+# ── What else is shown in another way ────────────────────────────────────────────────────────
+
+
+def _changed(state: StateCore) -> None:
+    quotations = 0
+    for before, token in zip([None, *state.tokens], state.tokens, strict=False):
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + HIGHEST_HEADING)}"
+        if not quotations and token.type in (*DIRECTED, "blockquote_open"):
+            token.attrSet("dir", "auto")
+        quotations += {"blockquote_open": 1, "blockquote_close": -1}.get(token.type, 0)
+        style = str(token.attrGet("style") or "")
+        if style.startswith("text-align:"):
+            token.attrSet("align", style.removeprefix("text-align:"))
+        if token.children:
+            if before is not None and before.type == "paragraph_open":
+                _check_boxes(token.children[0])
+            token.children = list(_without_images(token.children))
+
+
+def _check_boxes(first: Token) -> None:
+    box = TASKS.get(first.content[:4]) if first.type == "text" and first.level == 0 else None
+    if box is not None:
+        first.content = box + first.content[4:]
+
+
+def _without_images(tokens: list[Token]) -> Iterator[Token]:
+    """A picture as a link to it: showing it would tell its server who reads here."""
+    for token in tokens:
+        if token.type != "image":
+            yield token
+            continue
+        yield Token("link_open", "a", 1, attrs={"href": token.attrGet("src") or ""})
+        yield Token("text", "", 0, content=token.content or "Picture")
+        yield Token("link_close", "a", -1)
