@@ -5,6 +5,7 @@ from collections.abc import Callable, Container
 import regex
 
 from rag.citations.markers import Rewriter, cited_numbers
+from rag.text.remembered import remembered
 
 _HEAD = regex.compile(
     r"[\s>#*_\-]*(?:the |all )?(?:cited )?(?:sources?|references?|citations?|footnotes?|notes|"
@@ -62,7 +63,16 @@ def canonical(text: str, known: Container[int] | None = None) -> str:
 
     Numbers that are not `known` are taken out; where nobody can say, all are known.
     """
-    gate = MarkerGate((lambda _number: True) if known is None else known.__contains__)
+    return _canonical(text) if known is None else _gated(text, known.__contains__)
+
+
+@remembered
+def _canonical(text: str) -> str:
+    return _gated(text, lambda _number: True)
+
+
+def _gated(text: str, allowed: Callable[[int], bool]) -> str:
+    gate = MarkerGate(allowed)
     return gate.feed(text) + gate.finish()
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rag.citations import grammar
 from rag.citations.scanner import Cited, Marker, Scanner
+from rag.text.remembered import remembered
 
 __all__ = [
     "Kept",
@@ -27,11 +28,21 @@ class Kept:
     removed: tuple[int, ...]
 
 
+_FIGURE = re.compile(rf"[0-9０-９{grammar.SUPERSCRIPT}]")  # no citation is without one
+
+
 def find_markers(text: str) -> list[Marker]:
     """All markers of a text, in order; adjacent ones such as `[1][2]` are two."""
+    return list(_markers(text))
+
+
+@remembered
+def _markers(text: str) -> tuple[Marker, ...]:
+    if not _FIGURE.search(text):
+        return ()
     tokens = Scanner().scan(text, final=True)
     found = (token for token in tokens if isinstance(token, Cited) and not token.leads_away)
-    return [marker for cited in found for marker in cited.markers]
+    return tuple(marker for cited in found for marker in cited.markers)
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -64,9 +75,12 @@ _CANDIDATE = re.compile(
 )
 
 
+@remembered
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
     plain = _CANDIDATE.sub(_harmless, text)
+    if not _FIGURE.search(plain):
+        return plain
     return "".join(
         token if isinstance(token, str) else _in_parentheses(token)
         for token in Scanner().scan(plain, final=True)

@@ -14,6 +14,7 @@ from rag.citations.clauses import Part, parts_of
 from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import Marker, find_markers
+from rag.text.remembered import remembered
 from rag.text.sentences import Span, split_sentences
 
 Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
@@ -62,6 +63,11 @@ def quotation(text: str, statement: Statement) -> str:
 
 def read_statements(text: str) -> list[Statement]:
     """All statements in order; every marker beside words is in a part of one of them."""
+    return list(_read(text))
+
+
+@remembered
+def _read(text: str) -> tuple[Statement, ...]:
     units = list(_with_entries(text, _joined(text, _units(text))))
     parts = list(_parts(text, units))
     lead_ins = list(_lead_ins(text, units))
@@ -81,7 +87,7 @@ def read_statements(text: str) -> list[Statement]:
                 leans=stands_first and _is_prose(unit) and leans(text[unit.start : unit.end]),
             )
         )
-    return found
+    return tuple(found)
 
 
 def _is_prose(unit: _Unit) -> bool:

