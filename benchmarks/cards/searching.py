@@ -17,6 +17,7 @@ from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.passages import neighbourhood
 from rag.retrieval.query import Term, tokens_of
 from rag.retrieval.search import HybridRetriever
+from rag.retrieval.word_index import Plan, Weighed
 from rag.seams import Embedder, Matrix, WriteRequest
 from rag.text.words import STOP_WORDS
 
@@ -114,7 +115,8 @@ def _plain_first(place: Installation, question: str) -> Source | None:
     words = tokens_of(question)
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
-        best = Fts5Words().search(connection, terms, 1) if terms else []
+        plan = Plan([Weighed(term, 1, 1.0) for term in terms], [])
+        best = Fts5Words().search(connection, plan, 1) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]
         key = chunk.document_id, chunk.section_index

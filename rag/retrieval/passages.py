@@ -15,6 +15,8 @@ MAX_PASSAGE_WORDS = 380  # of two passages made one, and of a table with its hea
 _SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]|\n+")
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _CODE = re.compile(rf"\n*{CODE_INDENT}")
+_ENTRY = re.compile(r"[ \t]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)])[ \t]+(?=\S)")
+_NEAR = 3_000  # characters around a range: a block of more is too long
 _TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -39,7 +41,47 @@ def neighbourhood(
             end, room, is_growing = after.pop(), room - cost, True
         if before and (cost := count_words(text[before[-1] : start])) <= room:
             start, room, is_growing = before.pop(), room - cost, True
-    return _stripped(text, start, end)
+    return _stripped(text, *_with_whole_blocks(text, start, end))
+
+
+def _with_whole_blocks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Up to the edges of the list, table or code that begins before it, or goes on behind it."""
+    left, right = start, end
+    for block_start, block_end in _blocks(text, max(0, start - _NEAR), end + _NEAR):
+        if block_start < start < block_end:
+            left = block_start
+        if block_start < end < block_end:
+            right = block_end
+    for grown in ((left, right), (start, right), (left, end)):
+        if count_words(text[slice(*grown)]) <= MAX_PASSAGE_WORDS:
+            return grown
+    return start, end
+
+
+def _blocks(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Lists with the line that leads in, tables, and code with its empty lines, between places."""
+    kind, start, end = "", 0, 0
+    lead: int | None = None  # where a line begins that what follows belongs to
+    for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
+        said = line.group().rstrip()
+        own = _kind(said, kind)
+        if own != kind or not own:
+            if kind:
+                yield start, end
+            kind, start = own, line.start() if lead is None else lead
+        end = line.start() + len(said)
+        lead = line.start() if said.endswith((":", "：")) and not own else None
+    if kind:
+        yield start, end
+
+
+def _kind(line: str, above: str) -> str:
+    """Of a line below another of some kind; empty lines come with the line above them."""
+    if line.startswith("|"):
+        return "table"
+    if _ENTRY.match(line) or (above == "list" and line.startswith("  ")):
+        return "list"
+    return "code" if line.startswith(CODE_INDENT) else ""
 
 
 def _edges(text: str) -> Iterator[int]:

@@ -51,6 +51,36 @@ def test_a_table_row_is_read_with_the_header() -> None:
     assert TABLE[left:right].startswith("| Model | Price |")
 
 
+ENTRIES = "".join(f"- part number {number} of the whole set\n" for number in range(12))
+CODE = "    first = 1\n\n    second = 2\n    third = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "piece"),
+    [
+        (f"The box holds:\n\n{ENTRIES}", "part number 6"),
+        (f"Run this:\n\n{CODE}", "second = 2"),
+        (f"| Model | Price |\n| --- | --- |\n{ROWS}", "| AX-3 |"),
+    ],
+)
+def test_a_list_and_code_and_a_table_are_read_whole_with_what_leads_in(block, piece) -> None:
+    text = f"{SENTENCES}\n\n{block}\n{SENTENCES}"
+    start = text.index(piece)
+
+    left, right = neighbourhood(text, start, start + len(piece), words=8)
+
+    assert text[left:right] == block.strip()
+
+
+def test_a_list_that_is_too_long_is_not_read_whole() -> None:
+    text = "The box holds:\n\n" + "- one part of very many parts\n" * 300
+    start = text.index("- one part", 4_000)
+
+    left, right = neighbourhood(text, start, start + 10, words=50)
+
+    assert count_words(text[left:right]) <= MAX_PASSAGE_WORDS
+
+
 def test_a_header_too_far_away_is_left_out() -> None:
     table = "| Model | Price |\n| --- | --- |\n" + "| AX | one two three |\n" * 300
 
