@@ -80,6 +80,22 @@ class Tools(Protocol):
     ) -> Iterator[ModelDelta | ToolUsed]: ...
 
 
+class Remarks(Protocol):
+    """What the library has to say beside an answer."""
+
+    def __call__(
+        self, owner: str, question: str, sources: Sequence[Source], *, is_sure: bool
+    ) -> list[Notice]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What speaks besides the writer: answers that need none, and remarks on those of one."""
+
+    direct: Sequence[DirectAnswers] = ()
+    remarks: Remarks | None = None
+
+
 class Answering:
     """The writer behind the marker gate, and the check of what it wrote."""
 
@@ -90,21 +106,21 @@ class Answering:
         *,
         fallback: Writer | None = None,
         judge: Judge | None = None,
-        direct: Sequence[DirectAnswers] = (),
+        beside: Beside = Beside(),
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
         self._tools = tools
         self._fallback = fallback
         self._judge = judge
-        self._direct = direct
+        self._beside = beside
         self._learn = learn
 
     def direct(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
         """What needs no writer, from the first that can answer so."""
-        for each in self._direct:
+        for each in self._beside.direct:
             answer = each.answer(session, question, resolution)
             if answer is not None:
                 return answer
@@ -183,7 +199,18 @@ class Answering:
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if draft.card is not None:
-            return quoted(draft, draft.card, shown)
+            answer = quoted(draft, draft.card, shown)
+            is_sure = not all(part.is_weak for part in draft.card.parts)
+        else:
+            answer = self._checked(session, draft, shown)
+            is_sure = not answer.declined
+        asked = draft.resolution.query if draft.resolution else ""
+        if self._beside.remarks is None or not asked:
+            return answer
+        remarks = self._beside.remarks(session.owner, asked, shown, is_sure=is_sure)
+        return replace(answer, notices=(*answer.notices, *remarks))
+
+    def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
         others = [number for number in draft.cited if number not in by_number]

@@ -70,6 +70,11 @@ class EmbeddingSettings(_Section):
     allow_download: bool = False
     cache_dir: Path | None = None  # of converted models; `models` in data_dir unless named
 
+    @property
+    def is_packaged(self) -> bool:
+        """Whether it is the one that comes along, which knows English only."""
+        return self.model is None and self.base_url is None
+
 
 class ChecksSettings(_Section):
     """Who judges statements that words leave open."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.answering import Answering
+from rag.answering import Answering, Beside
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
@@ -340,7 +340,7 @@ class TestDirectAnswers:
     @pytest.fixture
     def assistant(self, application, with_model):
         assistant, model = with_model("Five working days [1].")
-        assistant._answering = Answering(ModelWriter(model), None, direct=[Counted()])
+        assistant._answering = Answering(ModelWriter(model), None, beside=Beside([Counted()]))
         return assistant
 
     def test_need_no_writer_and_are_kept_like_any_other(self, assistant, session):

@@ -23,7 +23,7 @@ from rag.library.unread import UnreadFile
 from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.passages import neighbourhood
-from rag.seams import DirectAnswer, DocumentStore, SessionHandle
+from rag.seams import DirectAnswer, SessionHandle
 
 NAME = "library"
 MOST_STATEMENTS = 8
@@ -48,14 +48,12 @@ class LibraryAnswers:
 
     def __init__(
         self,
-        documents: DocumentStore,
         mentions: NameMentions,
         unread: Unread,
         *,
         is_without_model: bool,
     ) -> None:
-        self._documents = documents
-        self._mentions = mentions
+        self._mentions, self._documents = mentions, mentions.documents
         self._unread = unread
         self._is_without_model = is_without_model
 

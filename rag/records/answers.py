@@ -91,6 +91,8 @@ class NoticeKind(StrEnum):
     LOOP = "loop"  # the model repeated itself and was stopped
     WITHOUT_MODEL = "without_model"  # the model failed: it can be asked again
     WORDS_ALONE = "words_alone"  # the vectors were away: found by words
+    OTHER_LANGUAGE = "other_language"  # the question is in another one than the documents
+    UNREAD = "unread"  # it may stand in a file that could not be read
 
 
 @dataclass(frozen=True, slots=True)

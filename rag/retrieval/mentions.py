@@ -23,7 +23,7 @@ class NameMentions:
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
     ) -> None:
         self._words = words
-        self._documents = documents
+        self.documents = documents
         self._lexicon = lexicon
 
     def __call__(self, name: str, within: Within) -> Mention | None:
@@ -56,7 +56,7 @@ class NameMentions:
 
     def _chunks(self, name: str, within: Within, limit: int) -> list[Chunk]:
         found = self._words.holding(name, within, limit=limit)
-        return list(self._documents.chunks(found, within).values())
+        return list(self.documents.chunks(found, within).values())
 
 
 def _holds(chunk: Chunk, name: str) -> bool:

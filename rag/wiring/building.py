@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from rag.answering import Answering
+from rag.answering import Answering, Beside
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
@@ -18,6 +18,7 @@ from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
 from rag.jobs import JobQueue, JobTable
 from rag.library.answers import LibraryAnswers
+from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.llm.tokens import CalibratedCounter, token_counter
@@ -27,7 +28,7 @@ from rag.records import SummaryReport
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
-from rag.seams import DirectAnswers, Embedder, SessionHandle, TokenCounter, Writer
+from rag.seams import Embedder, SessionHandle, TokenCounter, Writer
 from rag.sessions.recall import Recall
 from rag.sessions.session_tools import Actions
 from rag.sessions.store import SqlConversationStore
@@ -61,7 +62,7 @@ class Library:
     retriever: HybridRetriever
     embedder: Embedder
     mentions: NameMentions
-    direct: tuple[DirectAnswers, ...] = ()
+    beside: Beside
     query_tables: Callable[[SessionHandle, str], str] | None = None
 
 
@@ -96,8 +97,8 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     )
     asked = _table_answers(settings, tables)
     mentions = NameMentions(words, documents, documents.lexicon)
-    direct = (_library_answers(settings, engine, documents, mentions), asked)
-    library = Library(documents, retriever, embedder, mentions, direct, asked.told)
+    beside = _beside(settings, UnreadFiles(engine, settings.auth.is_admin), mentions, asked)
+    library = Library(documents, retriever, embedder, mentions, beside, asked.told)
     return Application(
         settings=settings,
         engine=engine,
@@ -126,12 +127,12 @@ def _job_queue(settings: Settings, engine: Engine) -> JobQueue:
     )
 
 
-def _library_answers(
-    settings: Settings, engine: Engine, documents: SqlDocumentStore, mentions: NameMentions
-) -> LibraryAnswers:
-    unread = UnreadFiles(engine, settings.auth.is_admin)
-    alone = settings.llm.model is None
-    return LibraryAnswers(documents, mentions, unread, is_without_model=alone)
+def _beside(
+    settings: Settings, unread: UnreadFiles, mentions: NameMentions, asked: TableAnswers
+) -> Beside:
+    is_without_model = settings.llm.model is None
+    told = LibraryAnswers(mentions, unread, is_without_model=is_without_model)
+    return Beside((told, asked), Remarks(unread, settings.embedding.is_packaged))
 
 
 def _table_answers(settings: Settings, tables: TableStore) -> TableAnswers:
@@ -165,7 +166,7 @@ def _assistant(
         tools,
         fallback=without_model if model is not None else None,
         judge=open_judge(settings),
-        direct=library.direct,
+        beside=library.beside,
         learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )
     follow_up = settings.follow_up

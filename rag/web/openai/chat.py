@@ -212,6 +212,7 @@ class Completion:
             "resolved_query": end.message.resolved_query,
             "citations": [as_json(CitationModel.of(citation)) for citation in citations],
             "sources": [as_json(SourceModel.of(source)) for source in end.sources],
+            "notices": [each.text for each in answer.notices] if answer else [],
         }
 
 

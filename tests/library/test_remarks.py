@@ -1,0 +1,71 @@
+"""What is said beside an answer: another language, or a file that could not be read."""
+
+import pytest
+
+from rag.library.remarks import Remarks, other_language
+from rag.library.unread import UnreadFile
+from rag.records import NoticeKind, Source
+from rag.text.languages.spoken import spoken
+
+ENGLISH = "The warranty of the router is two years from the date of purchase."
+GERMAN = "Die Garantie des Geräts beträgt zwei Jahre ab dem Tag des Kaufs."
+
+
+def source(text):
+    return Source(1, "c", "d", "d.md", "Handbook", "", (), text, text, "")
+
+
+def remarks(question, *, is_sure=False, text=ENGLISH, english_only=True):
+    files = [UnreadFile("lease-scan.pdf", "lease-scan.pdf: it holds pictures only.")]
+    made = Remarks(lambda owner: files, english_only)
+    return made("ada", question, [source(text)], is_sure=is_sure)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("How long is the warranty?", "en"),
+        ("Wie lange ist die Garantie?", "de"),
+        ("Was kostet der Aero 5?", "de"),
+        ("Quelle est la durée de la garantie pour les routeurs ?", "fr"),
+        ("¿Cuánto cuesta el envío de una caja?", "es"),
+        ("Aero 5 reset", ""),
+        ("", ""),
+    ],
+)
+def test_languages_are_told_apart_or_not_at_all(text, code):
+    assert spoken(text) == code
+
+
+def test_a_german_question_to_english_documents_is_told_what_helps():
+    (notice,) = remarks("Wie lange ist die Garantie?", is_sure=True)
+
+    assert notice.kind is NoticeKind.OTHER_LANGUAGE
+    assert "auf Deutsch" in notice.text
+    assert "embedding.model" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long is the warranty?", ENGLISH),
+        ("Wie lange ist die Garantie?", GERMAN),
+        ("Garantie Router", ENGLISH),  # no language is sure
+        ("Wie lange ist die Garantie?", "AX-1 410 g 520 EUR"),
+    ],
+)
+def test_nothing_is_said_where_languages_are_the_same_or_not_sure(question, text):
+    assert other_language(question, [source(text)]) == ""
+
+
+def test_nothing_is_said_of_a_model_that_somebody_chose():
+    assert remarks("Wie lange ist die Garantie?", english_only=False) == []
+
+
+def test_a_file_that_could_not_be_read_is_named_where_the_answer_is_not_sure():
+    (notice,) = remarks("What does the lease scan say about the rent?")
+
+    assert notice.kind is NoticeKind.UNREAD
+    assert notice.text.endswith("it holds pictures only.")
+    assert remarks("What does the lease scan say about the rent?", is_sure=True) == []
+    assert remarks("What does the lease say about the rent?") == []
