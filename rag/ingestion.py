@@ -251,6 +251,7 @@ class Ingestion:
             parsed.names,
             file.owner,
             file.collection_id,
+            parsed.report,
         )
         return StoredDocument(document, sections, chunks, tables)
 

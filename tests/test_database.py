@@ -1,5 +1,7 @@
 """The migrations give exactly the schema that the code works with."""
 
+import sys
+
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -72,3 +74,10 @@ class TestEngine:
 )
 def test_text_is_made_fit_for_every_database(given, kept):
     assert storable(given) == kept
+
+
+def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(SetupError, match=r"pip install 'groundnote\[postgresql\]'"):
+        open_engine("postgresql://someone:secret@127.0.0.1:1/notes")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    URL,
     Connection,
     Engine,
     create_engine,
@@ -31,9 +32,7 @@ def open_engine(url: str) -> Engine:
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(
-            parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
-        )
+        return _open_postgresql(parsed)
     if parsed.get_backend_name() != "sqlite":
         raise SetupError(
             f"sessions.database_url is {parsed.render_as_string()!r}; expected a URL that starts "
@@ -48,6 +47,18 @@ def open_engine(url: str) -> Engine:
     )
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _open_postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
+        )
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            f"sessions.database_url is {url.render_as_string()!r}, and psycopg is not installed. "
+            "Install it: pip install 'groundnote[postgresql]'."
+        ) from error
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

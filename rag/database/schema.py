@@ -53,6 +53,7 @@ documents = Table(
     Column("owner", String(200), nullable=False, server_default=""),  # empty: whoever runs this
     Column("collection_id", ForeignKey("collections.id"), nullable=False),
     UniqueConstraint("collection_id", "name", name="one_document_per_name"),
+    Column("report", JSON, nullable=False, server_default="{}"),  # ReadingReport
 )
 
 sections = Table(

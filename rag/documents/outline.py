@@ -9,7 +9,7 @@ from rag.documents import names
 from rag.documents.cleaning import one_line, shorten, tidy
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
-from rag.records import ParsedDocument, RawTable, Section
+from rag.records import ParsedDocument, RawTable, ReadingReport, Section
 from rag.text.sentences import CODE_INDENT
 
 TITLE_CHARS = 160
@@ -45,6 +45,10 @@ class Outline:
         self.title = ""  # readers that know a better one than the only top heading set it
         self.fallback_title = ""  # used before the file's name
         self.products: list[str] = []  # declared by the document itself
+        self.pages = 0
+        self.pictures = 0
+        self.left_out: list[str] = []  # what, and why
+        self._form_values = 0
         self._media_type = media_type
         self._max_characters = max_characters
         self._characters = 0
@@ -124,6 +128,12 @@ class Outline:
         self._add(text.strip("\n").rstrip(), tight=False)
         self._last_was_entry = False
 
+    def form_values(self, values: Sequence[tuple[str, str]]) -> None:
+        """What was filled in, each with the name of its field."""
+        for name, value in values:
+            self.entry(f"{name}: {value}")
+        self._form_values += len(values)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was found so far."""
@@ -147,7 +157,22 @@ class Outline:
         own_title = "" if title == self.stem else title
         found = (*self.products, *names.in_headings(own_title, headings), *self._named)
         return ParsedDocument(
-            title, tuple(sections), self._media_type, names.unique(found), tuple(self._tables)
+            title,
+            tuple(sections),
+            self._media_type,
+            names.unique(found),
+            tuple(self._tables),
+            self._report(sections),
+        )
+
+    def _report(self, sections: Sequence[Section]) -> ReadingReport:
+        return ReadingReport(
+            self.pages,
+            sum(len(section.text.split()) for section in sections),
+            len(self._tables),
+            self._form_values,
+            self.pictures,
+            tuple(self.left_out),
         )
 
     def _add(self, text: str, *, tight: bool) -> None:

@@ -18,6 +18,7 @@ from rag.database import tables as table_table
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
 from rag.documents.index_debts import IndexDebts, chunk_from, chunk_query
+from rag.documents.reports import report_from
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
@@ -285,4 +286,5 @@ def _document(row: Row[Any]) -> Document:
         tuple(row.names),
         row.owner,
         row.collection_id,
+        report_from(row.report),
     )

@@ -17,6 +17,7 @@ from rag.database import documents as document_table
 from rag.database import removed_chunks, storable
 from rag.database import sections as section_table
 from rag.database import tables as table_table
+from rag.documents.reports import stored_report
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
 
@@ -102,7 +103,7 @@ def _write_document_rows(connection: Connection, documents: Sequence[Document]) 
 
 def _document_row(document: Document) -> dict[str, Any]:
     row = {column.name: getattr(document, column.name) for column in document_table.columns}
-    return row | {"names": list(document.names)}
+    return row | {"names": list(document.names), "report": stored_report(document.report)}
 
 
 def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Section]]) -> None:

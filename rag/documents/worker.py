@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.reports import report_from
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, RawTable, Section
 
@@ -63,6 +64,7 @@ def from_json(message: bytes) -> ParsedDocument:
         found["media_type"],
         tuple(found["names"]),
         tuple(RawTable(**table) for table in found["tables"]),
+        report_from(found["report"]),
     )
 
 

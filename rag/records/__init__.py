@@ -21,7 +21,7 @@ from rag.records.collections import (
     Right,
     Within,
 )
-from rag.records.documents import Chunk, Document, Hit, ParsedDocument, Section
+from rag.records.documents import Chunk, Document, Hit, ParsedDocument, ReadingReport, Section
 from rag.records.events import (
     Cited,
     Compacted,
@@ -85,6 +85,7 @@ __all__ = [
     "ParsedDocument",
     "Quotation",
     "RawTable",
+    "ReadingReport",
     "Resolution",
     "Resolved",
     "Right",

@@ -22,6 +22,18 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadingReport:
+    """What reading a file gave, and what was left out of it."""
+
+    pages: int = 0  # PDF pages and slides; 0 for formats that have none
+    words: int = 0
+    tables: int = 0
+    form_values: int = 0
+    pictures: int = 0  # their text is not read
+    left_out: tuple[str, ...] = ()  # what, and why, for people
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """What a reader made of a file: no ids, no time, nothing stored yet."""
 
@@ -30,6 +42,7 @@ class ParsedDocument:
     media_type: str
     names: tuple[str, ...] = ()  # product names found in titles, headings, tables, front matter
     tables: tuple[RawTable, ...] = ()
+    report: ReadingReport = ReadingReport()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,7 @@ class Document:
     names: tuple[str, ...] = ()
     owner: str = ""  # who brought it; empty: whoever runs the server
     collection_id: str = DEFAULT_COLLECTION
+    report: ReadingReport = ReadingReport()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,18 @@ HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo)\s*([1
 LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/main}blip"
+UNREAD = {
+    what: re.compile(rf"{part}\d*\.xml")
+    for what, part in (
+        ("headers", "header"),
+        ("footers", "footer"),
+        ("footnotes", "footnotes"),
+        ("endnotes", "endnotes"),
+        ("comments", "comments"),
+    )
+}
+TEXT_RUN = re.compile(rb"<w:t[ >]")
 DEEPEST = 12  # tables and content controls inside each other
 
 
@@ -39,6 +51,16 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         raise damaged(outline.name) from error
     if body is not None:
         _Walk(outline, styles).blocks(body, 0)
+        _report(document, body, outline)
+
+
+def _report(document: Any, body: Any, outline: Outline) -> None:
+    outline.pictures = sum(1 for _picture in body.iter(PICTURE))
+    parts = [part for part in document.part.package.iter_parts() if TEXT_RUN.search(part.blob)]
+    names = [part.partname.rsplit("/", 1)[-1] for part in parts]
+    found = [what for what, shape in UNREAD.items() if any(map(shape.fullmatch, names))]
+    if found:
+        outline.left_out.append(f"{', '.join(found)}: only the body is read")
 
 
 class _Walk:

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 from rag.documents.cleaning import one_line
 from rag.documents.formats.pdf_filing import filing_title
+from rag.documents.formats.pdf_form import form_values
 from rag.documents.formats.pdf_layout import Page, write_pages
 from rag.documents.formats.pdf_tables import Cell, Line, join_symbols
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
 
 JUNK_TITLE = (
@@ -87,11 +89,25 @@ def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
         raise TooLarge(
             f"{outline.name}: has {count:,} pages, the limit is {limits.max_pages:,}. Split it."
         )
-    pages = list(_pages(document, count, limits.max_characters, outline.name))
-    if not any(page.lines for page in pages):
+    if document.get_formtype():
+        document.init_forms()
+    pages = list(_pages(document, limits.max_characters, outline.name))
+    if not any(page.lines or page.form_values for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
     outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
     write_pages(pages, _bookmarks(document), outline)
+    _report(pages, outline)
+
+
+def _report(pages: list[Page], outline: Outline) -> None:
+    outline.pages = len(pages)
+    broken = [page.number for page in pages if page.is_broken]
+    blank = [page.number for page in pages if not (page.lines or page.form_values)]
+    blank = [number for number in blank if number not in broken]
+    if blank:
+        outline.left_out.append(f"{pages_named(blank)}: no text layer, so scanned, drawn or blank")
+    if broken:
+        outline.left_out.append(f"{pages_named(broken)}: damaged")
 
 
 def _why_no_text(document: Any, pages: list[Page]) -> str:
@@ -109,11 +125,11 @@ def _stated_title(document: Any) -> str:
     return title if 3 < len(title) < 200 and " " in title and not is_junk else ""
 
 
-def _pages(document: Any, count: int, max_characters: int, name: str) -> Iterator[Page]:
+def _pages(document: Any, max_characters: int, name: str) -> Iterator[Page]:
     import pypdfium2
 
     characters = 0
-    for at in range(count):
+    for at in range(len(document)):
         try:
             page = document[at]
             text_page = page.get_textpage()
@@ -121,12 +137,13 @@ def _pages(document: Any, count: int, max_characters: int, name: str) -> Iterato
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
         lines = tuple(_whole(_lines(text_page)))
+        values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
         characters += sum(len(line.text) for line in lines)
         if characters > max_characters:
             raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
-        yield Page(at + 1, lines)
+        yield Page(at + 1, lines, form_values=values)
 
 
 def _whole(lines: Iterator[Line]) -> Iterator[Line]:

@@ -8,7 +8,7 @@ page, else short lines in larger or bolder type; a paragraph ends at a gap or at
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.formats.pdf_figures import figure_tables
@@ -35,6 +35,7 @@ class Page:
     number: int  # from 1
     lines: tuple[Line, ...]
     is_broken: bool = False
+    form_values: tuple[tuple[str, str], ...] = ()
 
 
 def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
@@ -46,6 +47,7 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
     for page in pages:
         outline.place(f"page {page.number}", page=page.number)
         _write_page(page, bookmarks, style, outline)
+        outline.form_values(page.form_values)
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
@@ -77,7 +79,7 @@ def _without(page: Page, running: set[Running]) -> Page:
         if EDGE_LINES <= at < last or _running(line) not in running
     )
     # A page with nothing else keeps them: they are all that it says.
-    return Page(page.number, kept or page.lines, page.is_broken)
+    return replace(page, lines=kept or page.lines)
 
 
 class _Style:

@@ -24,6 +24,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         slides = list(presentation.slides)
         outline.fallback_title = presentation.core_properties.title or ""
         _check_count(outline.name, len(slides), limits)
+        outline.pages = len(slides)
         for number, slide in enumerate(slides, start=1):
             _write_slide(number, slide, outline)
     except (PythonPptxError, SyntaxError, zipfile.BadZipFile) as error:
@@ -72,6 +73,8 @@ def _write_shape(shape: Any, outline: Outline) -> None:
         _write_chart(shape.chart, outline)
     elif shape.has_text_frame:
         _write_text(shape, outline)
+    elif shape.element.tag.endswith("}pic"):
+        outline.pictures += 1
 
 
 def _write_text(shape: Any, outline: Outline) -> None:

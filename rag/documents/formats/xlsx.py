@@ -42,6 +42,7 @@ def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
     cells = 0
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
+            outline.left_out.append(f"sheet {one_line(sheet.title)}: hidden")
             continue
         sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
         rows = []

@@ -8,6 +8,17 @@ from pydantic_core import to_jsonable_python
 from rag.records import Document, Hit, Job
 
 
+class ReportModel(BaseModel):
+    """What reading a file gave; `left_out` says in words what is not searchable, and why."""
+
+    pages: int = 0
+    words: int = 0
+    tables: int = 0
+    form_values: int = 0
+    pictures: int = 0
+    left_out: list[str] = []
+
+
 class DocumentModel(BaseModel):
     """A document of the library."""
 
@@ -20,6 +31,7 @@ class DocumentModel(BaseModel):
     chunk_count: int
     ingested_at: datetime
     names: list[str]
+    report: ReportModel
 
     @classmethod
     def of(cls, document: Document) -> "DocumentModel":

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from rag.database import storable
 from rag.documents.described import kind_in_words, size_in_words
+from rag.documents.reports import in_words, left_out
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import Chunk, Document, Job, JobState
 from rag.web.access import rights
@@ -132,7 +133,15 @@ def document(document_id: str) -> str:
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
     sections = _sections(found, at, passage)
     tables = application().tables.tables(rights.readable(), document_id=found.id)
-    return show_page("document.html", document=found, sections=sections, at=at, tables=tables)
+    return show_page(
+        "document.html",
+        document=found,
+        read=in_words(found.report),
+        left_out=left_out(found.report),
+        sections=sections,
+        at=at,
+        tables=tables,
+    )
 
 
 def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:

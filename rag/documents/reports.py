@@ -1,0 +1,49 @@
+"""What was read of a file, as a record and in words."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rag.records import ReadingReport
+
+NAMED_PAGES = 8
+
+
+def report_from(stored: Mapping[str, Any]) -> ReadingReport:
+    """As `stored_report` wrote it; documents of before there were reports have an empty one."""
+    return ReadingReport(**{**stored, "left_out": tuple(stored.get("left_out", ()))})
+
+
+def stored_report(report: ReadingReport) -> dict[str, Any]:
+    """As JSON takes it."""
+    return asdict(report) | {"left_out": list(report.left_out)}
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 page`, `1,204 words`."""
+    return f"{count:,} {thing}{'s' if count != 1 else ''}"
+
+
+def pages_named(numbers: Iterable[int]) -> str:
+    """`page 4`, `pages 4, 7 and 3 more`."""
+    known = list(numbers)
+    shown, rest = known[:NAMED_PAGES], len(known) - NAMED_PAGES
+    listed = ", ".join(map(str, shown)) + (f" and {rest} more" if rest > 0 else "")
+    return f"page{'s' if len(known) != 1 else ''} {listed}"
+
+
+def in_words(report: ReadingReport) -> str:
+    """`12 pages, 3,204 words, 4 tables`; nothing where nothing is known."""
+    things = (
+        (report.pages, "page"),
+        (report.words, "word"),
+        (report.tables, "table"),
+        (report.form_values, "form value"),
+    )
+    return ", ".join(counted(count, thing) for count, thing in things if count)
+
+
+def left_out(report: ReadingReport) -> list[str]:
+    """Each thing that is not searchable, with the reason."""
+    pictures = f"{counted(report.pictures, 'picture')}: text in pictures is not read"
+    return [pictures, *report.left_out] if report.pictures else list(report.left_out)

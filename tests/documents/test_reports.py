@@ -1,0 +1,129 @@
+"""What was read of a file is told, and what was left out of it."""
+
+import base64
+import io
+
+import openpyxl
+import pytest
+from reportlab.pdfgen import canvas
+
+from rag.documents.limits import LoadLimits
+from rag.documents.load import load
+from rag.documents.reports import in_words, left_out, report_from, stored_report
+from rag.records import ReadingReport
+from tests.documents import office_files
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def read(name, data):
+    return load(name, data, limits=LoadLimits())
+
+
+def form():
+    buffer = io.BytesIO()
+    page = canvas.Canvas(buffer)
+    page.drawString(72, 720, "Loan of a device")
+    fields = page.acroForm
+    fields.textfield(name="who", tooltip="Borrower", value="Ada Lindqvist", x=72, y=600)
+    fields.textfield(name="note", tooltip="Remark", value="", x=72, y=580)
+    fields.textfield(name="größe", value="12 µm", x=72, y=570)
+    fields.checkbox(name="insured", tooltip="Insured", checked=True, x=72, y=560)
+    fields.checkbox(name="returned", tooltip="Returned", checked=False, x=72, y=530)
+    fields.choice(
+        name="device", tooltip="Device", value="Aero 5", options=["Aero 5", "Tarn 2"], x=72, y=500
+    )
+    fields.radio(name="site", value="north", selected=True, x=72, y=460)
+    fields.radio(name="site", value="south", selected=False, x=100, y=460)
+    page.showPage()
+    page.rect(1, 1, 50, 50, fill=1)
+    page.showPage()
+    page.save()
+    return buffer.getvalue()
+
+
+class TestAPdfForm:
+    def test_is_read_with_what_was_filled_in(self):
+        (section,) = read("form.pdf", form()).sections
+
+        assert section.text.splitlines()[2:] == [
+            "- Borrower: Ada Lindqvist", "- größe: 12 µm", "- Insured: yes", "- Device: Aero 5",
+            "- site: north",
+        ]  # fmt: skip
+
+    def test_tells_of_pages_without_text(self):
+        report = read("form.pdf", form()).report
+
+        assert (report.pages, report.form_values) == (2, 5)
+        assert report.left_out == ("page 2: no text layer, so scanned, drawn or blank",)
+
+
+def test_pictures_of_a_letter_and_its_footnotes_are_told_of():
+    def build(document):
+        document.add_paragraph("Two words")
+        document.add_picture(io.BytesIO(PNG))
+        document.sections[0].footer.paragraphs[0].text = "Confidential"
+
+    report = read("letter.docx", office_files.docx(build)).report
+
+    assert (report.words, report.pictures) == (2, 1)
+    assert report.left_out == ("footers: only the body is read",)
+
+
+def test_a_footer_without_text_is_not_missed():
+    def build(document):
+        document.add_paragraph("Two words")
+        document.sections[0].footer.is_linked_to_previous = False
+
+    assert read("letter.docx", office_files.docx(build)).report.left_out == ()
+
+
+def test_slides_and_their_pictures_are_counted():
+    def build(presentation):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+        slide.shapes.title.text = "Sales"
+        slide.shapes.add_picture(io.BytesIO(PNG), 0, 0)
+
+    report = read("talk.pptx", office_files.pptx(build)).report
+
+    assert (report.pages, report.pictures) == (1, 1)
+
+
+def test_a_hidden_sheet_is_told_of():
+    book = openpyxl.Workbook()
+    book.active.append(["Name", "EUR"])
+    book.active.append(["Aero", 3])
+    book.create_sheet("Costs").sheet_state = "hidden"
+    data = io.BytesIO()
+    book.save(data)
+
+    assert read("prices.xlsx", data.getvalue()).report.left_out == ("sheet Costs: hidden",)
+
+
+def test_tables_and_words_are_counted():
+    report = read("a.md", b"# Prices\n\n| Name | EUR |\n|---|---|\n| Aero | 3 |\n").report
+
+    assert report.tables == 1
+    assert report.words > 3
+
+
+class TestInWords:
+    def test_counts_what_there_is(self):
+        assert in_words(ReadingReport(pages=1, words=1204, tables=2)) == (
+            "1 page, 1,204 words, 2 tables"
+        )
+
+    def test_nothing_is_said_of_what_is_not_known(self):
+        assert in_words(ReadingReport()) == ""
+
+    def test_pictures_come_with_the_reason(self):
+        assert left_out(ReadingReport(pictures=2, left_out=("page 3: damaged",))) == [
+            "2 pictures: text in pictures is not read", "page 3: damaged",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("report", [ReadingReport(), ReadingReport(1, 2, 3, 4, 5, ("a", "b"))])
+def test_a_report_comes_back_as_it_was_stored(report):
+    assert report_from(stored_report(report)) == report
