@@ -20,6 +20,7 @@ from rag.documents.guard import GuardedLoader
 from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import Conflict, ModelError, NotFound, UserError
+from rag.parallel import as_done
 from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
@@ -30,6 +31,7 @@ BATCH_FILES = 256
 EMBED_CHUNKS = 256  # between two reports of progress
 REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
+SLOW_SECONDS = 1.0  # what is read does not wait longer for a file that takes more
 RightOf = Callable[[str, str], Right]  # of an owner, in a collection
 
 
@@ -103,16 +105,23 @@ class Ingestion:
         A file that fails stops no other. While one batch is embedded the next is being read.
         """
         self._finish_others()
-        rest = iter(_once_each(files))
         reports: SimpleQueue[Progress] = SimpleQueue()
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="read") as reader:
-            reading = reader.submit(self._read_batch, rest, reports)
+        at_once = self._loader.readers
+        with ThreadPoolExecutor(1 + at_once, thread_name_prefix="read") as reader:
+            rest = as_done(
+                _once_each(files),
+                lambda file: self._read(file, reports),
+                executor=reader,
+                at_once=at_once,
+                patience=SLOW_SECONDS,
+            )
+            reading = reader.submit(_read_batch, rest, reports)
             is_last = False
             while not is_last:
                 yield from _until_done(reading, reports)
                 stored, is_last = reading.result().stored, reading.result().is_last
                 if not is_last:
-                    reading = reader.submit(self._read_batch, rest, reports)
+                    reading = reader.submit(_read_batch, rest, reports)
                 yield from self._finish(stored)
 
     def _finish_others(self) -> None:
@@ -178,26 +187,12 @@ class Ingestion:
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
-    def _read_batch(
-        self, files: Iterator[IncomingFile | Progress], reports: SimpleQueue[Progress]
-    ) -> _Batch:
-        stored: list[StoredDocument] = []
-        chunk_count = size = 0
-        for file in files:
-            reports.put(Progress(file.name, Stage.READING))
-            read = file if isinstance(file, Progress) else self._read(file)
-            if isinstance(read, Progress):
-                reports.put(read)
-                continue
-            stored.append(read)
-            chunk_count += len(read.chunks)
-            size += read.document.size_bytes
-            is_full = chunk_count >= BATCH_CHUNKS or size >= BATCH_BYTES
-            if is_full or len(stored) >= BATCH_FILES:
-                return _Batch(tuple(stored), is_last=False)
-        return _Batch(tuple(stored), is_last=True)
-
-    def _read(self, file: IncomingFile) -> StoredDocument | Progress:
+    def _read(
+        self, file: IncomingFile | Progress, reports: SimpleQueue[Progress]
+    ) -> StoredDocument | Progress:
+        if isinstance(file, Progress):
+            return file
+        reports.put(Progress(file.name, Stage.READING))
         try:
             data = file.read(self._loader.limits.max_bytes)
             if self._right(file.owner, file.collection_id) < Right.ADD:
@@ -341,6 +336,28 @@ class _Waiting:
         total = self._total[document_id]
         done = total if stage is Stage.FINISHED else min(self._done[document_id], total)
         return Progress(self._documents[document_id].name, stage, done, total, document_id)
+
+
+def _read_batch(
+    files: Iterator[StoredDocument | Progress | None], reports: SimpleQueue[Progress]
+) -> _Batch:
+    """What was read, until it is enough; what waits for a slow file is enough."""
+    stored: list[StoredDocument] = []
+    chunk_count = size = 0
+    for read in files:
+        if read is None and stored:
+            return _Batch(tuple(stored), is_last=False)
+        if isinstance(read, Progress):
+            reports.put(read)
+        if not isinstance(read, StoredDocument):
+            continue
+        stored.append(read)
+        chunk_count += len(read.chunks)
+        size += read.document.size_bytes
+        is_full = chunk_count >= BATCH_CHUNKS or size >= BATCH_BYTES
+        if is_full or len(stored) >= BATCH_FILES:
+            return _Batch(tuple(stored), is_last=False)
+    return _Batch(tuple(stored), is_last=True)
 
 
 def _until_done(reading: Future[_Batch], reports: SimpleQueue[Progress]) -> Iterator[Progress]:

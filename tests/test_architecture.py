@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens", "hangup"},
+    {"errors", "records", "tokens", "hangup", "parallel"},
     {"metrics", "queues"},
     {"seams"},
     {"text"},

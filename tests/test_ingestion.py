@@ -1,6 +1,7 @@
 """From files to chunks in the database and in the index."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,22 @@ class TestIngest:
         assert sorted(report.name for report in reports) == sorted(file.name for file in files)
         assert len(house.stored_ids()) == 40
         assert house.is_level()
+
+    def test_finishes_the_others_while_a_slow_file_is_read(self, house, monkeypatch):
+        monkeypatch.setattr("rag.ingestion.SLOW_SECONDS", 0.01)
+        go = threading.Event()
+
+        slow = IncomingFile("slow.md", lambda _max_bytes: go.wait(60) and b"Slow")
+        files = [slow, *(IncomingFile.from_bytes(name, b"Text") for name in ("a.md", "b.md"))]
+        finished = []
+        for report in house.ingestion.ingest(files):
+            if report.is_final:
+                finished.append(report.name)
+            if len(finished) == 2:
+                go.set()
+
+        assert sorted(finished[:2]) == ["a.md", "b.md"]
+        assert finished[2:] == ["slow.md"]
 
     def test_fails_the_files_that_could_not_be_embedded_and_keeps_them_for_later(self, house):
         working = house.embedder.embed
