@@ -61,7 +61,7 @@ def parts_of(question: str, lexicon: Sequence[str] = ()) -> list[Part]:
         return whole
     if not all(_BEGINS.match(part) for part in asked):
         return whole
-    alone = _with_subjects(asked)
+    alone = _with_subjects(asked, Lexicon(lexicon))
     if not all(_asks_something(part) for part in alone):
         return whole
     return [Part(*both) for both in zip(asked, alone, strict=True)] if alone else whole
@@ -94,12 +94,12 @@ def _asks_something(part: str) -> bool:
     return bool(terms(part) - named)
 
 
-def _with_subjects(parts: list[str]) -> list[str]:
+def _with_subjects(parts: list[str], known: Lexicon) -> list[str]:
     """Each part with the product of those before it where it names none; [] where none is."""
     told: list[str] = []
     subject = ""
     for part in parts:
-        names = [_OWNING.sub("", name.text) for name in find_names(part)]
+        names = [_OWNING.sub("", name.text) for name in find_names(part, known)]
         if len(names) > 1:
             return []  # which of them a pronoun stands for is not clear
         if names or not told:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rag.answers.units import Kind, Unit, units_of
 from rag.answers.wanted import BRIEF, holds, wanted_in
-from rag.answers.words import TermWeights, phrases, terms
+from rag.answers.words import TermWeights, asked_terms, phrases, terms
 from rag.citations.markers import neutralise
 from rag.records import Source
 from rag.text.names import Lexicon, contains_name, find_names
@@ -33,7 +33,7 @@ class Asked:
     def of(cls, text: str, lexicon: Lexicon | None = None) -> "Asked":
         spoken = language_of(text).code
         names = dict.fromkeys(name.text for name in find_names(text, lexicon))
-        held = terms(text, spoken), phrases(text, spoken)
+        held = asked_terms(text, spoken), phrases(text, spoken)
         return cls(text, spoken, *held, wanted_in(text), tuple(names), lexicon)
 
     def terms_of(self, text: str) -> frozenset[str]:

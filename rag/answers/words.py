@@ -8,12 +8,19 @@ from itertools import pairwise
 
 from rag.text.words import STOP_WORDS, UNSPACED, stem, tokens
 
-# What questions call by another word than tables and texts do, by their stems.
+# What tables and texts call by several words, by their stems.
 _SAME = {
-    **dict.fromkeys(("weigh", "heavi", "heavier"), "weight"),
-    **dict.fromkeys(("cost", "expens", "cheap", "cheaper"), "price"),
-    **dict.fromkeys(("kostet", "kost", "teuer", "billig"), "preis"),
-    **dict.fromkeys(("wiegt", "schwer"), "gewicht"),
+    "weigh": "weight",
+    "cost": "price",
+    **dict.fromkeys(("kostet", "kost"), "preis"),
+    "wiegt": "gewicht",
+}
+# What is asked for by an adjective: in a text the same word says something else (heavy curtains).
+_ASKED_BY = {
+    **dict.fromkeys(("heavi", "heavier"), "weight"),
+    **dict.fromkeys(("expens", "cheap", "cheaper"), "price"),
+    **dict.fromkeys(("teuer", "billig"), "preis"),
+    "schwer": "gewicht",
 }
 
 
@@ -26,6 +33,11 @@ def sequence(text: str, code: str) -> tuple[str, ...]:
 def terms(text: str, code: str) -> frozenset[str]:
     """The distinct terms of a text."""
     return frozenset(sequence(text, code))
+
+
+def asked_terms(question: str, code: str) -> frozenset[str]:
+    """The distinct terms of a question, as texts that answer it have them."""
+    return frozenset(_ASKED_BY.get(each, each) for each in terms(question, code))
 
 
 def phrases(text: str, code: str) -> frozenset[str]:
