@@ -10,9 +10,11 @@ from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
 from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
 from rag.tables.asking.wording import may_group, says_rows
+from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import Kind, Op, TablePlan, plan_from
+from rag.tables.plan import Kind, Op, TablePlan, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
+from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
@@ -22,6 +24,7 @@ SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 NAME = "tables"
+SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,10 @@ class TableAnswers:
     ) -> DirectAnswer | None:
         """The figures; a plain no where the table cannot say; None where no table is asked."""
         within = session.within()
-        if resolution.source_numbers or not self.library.store.ids(within):
+        if not self.library.store.ids(within):
             return None
+        if resolution.source_numbers:
+            return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
         choice = self._follow_up(question, entries, within) or self._fresh(question, within)
         if isinstance(choice, DirectAnswer | TableResult):
@@ -66,7 +71,8 @@ class TableAnswers:
             return choice
         if choice is None:
             raise UserError("No table answers this. Name a column or a value that a table has.")
-        return self.library.run(choice.table, choice.understood.plan, question=question)
+        result = self.library.run(choice.table, choice.understood.plan, question=question)
+        return replace(result, notes=_notes(choice.understood))
 
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
@@ -96,6 +102,23 @@ class TableAnswers:
                 entries.append(Entry(question.content, resolved, result, line, when))
         return entries
 
+    def _of_source(
+        self, session: SessionHandle, question: str, numbers: Sequence[int]
+    ) -> DirectAnswer | None:
+        """ "Show [3]", "[3] by region": a result that is named is shown again, or changed."""
+        stored = session.result(numbers[0]) if len(numbers) == 1 else None
+        if stored is None:
+            return None
+        result = result_from(stored)
+        rest = question.replace(f"[{numbers[0]}]", " ")
+        if all(word in SHOW for word in normalised(rest).split()):
+            return self._told(session, result)
+        entry = Entry(rest, rest, result, "", "")
+        choice = self._follow_up(rest, [entry], session.within())
+        if choice is None or isinstance(choice, DirectAnswer):
+            return choice
+        return self._computed(session, question, choice, is_followup=True)
+
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
     def _follow_up(
@@ -104,7 +127,7 @@ class TableAnswers:
         if not past:
             return None
         last = past[-1].result
-        table = self._table_of(last, within)
+        table = self.table_of(last, within)
         if table is None:
             return None
         same = [e for e in past if e.result.table_id == last.table_id and not e.result.is_sql]
@@ -115,7 +138,7 @@ class TableAnswers:
             return _not_understood(table, understood)
         return None if understood is None else Choice(table, understood)
 
-    def _table_of(self, result: TableResult, within: Within) -> Table | None:
+    def table_of(self, result: TableResult, within: Within) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
         try:
             return self.library.store.table(result.table_id, within)
@@ -170,12 +193,10 @@ class TableAnswers:
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
         plan = _drawn(choice.understood.plan, question)
-        result = self.library.run(choice.table, plan, question=question)
+        notes = _notes(choice.understood)
+        result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
-        doubts = [f"I {each}." for each in choice.understood.doubts]
-        if choice.understood.unused:
-            doubts.append(f"Not used: {_quoted(choice.understood.unused)}.")
-        note = f"\n\n*{' '.join(doubts)}*" if doubts else ""
+        note = f"\n\n*{' '.join(notes)}*" if notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
         return DirectAnswer(
             text=said(result, source.marker) + note,
@@ -184,6 +205,14 @@ class TableAnswers:
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
         )
+
+
+def _notes(understood: Understood) -> tuple[str, ...]:
+    """What had to be assumed, and what was left out: for people, in sentences."""
+    notes = [f"I {each}." for each in understood.doubts]
+    if understood.unused:
+        notes.append(f"Not used: {_quoted(understood.unused)}.")
+    return tuple(notes)
 
 
 def _counts_one(choice: Choice) -> bool:

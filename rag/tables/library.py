@@ -117,6 +117,11 @@ class TableLibrary:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
         return self._ask(table, _sql(table).stretch(offset, limit, words))[0]
 
+    def place_of(self, table: Table, number: int) -> int:
+        """How many rows stand before one in the file."""
+        (found,) = self._ask(table, _sql(table).before(number))
+        return int(found.rows[0][0])
+
     def numbered_rows(self, table: Table, numbers: Sequence[int]) -> Answered:
         """The rows with these numbers."""
         return self._ask(table, _sql(table).numbered(numbers))[0]

@@ -1,5 +1,10 @@
 """The JSON API and the pages of tables."""
 
+import html
+import io
+import re
+
+import openpyxl
 import pytest
 
 from rag.documents.files import IncomingFile
@@ -123,7 +128,9 @@ class TestThePages:
 
         text = client.get(f"{url}.csv").get_data(as_text=True)
         assert "'=cmd(),1.0" in text
-        assert client.get(f"{url}.xlsx").data.startswith(b"PK")
+        book = openpyxl.load_workbook(io.BytesIO(client.get(f"{url}.xlsx").data))
+        cells = {cell.value: cell.data_type for row in book["Result"].rows for cell in row}
+        assert (cells["=cmd()"], cells[300.5]) == ("s", "n")
         assert client.get(f"{url}.exe").status_code == 404
 
     def test_another_owner_sees_nothing(self, application, client):
@@ -143,3 +150,111 @@ class TestThePages:
         page = client.get(f"/tables/{table_id}?session={session_id}&n={number}").text
 
         assert page.count('<tr class="is-marked">') == 1
+
+    def test_mark_the_rows_behind_one_figure(self, client, session_id):
+        number = ask(client, session_id, "revenue by region")["sources"][0]["n"]
+        source = client.get(f"/sessions/{session_id}/sources/{number}?order=-1").text
+        (first, *_others) = re.findall(r'href="(/tables/[^"]+row=\d+)"', source)
+
+        page = client.get(html.unescape(first)).text
+
+        assert page.count('<tr class="is-marked">') == 2
+        assert "row 2 of" in page  # South, the highest, is the second of the result
+
+    def test_draw_pictures_with_their_data_as_text(self, client, session_id):
+        ask(client, session_id, "revenue by product")
+
+        page = client.get(f"/sessions/{session_id}").text
+
+        assert re.search(r'<svg class="chart"[^>]* role="img" aria-label="[^"]*Aero 5: 300', page)
+
+
+def condition(column, op, values):
+    names = ("column", "part", "op", "values")
+    return dict(zip((f"filter_{n}" for n in names), (column, "", op, values), strict=True))
+
+
+class TestThePlanAsAForm:
+    def change(self, client, session_id, number, **fields):
+        sent = client.post(f"/sessions/{session_id}/sources/{number}/plan", data=fields)
+        return sent, sent.headers.get("Location", "")
+
+    def test_shows_the_plan_and_computes_it_anew(self, client, session_id):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+        page = client.get(f"/sessions/{session_id}/sources/{number}").text
+        assert '<option value="Product" selected>' in page
+
+        sent, location = self.change(
+            client,
+            session_id,
+            number,
+            change="1",
+            filter_column=["Quarter", ""],
+            filter_part=["quarter", ""],
+            filter_op=["is", "is"],
+            filter_values=["Q1", ""],
+            group_column=["Region", ""],
+            group_part=["", ""],
+            measure_kind=["average", "count", ""],
+            measure_column=["Revenue", "", ""],
+            order="measure 1",
+            descending="on",
+            limit="1",
+        )
+
+        assert sent.status_code == 303
+        changed = client.get(location.split("#")[0]).text
+        assert "Quarter = Q1, average of Revenue and number of rows by Region, highest 1" in changed
+        assert ">75.25</td>" in changed
+        assert client.get(f"/sessions/{session_id}/sources/{number}").status_code == 200
+
+    @pytest.mark.parametrize(
+        ("fields", "reason"),
+        [
+            ({"group_column": "Region", "group_part": ""}, "no figure is chosen"),
+            ({"limit": "ten"}, "whole number"),
+            ({"limit": "100000"}, "1 to 1,000"),
+            ({"measure_kind": "sum", "measure_column": "Product"}, "no sum of them"),
+            ({"measure_kind": "explode", "measure_column": ""}, "is none of count"),
+            (condition("Revenue", "above", "x"), "no number"),
+            (condition("Revenue", "above", ""), "needs a value"),
+            (condition("Price", "is", "1"), "has no column"),
+        ],
+    )
+    def test_says_what_cannot_be(self, client, session_id, fields, reason):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+
+        sent, _ = self.change(client, session_id, number, change="1", **fields)
+
+        assert sent.status_code == 400
+        assert reason in html.unescape(sent.text)
+
+    def test_goes_on_from_what_came_of_it(self, client, session_id):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+        ask(client, session_id, "What is a citation?")
+
+        shown = ask(client, session_id, f"Show [{number}]")
+        assert shown["citations"][0]["n"] == number
+        assert "| North | 150.50 |" in ask(client, session_id, "by region instead")["content"]
+        assert "Aero 5" in ask(client, session_id, f"[{number}] only Q2")["content"]
+
+
+def test_a_changed_table_is_told_of_and_asked_again(tmp_path):
+    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    try:
+        client = create_app(application).test_client()
+        list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
+        session_id = client.post("/api/v1/sessions", json={}).json["id"]
+        number = ask(client, session_id, "total revenue in Q2")["sources"][0]["n"]
+        more = SALES + "Aero 9,East,Q2,1000.00\n"
+        list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", more.encode())]))
+
+        page = client.get(f"/sessions/{session_id}/sources/{number}").text
+        assert "has changed since" in page
+        assert "200.00" in page
+        assert "Run it again on the table as it is now" in page
+        again = client.post(f"/sessions/{session_id}/sources/{number}/plan")
+        assert "1,200.00" in client.get(again.headers["Location"].split("#")[0]).text
+        assert "1,050.50" not in ask(client, session_id, "and Q1?")["content"]
+    finally:
+        application.stop()

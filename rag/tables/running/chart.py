@@ -1,7 +1,6 @@
 """Results as pictures: SVG that a server writes, without scripts, in the colours of the page."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -187,17 +186,17 @@ def _shares(series: Series) -> tuple[str, int]:
     return "".join(parts), 70 + len(series.values) * 24
 
 
-def sorted_rows(result: TableResult, by: int, descending: bool) -> Sequence[tuple[object, ...]]:
-    """The rows of a result in the order of one of its columns; blanks last."""
+def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:
+    """Where the rows of a result stand, in the order of one of its columns; blanks last."""
+    places = list(range(len(result.rows)))
     if not 0 <= by < len(result.columns):
-        return result.rows
+        return places
 
-    def weight(row: tuple[object, ...]) -> tuple[float, str]:
-        value = row[by]
+    def weight(at: int) -> tuple[float, str]:
+        value = result.rows[at][by]
         figure = value if isinstance(value, int | float) else read_number(str(value))
         return (float(figure) if figure is not None else float("inf"), str(value).casefold())
 
-    filled = [row for row in result.rows if row[by] is not None]
-    return sorted(filled, key=weight, reverse=descending) + [
-        row for row in result.rows if row[by] is None
-    ]
+    filled = [at for at in places if result.rows[at][by] is not None]
+    blank = [at for at in places if result.rows[at][by] is None]
+    return sorted(filled, key=weight, reverse=descending) + blank

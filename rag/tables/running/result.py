@@ -45,6 +45,7 @@ class TableResult:
     used: tuple[int, ...]  # row numbers in the document, the first thousand
     question: str = ""
     chart: str = ""
+    notes: tuple[str, ...] = ()  # what had to be assumed
 
     @property
     def is_figure(self) -> bool:
@@ -94,6 +95,7 @@ def result_from(stored: Mapping[str, Any]) -> TableResult:
             "columns": tuple(ResultColumn(**column) for column in stored["columns"]),
             "rows": tuple(map(tuple, stored["rows"])),
             "used": tuple(stored["used"]),
+            "notes": tuple(stored.get("notes", ())),
         }
     )
 

@@ -73,6 +73,11 @@ class Sql:
         wanted = [exp.Literal.number(number) for number in numbers or (-1,)]
         return self._as_written_rows().where(exp.In(this=exp.column(ROW), expressions=wanted))
 
+    def before(self, number: int) -> exp.Select:
+        """How many rows stand before the one with this number."""
+        is_before = exp.LT(this=exp.column(ROW), expression=exp.Literal.number(number))
+        return exp.select(exp.Count(this=exp.Star())).from_(DATA).where(is_before)
+
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
         """Different texts of a column; those that are one of some, written small."""
         shown = self._shown(name)

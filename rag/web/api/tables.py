@@ -81,7 +81,7 @@ class RowsModel(BaseModel):
 
 
 class ResultModel(BaseModel):
-    """What a question or a plan gave; `source` is its number where a session was named."""
+    """What a question or a plan gave, and what was assumed; `source` is its number in a session."""
 
     table: str
     columns: list[str]
@@ -91,6 +91,7 @@ class ResultModel(BaseModel):
     words: str
     sql: str
     rows_used: list[int]
+    notes: list[str]
     source: int | None = None
 
     @classmethod
@@ -104,6 +105,7 @@ class ResultModel(BaseModel):
             words=result.words,
             sql=result.sql,
             rows_used=list(result.used),
+            notes=list(result.notes),
             source=source,
         )
 

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from rag.records import Message
 from rag.seams import SessionHandle
-from rag.tables.running.chart import Chart, chart_of, sorted_rows
+from rag.tables.running.chart import Chart, chart_of, sorted_places
 from rag.tables.running.result import TableResult, result_from
 
 ROWS_IN_ANSWER = 20
@@ -19,6 +19,7 @@ class ShownResult:
     result: TableResult
     number: int
     rows: tuple[tuple[str, ...], ...]
+    places: tuple[int, ...]  # where each stands in the result, from 0
     chart: Chart | None
     sorted_by: int = -1
     is_descending: bool = False
@@ -48,9 +49,9 @@ def shown_result(
     result = result_from(stored)
     by = int(order.lstrip("-")) if order.lstrip("-").isdecimal() else -1
     down = order.startswith("-")
-    rows = sorted_rows(result, by, down)
-    shown = tuple(tuple(result.shown(row)) for row in rows[:limit])
-    return ShownResult(result, number, shown, chart_of(result, chart), by, down)
+    places = sorted_places(result, by, down)[:limit]
+    shown = tuple(tuple(result.shown(result.rows[at])) for at in places)
+    return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 
 def result_of(session: SessionHandle, message: Message) -> ShownResult | None:

@@ -8,12 +8,14 @@ from werkzeug.wrappers import Response
 from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
+from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import readable
 from rag.web.current import application, open_session
 from rag.web.html.cards import marked_in
 from rag.web.html.evidence import evidence_of
 from rag.web.html.pinpoint import clauses_citing
+from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
 from rag.web.pages.forms import default_config, wanted_index, words
 from rag.web.pages.show import show_page
@@ -162,12 +164,17 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     )
     if shown is None:
         return None
-    try:
-        table = application().tables.table(shown.result.table_id, readable())
-        used = application().asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
-    except NotFound:
-        return {"shown": shown, "table": None, "rows": []}
-    return {"shown": shown, "table": table, "rows": used.rows}
+    asked = application().asked
+    table = asked.table_of(shown.result, readable())
+    found: dict[str, Any] = {"shown": shown, "table": None, "rows": [], "form": None}
+    if table is None:
+        return found
+    if not shown.result.is_sql:
+        found["form"] = form_of(plan_from(shown.result.plan), table)
+    if table.id == shown.result.table_id:
+        used = asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
+        found |= {"table": table, "rows": used.rows}
+    return found | {"can_run": True}
 
 
 def _cited_for(session: SessionHandle, number: int) -> list[str]:

@@ -1,13 +1,17 @@
 """Pages of tables: their rows, results behind numbers, downloads."""
 
+from dataclasses import replace
+
 from flask import Blueprint, Response, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from rag.database import storable
 from rag.errors import NotFound
+from rag.tables.plan import plan_from
 from rag.tables.running.result import as_csv, as_xlsx, result_from
 from rag.web.access.rights import readable
 from rag.web.current import application, checked_id, open_session
+from rag.web.html.plan_form import plan_from_form
 from rag.web.pages.forms import wanted_index
 from rag.web.pages.show import show_page
 
@@ -25,7 +29,10 @@ def table(table_id: str) -> str:
     offset = wanted_index("offset", request.args) or 0
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
-    marked = _marked(session_id, number) if session_id and number else frozenset()
+    row = wanted_index("row", request.args)
+    marked = _marked(session_id, number, row) if session_id and number else frozenset()
+    if row is not None and marked and "offset" not in request.args:
+        offset = library.place_of(found, min(marked)) // ROWS_ON_A_PAGE * ROWS_ON_A_PAGE
     answered = library.rows(found, offset, ROWS_ON_A_PAGE + 1, wanted)
     return show_page(
         "table.html",
@@ -38,13 +45,21 @@ def table(table_id: str) -> str:
         marked=marked,
         session_id=session_id,
         number=number,
+        row=row,
     )
 
 
-def _marked(session_id: str, number: int) -> frozenset[int]:
-    """The rows that a result of the caller's own session is made of."""
+def _marked(session_id: str, number: int, row: int | None) -> frozenset[int]:
+    """The rows that a result of the caller's own session is made of, or one row of it."""
     stored = open_session(session_id).result(number)
-    return frozenset(stored["used"]) if stored else frozenset()
+    if not stored:
+        return frozenset()
+    if row is None:
+        return frozenset(stored["used"])
+    result = result_from(stored)
+    if row >= len(result.rows):
+        raise NotFound(f"[{number}] has {len(result.rows)} rows; there is no row {row + 1}.")
+    return frozenset(application().asked.library.rows_behind(result, row, readable()))
 
 
 @table_pages.get("/sessions/<session_id>/sources/<int:number>.<ending>")
@@ -62,13 +77,26 @@ def download(session_id: str, number: int, ending: str) -> Response:
     )
 
 
-@table_pages.get("/sessions/<session_id>/sources/<int:number>/again")
-def again(session_id: str, number: int) -> AnyResponse:
-    """The question of a result, ready to be asked once more."""
-    stored = open_session(session_id).result(number)
+@table_pages.post("/sessions/<session_id>/sources/<int:number>/plan")
+def change_plan(session_id: str, number: int) -> AnyResponse:
+    """Compute once more, on the table as it is now: the same plan, or as the form changes it.
+
+    What comes of it is a source of its own; the old one stays as it was.
+    """
+    session = open_session(session_id)
+    stored = session.result(number)
     if stored is None:
         raise NotFound(f"[{number}] is no table of this conversation.")
-    url = url_for(
-        "pages.conversation", session_id=session_id, ask=stored["words"], _anchor="question"
-    )
+    asked, result = application().asked, result_from(stored)
+    table = asked.table_of(result, readable())
+    if table is None:
+        raise NotFound("The table is gone: its document was deleted, or holds it no longer.")
+    if result.is_sql:
+        fresh = asked.library.run_sql(table, result.sql, question=result.question)
+    else:
+        plan = replace(plan_from(result.plan), table=table.id)
+        changed = plan_from_form(request.form, plan, table) if "change" in request.form else plan
+        fresh = asked.library.run(table, changed, question=result.question)
+    kept = asked.keep(session, fresh).number
+    url = url_for("pages.source", session_id=session_id, number=kept, _anchor="result")
     return redirect(url, 303)
