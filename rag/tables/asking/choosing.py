@@ -28,6 +28,7 @@ PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "yearly": Part.YEAR, "quarter":
 def is_added(column: TableColumn) -> bool:
     """Whether figures of this column mean something as a sum."""
     is_figure = column.type is ColumnType.NUMBER and not column.is_identifier
+    is_figure = is_figure and not is_rank(column)
     return is_figure and column.unit != "%" and not NOT_ADDED.search(column.name.casefold())
 
 
@@ -182,7 +183,11 @@ def asked_for(question: Question, without: Iterable[str] = ()) -> tuple[str, boo
     left_out = set(without)
     words = question.words
     filtered = {found.column for found in question.values}
-    free = [found for found in question.columns if found.column not in left_out]
+    free = [
+        found
+        for found in question.columns
+        if found.column not in left_out and words[found.start : found.end + 1] != ["name", "of"]
+    ]
     for at, word in enumerate(words):
         if word in ("which", "what", "whose", "name", "list", "tell", "welche", "welcher", "find"):
             near = [found for found in free if at < found.start <= at + 5]
@@ -241,6 +246,16 @@ def repeats(question: Question, name: str) -> bool:
     """Whether several rows share a value of this column."""
     column = question.column(name)
     return column.distinct < question.index.table.row_count - column.blanks
+
+
+def numbers_rows(question: Question, column: TableColumn) -> bool:
+    """Whether it only counts the rows of its table: 1, 2, 3 …"""
+    count = question.index.table.row_count
+    if column.type is not ColumnType.NUMBER or column.distinct != count or count < 3:
+        return False
+    return column.decimals == 0 and column.low in ("0", "1") and column.high in (
+        str(count), str(count - 1)
+    )  # fmt: skip
 
 
 def is_rank(column: TableColumn) -> bool:

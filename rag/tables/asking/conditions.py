@@ -161,7 +161,8 @@ def _belongs_to(
     """The column that a figure is compared with: one named beside it, else one that holds it."""
     is_year = isinstance(number, int) and 1500 <= number <= 2100
     beside = _beside(question, at)
-    if beside is not None and not (is_year and not _has_years(beside)):
+    is_amount = op is not None and not is_time and beside is not None and _may_hold(beside, number)
+    if beside is not None and (is_amount or not is_year or _has_years(beside)):
         if beside.type is ColumnType.DATE:
             return Filter(beside.name, op or Op.IS, (number,), Part.YEAR) if is_year else None
         if beside.type in FIGURES:

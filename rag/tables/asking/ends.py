@@ -184,9 +184,9 @@ def ask_end(question: Question) -> TablePlan | None:
             return _one_end(question, *superlative(question, at), at)
         if word in ("first", "last", "erste", "letzte"):
             question.use(at, at + 1)
-            target, _ = asked_for(question)
+            target, is_named = asked_for(question)
             behind = [found for found in question.columns if 0 < found.start - at <= 2]
-            target = behind[0].column if behind else target
+            target = behind[0].column if behind and not is_named else target
             order = (Order(ROWS, word in ("last", "letzte")),)
             return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
     return None

@@ -1,17 +1,21 @@
 """Questions that count, add up or compare figures."""
 
+import re
+
 from rag.records import TableColumn
 from rag.tables.asking.choosing import (
     figure_columns,
     figure_kind,
     grouped_by,
     is_added,
+    is_rank,
     listed_column,
     named_figures,
+    numbers_rows,
     pair_of,
     repeats,
 )
-from rag.tables.asking.index import stem
+from rag.tables.asking.index import Found, stem
 from rag.tables.asking.question import FIGURES, Question, filters_of
 from rag.tables.asking.words import (
     AVERAGE,
@@ -19,6 +23,7 @@ from rag.tables.asking.words import (
     COUNT,
     DIFFERENCE,
     DIFFERENT,
+    IDLE,
     MEDIAN,
     ROW_NOUNS,
     SHARE,
@@ -68,11 +73,15 @@ def ask_share(question: Question) -> TablePlan | None:
     )
 
 
+MORE_THAN = re.compile(r"\bhow (?:many|much) .*\b(?:more|fewer|less)\b.* than ¤")
+
+
 def ask_difference(question: Question) -> TablePlan | None:
     """ "The difference in points between A and B", "how many more wins than losses"."""
-    if not DIFFERENCE.search(question.masked):
-        return None
     pair = pair_of(question)
+    is_asked = DIFFERENCE.search(question.masked) or (pair and MORE_THAN.search(question.masked))
+    if not is_asked:
+        return None
     figures = named_figures(question)
     filters = filters_of(question)
     if figures and (pair or not question.values):
@@ -95,7 +104,7 @@ def ask_count(question: Question) -> TablePlan | None:
     if start and question.words[start - 1] in SUPERLATIVES:  # "the smallest number of"
         return None
     groups = tuple(key for _found, key in grouped_by(question))
-    noun = next((found for found in question.columns if end <= found.start <= end + 2), None)
+    noun = _noun(question, start, end)
     filters = filters_of(question)
     order = (Order("measure 1", True),) if groups else ()
     if noun is not None:
@@ -110,8 +119,45 @@ def ask_count(question: Question) -> TablePlan | None:
         differ = column.distinct < 0.8 * question.index.table.row_count
         if differ and not is_filtered and not _means_rows(question, column):
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
-    _take_noun(question, end)
-    return TablePlan("", filters, groups, (Measure(Kind.COUNT),), order)
+    return TablePlan("", filters, groups, (_counted(question, noun, end),), order)
+
+
+def _noun(question: Question, start: int, end: int) -> Found | None:
+    """The column that is counted, not one that only counts the rows itself."""
+    for found in question.columns:
+        if start <= found.start <= end + 2 and found.end > end:
+            return None if _only_counts(question, found) else found
+    return None
+
+
+def _counted(question: Question, noun: Found | None, at: int) -> Measure:
+    if noun is not None and noun.column != question.index.subject:
+        question.doubts.append(f"counted rows for {noun.column}")
+    total = _total_of(question, at) if noun is None else None
+    if total is not None:
+        return Measure(Kind.SUM, total)
+    _take_noun(question, at)
+    return Measure(Kind.COUNT)
+
+
+def _only_counts(question: Question, found: Found) -> bool:
+    """ "How many games" of games numbered 1, 2, 3, or of ranks: rows, not the sum of these."""
+    column = question.column(found.column)
+    return is_rank(column) or numbers_rows(question, column)
+
+
+def _total_of(question: Question, at: int) -> str | None:
+    """ "How many medals" of one row: its total, where the table has one and no such column."""
+    pins = any(found.column == question.index.subject for found in question.values)
+    word = question.words[at] if at < len(question.words) else ""
+    if not pins or word in ROW_NOUNS or word in IDLE or at in question.used:
+        return None
+    for column in question.index.table.columns:
+        if normalised(column.name) == "total" and column.type in FIGURES:
+            question.doubts.append(f"took {column.name} for “{word}”")
+            question.use(at, at + 1)
+            return column.name
+    return None
 
 
 def _means_rows(question: Question, column: TableColumn) -> bool:

@@ -6,7 +6,7 @@ values against each other, a look-up) is tried in turn; the first that fits make
 
 from rag.tables.asking.ends import ask_beside, ask_either, ask_end, ask_picked, ask_top
 from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
-from rag.tables.asking.index import TableIndex
+from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
 from rag.tables.plan import (
@@ -41,6 +41,8 @@ def understand(text: str, index: TableIndex) -> Understood | None:
     return Understood(plan, _score(question, plan, unused), unused, tuple(question.doubts))
 
 
+WHOLE = 1.2  # the least that a value scores which stands in a question whole
+PART = 0.4
 BEYOND = {"same", "between", "consecutive", "consecutively", "both", "neither", "besides"}
 AUXILIARIES = {
     "is",
@@ -72,7 +74,13 @@ def _beyond(question: Question, plan: TablePlan) -> list[str]:
 
 def _score(question: Question, plan: TablePlan, unused: tuple[str, ...]) -> float:
     """How much of the question the table knows: to choose among tables."""
-    values = sum(0.6 + 0.4 * found.length for found in question.values if not found.is_near)
-    values += sum(0.4 for found in question.values if found.is_near)
+    values = sum(_weight(found) for found in question.values)
     columns = sum(min(found.score, 1.2) for found in question.columns)
     return values + columns + 0.7 * len(question.conditions) - 0.5 * len(unused)
+
+
+def _weight(found: Found) -> float:
+    """A value named whole says more than a word of one, or one with a slip."""
+    if found.is_near:
+        return 0.4
+    return 0.6 + 0.4 * found.length if found.score >= WHOLE else PART * found.length

@@ -143,6 +143,8 @@ class Sql:
         compared = exp.GT if ahead else exp.LT
         beside = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
         beside = beside.where(compared(this=exp.column(ROW), expression=edge.subquery()))
+        named = exp.and_(*(self.condition(each) for each in plan.step.of))
+        beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
         beside = beside.order_by(_directed(exp.column(ROW), Order(ROWS, not ahead)))
         return exp.In(this=exp.column(ROW), query=beside.limit(abs(plan.step.rows)).subquery())
 
