@@ -222,7 +222,7 @@ def _graded(application: Application, query: dict[str, Any], among: list[Table] 
         return "declined"
     best = choices[0].understood
     try:
-        result = library.run(best.table, best.plan)
+        result = library.run(choices[0].table, best.plan)
     except RagError:
         return "declined"
     got = list(dict.fromkeys(str(row[0]) for row in result.rows))

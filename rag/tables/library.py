@@ -156,6 +156,7 @@ class TableLibrary:
         tables, spread = self._library(within)
         words = set(normalised(question).split())
         words |= {stem(word) for word in words} | {word.rstrip("s") for word in words}
+        words |= {f"{word}s" for word in words}
         total = len(tables)
         scored = []
         for table in tables:

@@ -11,7 +11,9 @@ from rag.tables.asking.words import (
     AND_UP_TO,
     BETWEEN,
     COMPARED,
+    CURRENCIES,
     IDLE,
+    LACKING,
     NOT,
     NUMBER_WORDS,
     OPERATORS,
@@ -30,6 +32,7 @@ REACH = 3  # words between a figure and the column that it belongs to
 def read_conditions(question: Question) -> None:
     """Find them, once columns and values are known."""
     _negations(question)
+    _blanks(question)
     _yes_or_no(question)
     _times(question)
     _figures(question)
@@ -51,6 +54,18 @@ def _negations(question: Question) -> None:
         question.negated |= set(range(at, end))
         if any(at <= each.start < end for each in question.values):
             question.use(first, at)
+
+
+def _blanks(question: Question) -> None:
+    """ "Without a price": where a column has empty cells, these."""
+    for found in list(question.columns):
+        at = found.start - 1
+        at -= at > 0 and question.words[at] in ("a", "an", "any", "the")
+        has_blanks = question.column(found.column).blanks > 0
+        if at >= 0 and question.words[at] in LACKING and has_blanks:
+            question.columns.remove(found)
+            question.use(at, found.end)
+            _condition(question, at, found.end, Filter(found.column, Op.BLANK))
 
 
 def _yes_or_no(question: Question) -> None:
@@ -161,13 +176,12 @@ def _belongs_to(
     """The column that a figure is compared with: one named beside it, else one that holds it."""
     is_year = isinstance(number, int) and 1500 <= number <= 2100
     beside = _beside(question, at)
-    is_amount = op is not None and not is_time and beside is not None and _may_hold(beside, number)
-    if beside is not None and (is_amount or not is_year or _has_years(beside)):
-        if beside.type is ColumnType.DATE:
-            return Filter(beside.name, op or Op.IS, (number,), Part.YEAR) if is_year else None
-        if beside.type in FIGURES:
-            return Filter(beside.name, op or Op.IS, (number,))
-        return None if op else _text_figure(question, beside, number)
+    if beside is not None:
+        is_amount = op is not None and not is_time and _may_hold(beside, number)
+        if is_amount or not is_year or _has_years(beside):
+            named = _of_named(question, beside, number, op, is_year=is_year)
+            if named is not None or op is None or beside.type in FIGURES:
+                return named
     if is_year:
         found = _year(question, number, op or Op.IS)
         if found is not None:
@@ -177,8 +191,29 @@ def _belongs_to(
     holders = [column for column in question.index.table.columns if _may_hold(column, number)]
     if op is not None:
         figures = [column for column in holders if not column.is_identifier]
+        figures = _of_unit(question, at, figures) or figures
         return Filter(figures[0].name, op, (number,)) if len(figures) == 1 else None
     return Filter(holders[0].name, Op.IS, (number,)) if len(holders) == 1 else None
+
+
+def _of_named(
+    question: Question, column: TableColumn, number: float, op: Op | None, *, is_year: bool
+) -> Filter | None:
+    if column.type is ColumnType.DATE:
+        return Filter(column.name, op or Op.IS, (number,), Part.YEAR) if is_year else None
+    if column.type in FIGURES:
+        return Filter(column.name, op or Op.IS, (number,))
+    return _text_figure(question, column, number) if op is None else None
+
+
+def _of_unit(question: Question, at: int, columns: Sequence[TableColumn]) -> list[TableColumn]:
+    """Those in the unit that follows a figure: "under 50 euros"."""
+    word = question.words[at + 1] if at + 1 < len(question.words) else ""
+    unit = CURRENCIES.get(word, word)
+    found = [column for column in columns if column.unit.casefold() == unit]
+    if found:
+        question.use(at + 1, at + 2)
+    return found
 
 
 def _beside(question: Question, at: int) -> TableColumn | None:

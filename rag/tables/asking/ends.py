@@ -55,7 +55,8 @@ def ask_top(question: Question) -> TablePlan | None:
         order = Order(ROWS, word in ("last", "letzten"))
         return TablePlan("", filters_of(question), order=(order,), limit=int(count))
     at = next(at for at in range(start, end) if question.words[at] == word)
-    adjective, descending = superlative(question, at)
+    goes_on = end < len(question.words) and question.words[end] in ("most", "least")
+    adjective, descending = superlative(question, end if goes_on else at)
     return _ranked(question, adjective, descending, int(count), after=end)
 
 
@@ -250,5 +251,7 @@ def ask_picked(question: Question) -> TablePlan | None:
         return None
     filtered = {each.column for each in filters}
     columns = [found.column for found in question.columns if found.column not in filtered]
+    if is_named and any(target == each.column for _s, _e, each in question.conditions):
+        columns, is_named = [question.index.subject, target], False  # "which cost less than 200"
     chosen = tuple(dict.fromkeys([target] if is_named else columns or [target]))
     return TablePlan("", filters, columns=chosen)

@@ -10,6 +10,7 @@ from rag.tables.asking.choosing import (
     is_added,
     is_rank,
     listed_column,
+    measured_by,
     named_figures,
     numbers_rows,
     pair_of,
@@ -73,6 +74,7 @@ def ask_share(question: Question) -> TablePlan | None:
     )
 
 
+PRICED = re.compile(r"\bhow much (?:is|are|was|does|do|for)\b|\bwas kostet\b")
 MORE_THAN = re.compile(r"\bhow (?:many|much) .*\b(?:more|fewer|less)\b.* than ¤")
 
 
@@ -131,7 +133,8 @@ def _noun(question: Question, start: int, end: int) -> Found | None:
 
 
 def _counted(question: Question, noun: Found | None, at: int) -> Measure:
-    if noun is not None and noun.column != question.index.subject:
+    compared = {each.column for _s, _e, each in question.conditions}
+    if noun is not None and noun.column not in {question.index.subject, *compared}:
         question.doubts.append(f"counted rows for {noun.column}")
     total = _total_of(question, at) if noun is None else None
     if total is not None:
@@ -170,7 +173,7 @@ def _take_noun(question: Question, at: int) -> None:
     """The noun that is counted stands for the rows: "how many *games* …"."""
     while at < len(question.words) and question.words[at] in ("total", "different", "of", "the"):
         at += 1
-    if at >= len(question.words) or at in question.used:
+    if at >= len(question.words) or at in question.used or question.words[at] in IDLE:
         return
     table = question.index.table
     known = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
@@ -209,6 +212,11 @@ def _counted_groups(
     question: Question, groups: tuple[Key, ...], kind: Kind | None
 ) -> TablePlan | None:
     """No figure is named: the main one of the table, where it has one; else rows are counted."""
+    if PRICED.search(question.masked):  # "how much is the Kontor 8?"
+        price = measured_by(question, "expensive")
+        if price is None:
+            return None
+        return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, price.name),))
     columns = [column for column in figure_columns(question) if is_added(column)]
     if not columns:
         return (
@@ -216,8 +224,7 @@ def _counted_groups(
             if not groups
             else TablePlan("", filters_of(question), groups, (Measure(Kind.COUNT),))
         )
-    if len(columns) > 1:
-        question.doubts.append(f"took {columns[0].name} for the figure: none is named")
+    question.doubts.append(f"took {columns[0].name} for the figure: none is named")
     if kind is None and not groups:
         return None
     return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, columns[0].name),))

@@ -192,6 +192,7 @@ class TableIndex:
     def subject(self) -> str:
         """The column that names what a row is about."""
         texts = [c for c in self.table.columns if c.type is ColumnType.TEXT]
+        texts = [c for c in texts if not c.is_identifier] or texts
         if not texts:
             return self.table.columns[0].name
         rows = max(1, self.table.row_count)

@@ -189,7 +189,7 @@ IDLE = frozenset(
     order ordered place placed made got earn earned generate generated bring brought include
     included contain contains exist exists happen happened occur occurred appear appeared per
     made held wie was wer wo wann der die das den dem des ein eine einer von im in am mit und
-    oder zu zum zur vom beim auf sind ist war waren hat haben
+    but oder zu zum zur vom beim auf sind ist war waren hat haben
     zeige zeig mir welche welcher welches alle nach pro je fur
     """.split()  # noqa: SIM905  (a list of quoted words reads worse)
 )
@@ -204,6 +204,13 @@ PERSON = (
     "person", "actor", "director", "opponent", "coach", "salesperson", "owner", "lieutenant",
     "character", "member",
 )  # fmt: skip
+CURRENCIES = {
+    "euro": "€", "euros": "€", "eur": "€", "dollar": "$", "dollars": "$", "usd": "$",
+    "pound": "£", "pounds": "£", "gbp": "£", "yen": "¥", "jpy": "¥",
+}  # fmt: skip
+LACKING = frozenset(
+    {"no", "without", "missing", "lack", "lacks", "lacking", "ohne", "kein", "keine"}
+)
 WHEN = ("date", "year", "when", "season", "day", "month", "time", "took office", "from", "period")
 WHERE = ("location", "venue", "place", "city", "country", "site", "town", "where", "hometown",
     "stadium", "region", "address", "headquarters")  # fmt: skip

@@ -238,9 +238,14 @@ def _unit_of(text: str) -> str:
 def unit_in_header(header: str) -> str:
     """The unit that a column's name gives: "Weight (kg)", "Revenue in EUR", "Price €"."""
     found = re.search(r"[(\[]\s*([^)\]\d]{1,8}?)\s*[)\]]\s*$", header) or re.search(
-        r"\b(?:in|\|)\s+(EUR|USD|GBP|CHF|kg|g|km|m|cm|mm|€|\$|£|%)\s*$", header, re.IGNORECASE
+        r"\b(?:in|\|)\s+(EUR|USD|GBP|CHF|JPY|kg|g|km|m|cm|mm|€|\$|£|%)\s*$|"
+        r"[ _](EUR|USD|GBP|CHF|JPY|kg|km)$",
+        header,
+        re.IGNORECASE,
     )
-    unit = found[1].strip() if found else next((sign for sign in CURRENCY if sign in header), "")
+    if found is None:
+        return next((sign for sign in CURRENCY if sign in header), "")
+    unit = (found[1] or found[found.re.groups]).strip()
     return CURRENCY_CODES.get(unit.casefold(), unit)
 
 
