@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.disagreeing import disagreement, other_product
@@ -38,6 +39,7 @@ from rag.seams import (
     WriteRequest,
 )
 from rag.seams.judging import Judge
+from rag.tokens import count_tokens
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
@@ -131,7 +133,9 @@ class Answering:
     ) -> Generator[Event, None, Answer]:
         """An answer without a writer, through the gate like any other; nothing is added to it."""
         gate = MarkerGate(Registered(session, direct.sources))
-        yield from draft.take(gate, gate.feed(direct.text))
+        for delta in kept_to([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens):
+            draft.note(delta)
+            yield from draft.take(gate, gate.feed(delta.text))
         yield from draft.take(gate, gate.finish())
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
         citations = tuple(
@@ -145,6 +149,7 @@ class Answering:
             declined=direct.declined,
             model=direct.made_by,
             result=direct.result,
+            notices=tuple(draft.notices),
         )
 
     def stream(

@@ -17,6 +17,7 @@ from rag.records import DEFAULT_COLLECTION, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
 
 INGEST, COMPACT = "ingest", "compact"
+MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
 
@@ -143,8 +144,11 @@ class Background:
         return self._queue.table.job(job_id)
 
     def jobs(self) -> list[Job]:
-        """Ingest jobs, newest first."""
-        return self._queue.table.newest(INGEST)
+        """Ingest jobs, newest first; as long as some are on their way, all of their company."""
+        newest = self._queue.table.newest(INGEST)
+        if any(job.state in (JobState.QUEUED, JobState.RUNNING) for job in newest):
+            return self._queue.table.newest(INGEST, limit=MOST_JOBS)
+        return newest
 
     def run_waiting(self) -> None:
         """Do what is queued, in this thread: a command line has no workers."""

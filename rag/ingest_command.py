@@ -167,7 +167,7 @@ def _report(name: str, job: dict[str, Any]) -> FileProgress:
 def _bar(console: Console) -> Progress:
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a file's name, whatever it holds
         *columns,
         console=console,
         transient=True,

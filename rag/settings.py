@@ -141,7 +141,6 @@ class DocumentSettings(_Section):
 
     max_file_mb: float = Field(50, gt=0)
     max_pages: int = Field(5000, ge=1)
-    chunk_words: int = Field(90, ge=20, le=400)
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
 

@@ -27,7 +27,11 @@ async function send(files) {
   const what = files.length === 1 ? files[0].name : `${files.length} files`;
   const sent = await sendFiles(files, (share) => tell(`Sending ${what}`, [], share));
   if (sent.jobs.length) tell(`Reading ${what}`);
-  const jobs = await Promise.all(sent.jobs.map(ended));
+  const jobs = [];
+  for (const job of sent.jobs) { // they are read one after the other
+    jobs.push(await ended(job));
+    if (sent.jobs.length > 1) tell(`Reading: ${jobs.length} of ${sent.jobs.length} files`, [], jobs.length / sent.jobs.length);
+  }
   const added = jobs.filter((each) => each.state === "done");
   const refused = [...sent.refused, ...jobs.filter((each) => each.state !== "done").map(reason)];
   const words = `${added.length === 1 ? added[0].document : `${added.length} files`} added to the library.`;

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from rag.cli import main
 from rag.wiring.running import running_server, write_address
+from tests.openai_server import OpenAIServer, failure
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = """# Refunds
@@ -189,6 +190,19 @@ class TestWithTheModel:
         (session,) = json.loads(run("sessions", "--json").output)
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output
+
+    def test_a_chat_survives_whatever_an_error_says(self, run, folder):
+        with OpenAIServer(failure(400, "Bad template: [/INST] [bold [red")) as server:
+            environment = {
+                "GROUNDNOTE_LLM__BASE_URL": server.url,
+                "GROUNDNOTE_LLM__MODEL": "[/INST]",
+            }
+            (folder / "[/INST].md").write_text("# Refunds\n\nA refund [/b] takes five days.")
+            run("ingest", folder)
+            result = run("chat", input="How long do refunds take?\nWhy?\n\n", env=environment)
+
+        assert result.exit_code == 0, result.output
+        assert result.output.count("[/INST] [bold [red") == 2
 
     def test_reindex_and_doctor_leave_everything_well(self, run, folder):
         run("ingest", folder)

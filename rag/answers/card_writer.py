@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from rag.answers.card import card_of
 from rag.answers.markdown import markdown_of
 from rag.answers.prompts import says_declined
+from rag.answers.wishes import kept_to
 from rag.records import Mention, Within
 from rag.seams import ModelDelta, WriteRequest
+from rag.tokens import count_tokens
 
 
 class CardWriter:
@@ -25,6 +27,9 @@ class CardWriter:
         self._mentions = mentions
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        yield from kept_to(self._card(request), request.wishes, count=count_tokens)
+
+    def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
         within = request.within
         names = self._lexicon(within)
         card = card_of(request, names, lambda name: self._mentions(name, within))

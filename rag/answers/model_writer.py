@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rag.answers.prompts import says_declined
+from rag.answers.wishes import kept_to
 from rag.seams import ChatModel, ModelDelta, ModelRequest, WriteRequest
 
 
@@ -18,7 +19,7 @@ class ModelWriter:
         return self._model.name
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        yield from self._model.stream(
+        replied = self._model.stream(
             ModelRequest(
                 messages=request.messages,
                 max_tokens=min(request.max_tokens, request.wishes.max_tokens or request.max_tokens),
@@ -29,6 +30,7 @@ class ModelWriter:
                 tools=request.tools,
             )
         )
+        yield from kept_to(replied, request.wishes)  # some servers know no stop texts
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

@@ -23,6 +23,7 @@ document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
+BARS_SHOWN = 5  # more files on their way share one
 LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
@@ -94,6 +95,7 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
         offset=offset,
         step=DOCUMENTS_ON_A_PAGE,
         running=running,
+        batch=batch_of(own) if len(running) > BARS_SHOWN else [],
         failed=failed,
         refused=refused,
         error=error,
@@ -106,6 +108,17 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
 def _matches(document: Document, wanted: str) -> bool:
     text = f"{document.title} {document.name}".casefold()
     return all(word in text for word in wanted.casefold().split())
+
+
+def batch_of(jobs: list[Job]) -> list[Job]:
+    """The jobs, newest first, that were on their way together with those that still are."""
+    batch: list[Job] = []
+    for job in jobs:
+        is_ended = job.state not in (JobState.QUEUED, JobState.RUNNING)
+        if batch and is_ended and job.updated_at < batch[-1].created_at:
+            break  # it had ended before the next one came
+        batch.append(job)
+    return batch
 
 
 def jobs_to_show(jobs: list[Job], library: list[Document]) -> tuple[list[Job], list[Job]]:

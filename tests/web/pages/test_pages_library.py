@@ -120,6 +120,15 @@ class TestLibrary:
 
         assert said in get("/documents").text(".jobs")
 
+    def test_shows_many_files_in_one_bar(self, application, get):
+        jobs = [application.jobs.add("ingest", f"{n}.md") for n in range(500)]
+        for job in jobs[:37]:
+            application.jobs.known[job.id] = replace(job, state=JobState.DONE)
+        found = get("/documents")
+
+        assert found.text(".jobs").split()[-4:] == ["37", "of", "500", "read"]
+        assert len(found.all(".jobs progress")) == 1
+
     def test_deletes_after_asking(self, application, get, post):
         document = application.documents.documents(EVERYTHING)[0]
         page = get(f"/documents/{document.id}/delete")
