@@ -131,9 +131,9 @@ class Background:
             prepare=lambda running: self._uploads.keep(running.job.id, data),
         )
 
-    def note_unread(self, name: str, reason: str) -> None:
+    def note_unread(self, name: str, reason: str, collection_id: str = DEFAULT_COLLECTION) -> None:
         """Remember a file that was ingested without a job, and failed."""
-        job = self._queue.table.add(INGEST, name)
+        job = self._queue.table.add(INGEST, name, collection_id=collection_id)
         self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
     def submit_compaction(self, session: SessionHandle) -> Job:

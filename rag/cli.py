@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -18,8 +18,14 @@ from rag.remote import RemoteServer
 from rag.settings import Settings, load_settings
 from rag.terminal import Told
 
+if TYPE_CHECKING:
+    from rag.documents.collections import Collections
+
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (20_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+collection_option = click.option(
+    "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
+)
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
@@ -48,15 +54,18 @@ def main(context: click.Context, named: str | None) -> None:
 @main.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--once", is_flag=True, help="Do nothing if these paths were ingested before.")
+@click.option("--collection", default="", help="Where to, by name or id.")
 @as_json_option
 @click.pass_obj
-def ingest(settings: Settings, paths: tuple[Path, ...], once: bool, as_json: bool) -> None:
+def ingest(
+    settings: Settings, paths: tuple[Path, ...], once: bool, collection: str, as_json: bool
+) -> None:
     """Add files and folders to the library; unchanged files cost nothing."""
     from rag.ingest_command import ingest_paths, was_ingested
 
     if once and was_ingested(settings, paths):
         return
-    counts = ingest_paths(settings, paths, console=_console(as_json))
+    counts = ingest_paths(settings, paths, console=_console(as_json), collection=collection)
     if as_json:
         click.echo(json.dumps(counts.as_dict(), ensure_ascii=False))
     if counts.failed:
@@ -66,11 +75,18 @@ def ingest(settings: Settings, paths: tuple[Path, ...], once: bool, as_json: boo
 @main.command()
 @click.argument("question")
 @click.option("--session", "session_id", help="Go on with this session.")
+@collection_option
 @as_json_option
 @click.pass_obj
-def ask(settings: Settings, question: str, session_id: str | None, as_json: bool) -> None:
+def ask(
+    settings: Settings,
+    question: str,
+    session_id: str | None,
+    collections: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Answer one question."""
-    with _asking(settings, session_id) as (asking, _):
+    with _asking(settings, session_id, collections) as (asking, _):
         told = asking(question)
         if not as_json:
             terminal.show(told, _console(as_json))
@@ -81,11 +97,12 @@ def ask(settings: Settings, question: str, session_id: str | None, as_json: bool
 
 @main.command()
 @click.option("--session", "session_id", help="Go on with this session.")
+@collection_option
 @click.pass_obj
-def chat(settings: Settings, session_id: str | None) -> None:
+def chat(settings: Settings, session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it."""
     console = Console()
-    with _asking(settings, session_id) as (asking, used_id):
+    with _asking(settings, session_id, collections) as (asking, used_id):
         console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
         while question := _prompt():
             try:
@@ -220,6 +237,52 @@ def doctor(settings: Settings, repairs: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@main.group(invoke_without_command=True)
+@click.pass_context
+def collections(context: click.Context) -> None:
+    """List collections; `add` makes one, `give` says who may do what with it."""
+    if context.invoked_subcommand is None:
+        for each in _collections(context.obj).held(""):
+            everybody = each.collection.everybody.name.lower()
+            click.echo(
+                f"{each.id}  {each.document_count:>6}  {each.name}  "
+                f"(of {each.collection.owner or 'whoever runs this'}; everybody: {everybody})"
+            )
+
+
+@collections.command()
+@click.argument("name")
+@click.option("--everybody", default="none", help="none, read or add.")
+@click.option("--owner", default="", help="Whose it is; without, yours who run the server.")
+@click.pass_obj
+def add(settings: Settings, name: str, everybody: str, owner: str) -> None:
+    """Make a collection."""
+    from rag.documents.collections import right_named
+
+    made = _collections(settings).create(owner, name, everybody=right_named(everybody))
+    click.echo(made.id)
+
+
+@collections.command()
+@click.argument("name")
+@click.argument("member")
+@click.argument("right")
+@click.pass_obj
+def give(settings: Settings, name: str, member: str, right: str) -> None:
+    """Give a member, or `group:…`, a right: none, read, add, write or manage."""
+    from rag.documents.collections import right_named
+
+    found = _collections(settings)
+    held = found.named("", name)
+    found.change(held.id, members=found.members(held.id) | {member: right_named(right)})
+
+
+def _collections(settings: Settings) -> "Collections":
+    from rag.wiring import open_collections, open_database
+
+    return open_collections(settings, open_database(settings))
+
+
 @main.command()
 @click.pass_obj
 def audit(settings: Settings) -> None:
@@ -240,25 +303,29 @@ def _console(as_json: bool) -> Console:
 
 
 @contextmanager
-def _asking(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
+def _asking(
+    settings: Settings, session_id: str | None, collections: tuple[str, ...]
+) -> Iterator[tuple[Asking, str]]:
     """Ask here, or ask the running server, which holds the index."""
     from rag.wiring.running import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:
         server = RemoteServer(url)
-        used_id = session_id or server.create_session()
+        used_id = session_id or server.create_session(collections)
         try:
             yield (lambda question: server.ask(used_id, question)), used_id
         finally:
             server.close()
         return
-    with _asking_here(settings, session_id) as both:
+    with _asking_here(settings, session_id, collections) as both:
         yield both
 
 
 @contextmanager
-def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[Asking, str]]:
+def _asking_here(
+    settings: Settings, session_id: str | None, collections: tuple[str, ...]
+) -> Iterator[tuple[Asking, str]]:
     from rag.web.serving.server import opened
     from rag.web.sse import encode
 
@@ -266,6 +333,9 @@ def _asking_here(settings: Settings, session_id: str | None) -> Iterator[tuple[A
         owner = settings.sessions.default_owner
         store = application.store
         session = store.open(session_id, owner=owner) if session_id else store.create(owner)
+        if collections:
+            named = application.collections.named
+            session.choose([named(owner, each).id for each in collections])
 
         def asking(question: str) -> Iterator[Told]:
             for event in application.assistant.ask(session, question):

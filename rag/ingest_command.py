@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
 from rag.ingestion import Progress as FileProgress
 from rag.ingestion import Stage
+from rag.records import DEFAULT_COLLECTION
 from rag.remote import RefusedByServer, RemoteServer
 from rag.settings import Settings
 
@@ -56,14 +57,17 @@ def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
     return _stamp(settings, paths).exists()
 
 
-def ingest_paths(settings: Settings, paths: Sequence[Path], *, console: Console) -> Counts:
+def ingest_paths(
+    settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
+) -> Counts:
     """Ingest files and folders with a progress bar, and tell how each file ended."""
     from rag.wiring.running import running_server
 
     files = collect(paths)
     counts = Counts()
     url = running_server(settings.data_dir)
-    reports = _over_there(settings, url, files) if url else _here(settings, files)
+    wanted = collection or DEFAULT_COLLECTION
+    reports = _over_there(settings, url, files, wanted) if url else _here(settings, files, wanted)
     with _bar(console) as bar:
         task = bar.add_task("reading", total=len(files))
         for report in reports:
@@ -96,35 +100,40 @@ def reindex(settings: Settings, *, console: Console) -> None:
     console.print("The index is equal to the database again.")
 
 
-def _here(settings: Settings, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
+def _here(
+    settings: Settings, files: Sequence[IncomingFile], collection: str
+) -> Iterator[FileProgress]:
     from rag.web.serving.server import opened
 
     with opened(settings) as application:
+        place = application.collections.named("", collection).id
         application.ingestion.synchronise()
-        for report in application.ingestion.ingest(files):
+        placed = [replace(file, collection_id=place) for file in files]
+        for report in application.ingestion.ingest(placed):
             if report.stage is Stage.FAILED:
-                application.jobs.note_unread(report.name, report.reason)
+                application.jobs.note_unread(report.name, report.reason, place)
             yield report
 
 
 def _over_there(
-    settings: Settings, url: str, files: Sequence[IncomingFile]
+    settings: Settings, url: str, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
     max_bytes = int(settings.documents.max_file_mb * MEBIBYTE)
     with closing(RemoteServer(url)) as server:
-        yield from RemoteIngest(server, max_bytes=max_bytes).ingest(files)
+        yield from RemoteIngest(server, collection, max_bytes=max_bytes).ingest(files)
 
 
 class RemoteIngest:
     """Hands files to a server, some ahead of the one that is waited for."""
 
-    def __init__(self, server: RemoteServer, *, max_bytes: int) -> None:
+    def __init__(self, server: RemoteServer, collection: str, *, max_bytes: int) -> None:
         self._server = server
+        self._collection = collection
         self._max_bytes = max_bytes
 
     def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
         """The reports that `Ingestion.ingest` would give."""
-        known = self._server.content_hashes()
+        known = self._server.content_hashes(self._collection)
         jobs: dict[str, str] = {}  # id → name
         for file in files:
             handed = self._hand_over(file, known.get(file.name))
@@ -142,7 +151,7 @@ class RemoteIngest:
             content = file.read(self._max_bytes)
             if hashlib.sha256(content).hexdigest() == known_hash:
                 return FileProgress(file.name, Stage.UNCHANGED)
-            return self._server.upload(file.name, content)
+            return self._server.upload(file.name, content, self._collection)
         except (UserError, RefusedByServer) as error:
             return FileProgress(file.name, Stage.FAILED, reason=str(error))
 

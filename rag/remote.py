@@ -34,9 +34,11 @@ class RemoteServer:
     def close(self) -> None:
         self._http.close()
 
-    def upload(self, name: str, data: bytes) -> str:
+    def upload(self, name: str, data: bytes, collection: str = "") -> str:
         """Hand one file over; returns the id of its job."""
-        answer = self._call("POST", "/documents", files=[("file", (name, data))])
+        answer = self._call(
+            "POST", "/documents", files=[("file", (name, data))], data={"collection": collection}
+        )
         for refused in answer.get("refused", []):
             raise RefusedByServer(f"{refused['document']}: {refused['reason']}")
         return str(answer["jobs"][0]["id"])
@@ -46,19 +48,24 @@ class RemoteServer:
         newest = {job["id"]: job for job in self._call("GET", "/jobs")["jobs"]}
         return {each: newest.get(each) or self._call("GET", f"/jobs/{each}") for each in job_ids}
 
-    def content_hashes(self) -> dict[str, str]:
-        """The SHA-256 of each document of the library, by name."""
+    def content_hashes(self, collection: str) -> dict[str, str]:
+        """The SHA-256 of each document of a collection, by name."""
         hashes: dict[str, str] = {}
         while True:
-            page = {"limit": DOCUMENTS_AT_ONCE, "offset": len(hashes)}
+            page = {
+                "limit": DOCUMENTS_AT_ONCE,
+                "offset": len(hashes),
+                "collection": collection,
+            }
             answer = self._call("GET", "/documents", params=page)
             found = {each["name"]: each["content_hash"] for each in answer["documents"]}
             hashes |= found
             if not found or len(hashes) >= answer["total"]:
                 return hashes
 
-    def create_session(self) -> str:
-        return str(self._call("POST", "/sessions", json={})["id"])
+    def create_session(self, collections: Collection[str] = ()) -> str:
+        body = {"collections": list(collections)}
+        return str(self._call("POST", "/sessions", json=body)["id"])
 
     def ask(self, session_id: str, question: str) -> Iterator[Told]:
         """The events of one turn as the server sends them."""

@@ -174,6 +174,11 @@ class AuthSettings(_Section):
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1")
     allow_public: bool = False
     admins: tuple[str, ...] = ()
+    managers: tuple[str, ...] = ()
+
+    def is_manager(self, owner: str) -> bool:
+        """Whether an owner may make collections."""
+        return owner in self.managers
 
     def is_admin(self, owner: str) -> bool:
         """Whether an owner may change everything; where everybody is one owner, everybody may."""

@@ -13,7 +13,7 @@ from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, content_hash
 from rag.database import chunks, documents, sessions, sources, storable, table_results, tables
 from rag.errors import Conflict, UserError
-from rag.records import ImportedMessage, Role, Source
+from rag.records import NOTHING, ImportedMessage, Role, Source, Within
 from rag.sessions.owned import IS_MINE, OWNED, Key, found
 from rag.sessions.rows import source_columns, source_from
 
@@ -25,7 +25,7 @@ _READ = (
     select(
         sources,
         func.coalesce(chunks.c.id, tables.c.id).label("chunk_now"),
-        documents.c.id.label("document_now"),
+        documents.c.collection_id.label("collection_now"),
     )
     .select_from(sources)
     .outerjoin(chunks, chunks.c.id == sources.c.chunk_id)
@@ -53,7 +53,9 @@ _COUNTED = select(sessions.c.source_count).where(IS_MINE)
 def register(connection: Connection, key: Key, shown: Sequence[Source]) -> None:
     """Give new sources the next free numbers, in order; the caller holds the session's row lock."""
     wanted = [source.chunk_id for source in shown]
-    known = {source.chunk_id: source.number for source in of_chunks(connection, key, wanted)}
+    known = {
+        source.chunk_id: source.number for source in of_chunks(connection, key, NOTHING, wanted)
+    }
     taken = source_count(connection, key)
     numbers = assign_numbers(known, wanted, taken=taken)
     first = {source.chunk_id: source for source in reversed(shown)}
@@ -90,20 +92,24 @@ def source_count(connection: Connection, key: Key) -> int:
     return int(found(connection, key, _COUNTED)[0].source_count)
 
 
-def read(connection: Connection, key: Key, numbers: Sequence[int] | None = None) -> list[Source]:
+def read(
+    connection: Connection, key: Key, within: Within, numbers: Sequence[int] | None = None
+) -> list[Source]:
     """Sources by number, with what became of them."""
     if numbers is None:
         rows = found(connection, key, _READ)
     else:
         possible = [number for number in numbers if number < 2**31]
         rows = found(connection, key, _READ_NUMBERS, numbers=possible)
-    return [source_from(row) for row in rows]
+    return [source_from(row, within) for row in rows]
 
 
-def of_chunks(connection: Connection, key: Key, chunk_ids: Sequence[str]) -> list[Source]:
+def of_chunks(
+    connection: Connection, key: Key, within: Within, chunk_ids: Sequence[str]
+) -> list[Source]:
     """The sources that these chunks are, by number; those that are registered."""
     rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
-    return [source_from(row) for row in rows]
+    return [source_from(row, within) for row in rows]
 
 
 def keep_result(
@@ -138,7 +144,7 @@ def bring(
     in a question that is asked here.
     """
     count = source_count(connection, key)
-    taken = {source.number: source for source in read(connection, key)} if count else {}
+    taken = {source.number: source for source in read(connection, key, NOTHING)} if count else {}
     for source in brought:
         rival = taken.get(source.number)
         if rival is not None and rival.chunk_id != source.chunk_id:

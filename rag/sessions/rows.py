@@ -25,6 +25,7 @@ from rag.records import (
     Unsourced,
     Usage,
     Verdict,
+    Within,
 )
 
 _REPORTED = frozenset(field.name for field in fields(SummaryReport))
@@ -137,8 +138,12 @@ def source_columns(source: Source) -> dict[str, Any]:
     return columns | {"heading_path": list(source.heading_path)}
 
 
-def source_from(row: Any) -> Source:
-    """A source, with what became of it: the row holds `chunk_now` and `document_now`."""
+def source_from(row: Any, within: Within) -> Source:
+    """A source, with what became of it: the row holds `chunk_now` and `collection_now`.
+
+    A document that its owner may not read any more is told as one that is gone.
+    """
+    is_there = row.collection_now is not None and within.holds(row.collection_now)
     return Source(
         number=row.number,
         chunk_id=row.chunk_id,
@@ -150,9 +155,7 @@ def source_from(row: Any) -> Source:
         text=row.text,
         passage=row.passage,
         content_hash=row.content_hash,
-        state=source_state(
-            has_document=row.document_now is not None, has_chunk=row.chunk_now is not None
-        ),
+        state=source_state(has_document=is_there, has_chunk=is_there and row.chunk_now is not None),
     )
 
 

@@ -55,13 +55,7 @@ class SqlSession:
     """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
 
     def __init__(
-        self,
-        engine: Engine,
-        key: Key,
-        held: leases.Leases,
-        readable: Readable,
-        *,
-        clock: Clock,
+        self, engine: Engine, key: Key, held: leases.Leases, readable: Readable, *, clock: Clock
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -123,11 +117,11 @@ class SqlSession:
     def choose(self, collections: Sequence[str]) -> None:
         self._set(collections=list(collections))
 
-    def request_slice(self, start: int, end: int) -> None:
+    def request_slice(self, start: int | None, end: int | None) -> None:
         self._set(requested_start=start, requested_end=end)
 
     def forget_slice(self) -> None:
-        self._set(requested_start=None, requested_end=None)
+        self.request_slice(None, None)
 
     def delete(self) -> None:
         with self._writing() as (connection, _):
@@ -165,14 +159,14 @@ class SqlSession:
         return leases.ask_to_stop(self._engine, self.id, self.owner, index)
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
-        stop = TO_THE_END if end is None else end
         with self._looking() as connection:
-            return transcript.read(connection, self._key, start, stop)
+            return transcript.read(connection, self._key, start, TO_THE_END if end is None else end)
 
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
-        stop = TO_THE_END if end is None else end
         with self._looking() as connection:
-            return transcript.read_said(connection, self._key, start, stop)
+            return transcript.read_said(
+                connection, self._key, start, TO_THE_END if end is None else end
+            )
 
     def said_at(self, indices: Sequence[int]) -> list[Message]:
         with self._looking() as connection:
@@ -219,8 +213,9 @@ class SqlSession:
         return [known[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
+        within = self._readable(self.owner)
         with self._looking() as connection:
-            known = register_rows.of_chunks(connection, self._key, chunk_ids)
+            known = register_rows.of_chunks(connection, self._key, within, chunk_ids)
             return {source.chunk_id: source for source in known}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
@@ -232,8 +227,9 @@ class SqlSession:
             return register_rows.result(connection, self._key, number)
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
+        within = self._readable(self.owner)
         with self._looking() as connection:
-            return register_rows.read(connection, self._key, numbers)
+            return register_rows.read(connection, self._key, within, numbers)
 
     def source_count(self) -> int:
         with self._looking() as connection:

@@ -15,6 +15,7 @@ from rag.web.access.limits import limit_rates
 from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
+from rag.web.api import collections as api_collections
 from rag.web.api import context as api_context
 from rag.web.api import documents as api_documents
 from rag.web.api import messages as api_messages
@@ -82,6 +83,7 @@ def create_app(application: "Application") -> Flask:
     configure(app, application)
     for module in (
         api_documents,
+        api_collections,
         api_sessions,
         api_messages,
         api_context,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rag.wiring.building import build
     from rag.wiring.parts import (
         load_limits,
+        open_collections,
         open_documents,
         open_embedder,
         open_index,
@@ -24,6 +25,7 @@ __all__ = [
     "build",
     "load_limits",
     "make_data_dir",
+    "open_collections",
     "open_database",
     "open_documents",
     "open_embedder",

@@ -1,11 +1,12 @@
 """What a caller may do: every route that finds, opens or changes documents asks here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from flask import g
 
+from rag.documents.collections import Held
 from rag.errors import Forbidden
-from rag.records import DEFAULT_COLLECTION, Document, Job, Right, Within
+from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
 from rag.storage import check_room
 from rag.web.access.owner import current_owner, note
 from rag.web.current import application
@@ -43,9 +44,7 @@ def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION
 
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
-    held = application().collections.collection(current_owner(), collection_id)
-    if held.right < Right.ADD:
-        raise Forbidden(f"You may read {held.name}, not add to it. Ask somebody who manages it.")
+    held = held_collection(collection_id, least=Right.ADD)
     check_room(application().settings.data_dir)
     owner = "" if is_one() else current_owner()
     job = application().jobs.submit_ingest(name, data, owner=owner, collection_id=held.id)
@@ -74,3 +73,87 @@ def delete_document(document_id: str) -> None:
 def may_see(job: Job) -> bool:
     """Whether the caller is told how this upload goes."""
     return is_admin() or job.owner == current_owner()
+
+
+# ── Collections ──────────────────────────────────────────────────────────────────────────────
+
+
+def held_collections() -> list[Held]:
+    """Those that the caller may read, with what it may do with each."""
+    return application().collections.held(current_owner())
+
+
+def held_collection(collection_id: str, *, least: Right = Right.READ) -> Held:
+    """Raises NotFound where the caller may not read it, Forbidden where it may not do so much."""
+    held = application().collections.collection(current_owner(), collection_id)
+    if held.right < least:
+        raise Forbidden(f"You may not do this with {held.name}. Ask somebody who manages it.")
+    return held
+
+
+def may_create() -> bool:
+    """Whether the caller may make collections."""
+    return is_admin() or application().settings.auth.is_manager(current_owner())
+
+
+def create_collection(name: str, *, everybody: Right = Right.NONE) -> Collection:
+    """Make one of the caller's. Raises Forbidden, UserError and Conflict."""
+    if not may_create():
+        raise Forbidden("Collections are made by managers (auth.managers). Ask one of them.")
+    made = application().collections.create(current_owner(), name, everybody=everybody)
+    _forget()
+    note("collection.created", f"{made.id} {made.name}")
+    return made
+
+
+def change_collection(
+    collection_id: str,
+    *,
+    name: str | None = None,
+    everybody: Right | None = None,
+    members: Mapping[str, Right] | None = None,
+) -> None:
+    """What is given replaces what was; each change of a right is written down."""
+    held = held_collection(collection_id, least=Right.MANAGE)
+    before = application().collections.members(held.id)
+    application().collections.change(held.id, name=name, everybody=everybody, members=members)
+    _forget()
+    if name is not None:
+        note("collection.renamed", f"{held.id} {held.name} to {name}")
+    if everybody is not None and everybody != held.collection.everybody:
+        note("right.changed", f"{held.id} everybody {everybody.name.lower()}")
+    after = before if members is None else members
+    for who in sorted(before.keys() | after.keys()):
+        right = after.get(who, Right.NONE)
+        if right != before.get(who, Right.NONE):
+            note("right.changed", f"{held.id} {who} {right.name.lower()}")
+
+
+def delete_collection(collection_id: str) -> None:
+    """Delete an empty one. Raises NotFound, Forbidden and Conflict."""
+    held = held_collection(collection_id, least=Right.MANAGE)
+    application().collections.delete(held.id)
+    _forget()
+    note("collection.deleted", f"{held.id} {held.name}")
+
+
+def move_document(document_id: str, collection_id: str) -> None:
+    """Put a document that the caller may change into a collection that it may add to."""
+    document = application().documents.document(document_id, readable())
+    if not may_change(document):
+        raise Forbidden(f"{document.name} was not added by you, so you may not move it.")
+    held = held_collection(collection_id, least=Right.ADD)
+    application().ingestion.move(document.id, held.id)
+    note("document.moved", f"{document.name} to {held.id} {held.name}")
+
+
+def chosen(wanted: Sequence[str]) -> list[str]:
+    """Ids of collections that are named by id or name. Raises NotFound and UserError."""
+    named = application().collections.named
+    return list(dict.fromkeys(named(current_owner(), each).id for each in wanted))
+
+
+def _forget() -> None:
+    """What this request knew of rights, which it just changed."""
+    g.pop("readable", None)
+    g.pop("rights", None)

@@ -6,6 +6,7 @@ from flask import Response, json
 from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
+from rag.records import DEFAULT_COLLECTION
 from rag.seams import Retriever
 from rag.web.access import rights
 from rag.web.api.library import (
@@ -19,7 +20,14 @@ from rag.web.api.library import (
     RefusedModel,
     UploadedModel,
 )
-from rag.web.api.requests import DocumentPath, JobPath, PageQuery, SearchBody, UploadForm
+from rag.web.api.requests import (
+    DocumentPath,
+    DocumentsQuery,
+    JobPath,
+    MoveBody,
+    SearchBody,
+    UploadForm,
+)
 from rag.web.api.responses import as_json
 from rag.web.api.uploads import Upload, sort_upload
 from rag.web.current import application, checked_id, open_session
@@ -43,9 +51,10 @@ def upload_documents(form: UploadForm) -> tuple[dict[str, Any], int] | Response:
     upload = sort_upload(form.file, max_file_mb=limit)
     if not upload.taken:
         return _nothing_taken(upload)
+    collection_id = rights.chosen([form.collection])[0] if form.collection else DEFAULT_COLLECTION
     queued = []
     for taken in upload.taken:
-        job = rights.add_document(taken.name, taken.upload.read())
+        job = rights.add_document(taken.name, taken.upload.read(), collection_id)
         queued.append(QueuedModel(id=job.id, document=taken.name))
     refused = [RefusedModel(document=file.name, reason=str(file.error)) for file in upload.refused]
     return as_json(UploadedModel(jobs=queued, refused=refused)), 202
@@ -59,9 +68,10 @@ def _nothing_taken(upload: Upload) -> Response:
 
 
 @api.get("/documents", responses={"200": DocumentsModel})
-def list_documents(query: PageQuery) -> dict[str, Any]:
+def list_documents(query: DocumentsQuery) -> dict[str, Any]:
     """The documents of the library, by name."""
-    documents = application().documents.documents(rights.readable())
+    within = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
+    documents = application().documents.documents(within)
     page = documents[query.offset : query.offset + query.limit]
     return as_json(
         DocumentsModel(
@@ -77,6 +87,16 @@ def list_documents(query: PageQuery) -> dict[str, Any]:
 def read_document(path: DocumentPath) -> dict[str, Any]:
     """One document."""
     document_id = checked_id(path.document_id, "document")
+    return as_json(
+        DocumentModel.of(application().documents.document(document_id, rights.readable()))
+    )
+
+
+@api.put("/documents/<document_id>", responses={"200": DocumentModel})
+def move_document(path: DocumentPath, body: MoveBody) -> dict[str, Any]:
+    """Put a document into another collection; what was cited of it stays."""
+    document_id = checked_id(path.document_id, "document")
+    rights.move_document(document_id, rights.chosen([body.collection])[0])
     return as_json(
         DocumentModel.of(application().documents.document(document_id, rights.readable()))
     )
@@ -114,7 +134,8 @@ def search(body: SearchBody) -> Response:
 
 
 def _search(retriever: Retriever, body: SearchBody) -> HitsModel:
-    hits = retriever.search(body.query, rights.readable(), limit=body.limit)
+    within = rights.readable().only(rights.chosen(body.collections or ()))
+    hits = retriever.search(body.query, within, limit=body.limit)
     return HitsModel(query=body.query, is_followup=False, hits=[HitModel.of(hit) for hit in hits])
 
 

@@ -32,6 +32,7 @@ class DocumentModel(BaseModel):
     ingested_at: datetime
     names: list[str]
     report: ReportModel
+    collection_id: str
 
     @classmethod
     def of(cls, document: Document) -> "DocumentModel":

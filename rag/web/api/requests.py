@@ -25,6 +25,11 @@ def storable_text(value: Any) -> Any:
     return storable(value) if isinstance(value, str) else value
 
 
+def as_text(value: Any) -> Any:
+    """An id of digits in a form arrives as a number."""
+    return str(value) if isinstance(value, int) else value
+
+
 def not_blank(text: str) -> str:
     """Refuse what holds no visible character."""
     if not text.strip():
@@ -46,6 +51,7 @@ SearchWords = Annotated[
     AfterValidator(not_blank),
 ]
 Title = Annotated[str, Field(max_length=300), BeforeValidator(storable_text)]
+Chosen = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=1000)]
 Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
 
 
@@ -118,6 +124,12 @@ class LiveQuery(BaseModel):
     html: bool = False  # for pages: events `html` (what stays of it, what follows), not `delta`
 
 
+class DocumentsQuery(PageQuery):
+    """Which documents; `collection` names one by id or name."""
+
+    collection: Annotated[str, Field(max_length=300)] = ""
+
+
 class RangeQuery(Asked):
     """A half-open range of messages, counted from 0; without `end` at most 1000 of them."""
 
@@ -156,6 +168,13 @@ class UploadForm(Asked):
     """Files to ingest."""
 
     file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
+    collection: Annotated[str, Field(max_length=300), BeforeValidator(as_text)] = ""
+
+
+class MoveBody(Body):
+    """Where a document is to be, by id or name."""
+
+    collection: Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class SearchBody(Body):
@@ -164,6 +183,7 @@ class SearchBody(Body):
     query: SearchWords
     limit: Annotated[int, Field(ge=1, le=100)] = 8
     session_id: str | None = None
+    collections: Chosen | None = None
 
 
 class ContextConfigBody(Body):
@@ -180,6 +200,7 @@ class SessionBody(Body):
 
     title: Title | None = None
     context_config: ContextConfigBody | None = None
+    collections: Chosen | None = None
 
 
 class QuestionBody(Body):

@@ -41,6 +41,7 @@ class SessionModel(BaseModel):
     last_used_at: datetime
     message_count: int
     context_config: ContextConfigModel
+    collections: list[str]  # ids of those that were chosen; none: all that the caller may read
 
     @classmethod
     def of(cls, session: Session) -> "SessionModel":

@@ -8,6 +8,7 @@ from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
+from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.requests import (
     ContextConfigBody,
@@ -49,7 +50,12 @@ api = DescribedApi(
 def create_session(body: SessionBody) -> tuple[dict[str, Any], int]:
     """Begin a conversation."""
     config = changed_config(default_config(), body.context_config)
-    session = application().store.create(current_owner(), title=body.title or "", config=config)
+    session = application().store.create(
+        current_owner(),
+        title=body.title or "",
+        config=config,
+        collections=rights.chosen(body.collections or ()),
+    )
     return as_json(SessionModel.of(session.read())), 201
 
 
@@ -94,10 +100,13 @@ def read_session(path: SessionPath) -> dict[str, Any]:
 def change_session(path: SessionPath, body: SessionBody) -> dict[str, Any]:
     """Change the title or the configuration; what is left out stays as it is."""
     session = open_session(path.session_id)
+    chosen = rights.chosen(body.collections or ())
     if body.title is not None:
         session.rename(body.title)
     if body.context_config is not None:
         session.configure(changed_config(session.read().config, body.context_config))
+    if body.collections is not None:
+        session.choose(chosen)
     return as_json(SessionModel.of(session.read()))
 
 

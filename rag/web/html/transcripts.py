@@ -164,7 +164,10 @@ class SessionFinder:
         self, owner: str, state: KnownState, rest: Sequence[ImportedMessage]
     ) -> SessionHandle:
         parent = self._store.open(state.session_id, owner=owner)
-        session = self._store.create(owner, title=parent.read().title, config=parent.read().config)
+        read = parent.read()
+        session = self._store.create(
+            owner, title=read.title, config=read.config, collections=read.collections
+        )
         common = [
             ImportedMessage(message.role, message.content)
             for message in parent.messages(0, state.index)

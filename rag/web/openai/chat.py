@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,12 +26,20 @@ from rag.records import (
     Text,
 )
 from rag.seams import SessionHandle, Wishes
+from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, SourceModel, as_json
 from rag.web.current import application, default_config, open_session
 from rag.web.described import DescribedApi
 from rag.web.html.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
-from rag.web.openai.requests import MODEL, Asked, ChatBody, understood
+from rag.web.openai.requests import (
+    MODEL,
+    MODEL_OF_ONE,
+    Asked,
+    ChatBody,
+    understood,
+    wanted_collections,
+)
 from rag.web.problems import openai_problem, problem_response
 from rag.web.sse import PING, PING_SECONDS, Frames, data_line, event_stream, failure
 from rag.web.turns import Turn, turns
@@ -64,20 +73,34 @@ class ModelPath(BaseModel):
 
 @api.get("/models", responses={"200": None, **REFUSED})
 def list_models() -> dict[str, Any]:
-    """The one model there is: our library, read by whatever model the settings name."""
-    return {"object": "list", "data": [_model()]}
+    """Our library, read by whatever model the settings name; and each collection of it alone."""
+    return {"object": "list", "data": [_model(name) for name in _models()]}
 
 
 @api.get("/models/<model_id>", responses={"200": None, **REFUSED})
 def read_model(path: ModelPath) -> dict[str, Any]:
-    """The one model there is."""
-    if path.model_id != MODEL:
+    """The library, or one collection of it."""
+    if path.model_id not in _models():
         raise NotFound(f"There is no model {path.model_id[:60]!r}; there is {MODEL!r}.")
-    return _model()
+    return _model(path.model_id)
 
 
-def _model() -> dict[str, Any]:
-    return {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
+def _models() -> list[str]:
+    """By the collections' names, or by their ids where several share a name."""
+    held = rights.held_collections()
+    times = Counter(each.name.casefold() for each in held)
+    names = [each.name if times[each.name.casefold()] == 1 else each.id for each in held]
+    return [MODEL, *(f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1)]
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": MODEL}
+
+
+def choose(session: SessionHandle, wanted: list[str] | None) -> None:
+    """Ask only these collections from now on. Raises NotFound and UserError."""
+    if wanted is not None and tuple(ids := rights.chosen(wanted)) != session.read().collections:
+        session.choose(ids)
 
 
 @api.post("/chat/completions", responses={"200": None, **REFUSED})
@@ -85,7 +108,11 @@ def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
     asked, wishes = understood(body.messages), body.wishes()
     named = body.metadata.session_id if body.metadata else None
+    told = body.metadata.model_dump() if body.metadata else None
+    wanted = wanted_collections(body.model, told)
+    rights.chosen(wanted or ())  # before anything is begun
     found = FoundSession(open_session(named), is_new=False) if named else found_for(asked)
+    choose(found.session, wanted)
     completion = Completion(found.session, asked.past, asked.question, request.host_url)
     table = None if named else transcripts()
     turn = begun(found, asked.question, wishes)

@@ -1,6 +1,6 @@
 """What clients of the OpenAI protocol ask, understood."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ from rag.seams import Wishes
 from rag.web.api.requests import Words
 
 MODEL = "groundnote"
+MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text")
 
@@ -51,6 +52,7 @@ class Metadata(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     session_id: str | None = None
+    collections: list[str] | str | None = None
 
 
 class WishesBody(BaseModel):
@@ -145,3 +147,15 @@ class ResponseBody(WishesBody):
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
         return understood(said)
+
+
+def wanted_collections(model: str, metadata: Mapping[str, Any] | None) -> list[str] | None:
+    """Those that are to be asked, by id or name; None where nothing is said of them."""
+    told = (metadata or {}).get("collections")
+    if isinstance(told, str):  # stock clients take nothing but texts
+        told = [each.strip() for each in told.split(",") if each.strip()]
+    if told is not None and not all(isinstance(each, str) for each in told):
+        raise UserError("metadata.collections: names or ids of collections are expected.")
+    if model.startswith(MODEL_OF_ONE):
+        return [*(told or ()), model.removeprefix(MODEL_OF_ONE)]
+    return told

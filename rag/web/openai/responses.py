@@ -14,6 +14,7 @@ from rag.errors import ModelInterrupted, NotFound
 from rag.hangup import LEFT
 from rag.records import Discarded, Failed, Finished, ImportedMessage, Text
 from rag.seams import SessionHandle
+from rag.web.access import rights
 from rag.web.current import application, open_session
 from rag.web.described import DescribedApi
 from rag.web.html.transcripts import FoundSession, TranscriptTable
@@ -22,6 +23,7 @@ from rag.web.openai.chat import (
     Completion,
     annotations_of,
     begun,
+    choose,
     finish_reason,
     found_for,
     remember,
@@ -29,7 +31,7 @@ from rag.web.openai.chat import (
     transcripts,
     usage_of,
 )
-from rag.web.openai.requests import MODEL, Asked, ResponseBody
+from rag.web.openai.requests import MODEL, Asked, ResponseBody, wanted_collections
 from rag.web.problems import problem_response
 from rag.web.sse import PING, PING_SECONDS, event_stream, failure, frame
 from rag.web.turns import Turn
@@ -47,7 +49,10 @@ _ID = re.compile(r"resp_([A-Za-z0-9-]{1,40})_(\d{1,9})")
 def respond(body: ResponseBody) -> Response:
     """Answer the input; with `previous_response_id` as the next turn of that conversation."""
     asked, wishes = body.asked(), body.wishes()
+    wanted = wanted_collections(body.model, body.metadata)
+    rights.chosen(wanted or ())  # before anything is begun
     found = _after(body.previous_response_id, asked) or found_for(asked)
+    choose(found.session, wanted)
     completion = Completion(found.session, asked.past, asked.question, request.host_url)
     answered = Answered(completion, transcripts(), body)
     turn = begun(found, asked.question, wishes)
@@ -78,7 +83,9 @@ def _after(previous: str | None, asked: Asked) -> FoundSession | None:
 def copied(session: SessionHandle, past: list[ImportedMessage]) -> SessionHandle:
     """Another session that begins with this past, and the same numbers."""
     read = session.read()
-    copy = application().store.create(session.owner, title=read.title, config=read.config)
+    copy = application().store.create(
+        session.owner, title=read.title, config=read.config, collections=read.collections
+    )
     copy.append(past, session.sources())
     return copy
 
