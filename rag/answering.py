@@ -12,7 +12,7 @@ from rag.citations.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
 from rag.drafting import Draft, Registered, through_gate
-from rag.errors import ModelError, ModelInterrupted
+from rag.errors import ModelError, ModelInterrupted, RagError
 from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
@@ -20,6 +20,7 @@ from rag.records import (
     ChatMessage,
     Citation,
     Event,
+    Message,
     Notice,
     NoticeKind,
     Resolution,
@@ -226,7 +227,7 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        checked = check(text, by_number, self._judge)
+        checked = check(text, by_number)
         sources = () if declined else tuple(by_number.values())
         notices = _notices(draft, text, sources)
         citations = tuple(
@@ -242,6 +243,43 @@ class Answering:
             notices=notices,
             usage=draft.usage,
         )
+
+    def judged(self, session: SessionHandle, message: Message) -> Message | None:
+        """The stored answer with a judge's verdicts on what was open; None where none changed."""
+        answer = message.answer
+        if self._judge is None or answer is None or answer.declined:
+            return None
+        wanted = {each.number for each in answer.citations}
+        if not any(each.verdict is Verdict.OPEN for each in answer.citations):
+            return None
+        try:
+            sources = {source.number: source for source in session.sources(sorted(wanted))}
+            return self._with_opinions(session, message, answer, sources, self._judge)
+        except RagError:  # such as a conversation deleted meanwhile: the answer stands as it is
+            return None
+
+    @staticmethod
+    def _with_opinions(
+        session: SessionHandle,
+        message: Message,
+        answer: Answer,
+        sources: Mapping[int, Source],
+        judge: Judge,
+    ) -> Message | None:
+        opinions = check(answer.text, sources, judge).citations
+        told = {(each.number, each.start): each for each in opinions if each.judged_by}
+        citations = tuple(_by_judge(each, told) for each in answer.citations)
+        if citations == answer.citations:
+            return None
+        return session.judge(replace(message, answer=replace(answer, citations=citations)))
+
+
+def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:
+    """A citation that words left open, as the judge sees it."""
+    judged = told.get((citation.number, citation.start))
+    if judged is None or citation.verdict is not Verdict.OPEN:
+        return citation
+    return replace(judged, attributed=citation.attributed)
 
 
 def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:

@@ -30,6 +30,7 @@ from rag.records import (
     Failed,
     Finished,
     Hit,
+    Judged,
     Message,
     MessageStatus,
     Notice,
@@ -220,6 +221,9 @@ class Assistant:
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+        judged = self._answering.judged(session, message)
+        if judged is not None:
+            yield Judged(judged)
 
     def _say(
         self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft

@@ -46,7 +46,7 @@ class Metrics:
         """The same events, counted and timed as they pass."""
         began = perf_counter()
         spoke = False
-        status = "interrupted"
+        status, seconds = "interrupted", None
         try:
             with closing(events):
                 for event in events:
@@ -54,14 +54,14 @@ class Metrics:
                         spoke = True
                         self.first_text_seconds.observe(perf_counter() - began)
                     if isinstance(event, Finished):
-                        status = "finished"
+                        status, seconds = "finished", perf_counter() - began
                         self._count_citations(event)
                     elif isinstance(event, Failed):
                         status = "failed"
                     yield event
         finally:
             self.turns.labels(status).inc()
-            self.turn_seconds.observe(perf_counter() - began)
+            self.turn_seconds.observe(perf_counter() - began if seconds is None else seconds)
 
     def _count_citations(self, finished: Finished) -> None:
         answer = finished.message.answer

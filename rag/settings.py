@@ -79,7 +79,7 @@ class EmbeddingSettings(_Section):
 class ChecksSettings(_Section):
     """Who judges statements that words leave open."""
 
-    model: str = "off"  # "auto": the language model of answers; or the name of another
+    model: str = "auto"  # the language model of answers, if there is one; "off"; or another's name
     nli_model: Path | None = None  # a cross-encoder on disk, asked instead of a language model
     timeout_seconds: float = Field(10, gt=0)
 

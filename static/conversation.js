@@ -155,9 +155,11 @@ async function readToTheEnd(live, begin) {
   let read = begin;
   for (let tries = 0; !live.isEnded; tries += 1) {
     try {
-      for await (const { name, id, values } of await read()) {
-        live.take(name, values, id);
+      const told = await read();
+      for (let next = await told.next(); !next.done; next = await told.next()) {
+        live.take(next.value.name, next.value.values, next.value.id);
         tries = 0;
+        if (live.isEnded) return void waitForJudge(told);
       }
     } catch (error) {
       if (error.isRefusal || live.index === null) throw error;
@@ -168,6 +170,30 @@ async function readToTheEnd(live, begin) {
     const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events?html=true`;
     read = async () => eventsAgain(url, live.lastId);
   }
+}
+
+/** A judge may say more of an answer that stands; meanwhile anything can be asked. */
+async function waitForJudge(told) {
+  try {
+    for (let next = await told.next(); !next.done; next = await told.next()) {
+      if (next.value.name === "judged") await showJudged(next.value.values.index);
+    }
+  } catch {
+    // It is shown when the page is loaded again.
+  }
+}
+
+async function showJudged(index) {
+  const fresh = (await loadPage(`/sessions/${sessionId}`)).getElementById(`m${index}`);
+  const shown = document.getElementById(`m${index}`);
+  if (!fresh || !shown || shown.classList.contains("is-live")) return;
+  const chips = [...fresh.querySelectorAll(".cite")];
+  const old = [...shown.querySelectorAll(".cite")];
+  if (chips.length !== old.length) return;
+  old.forEach((chip, at) => {
+    const isOpen = chip.getAttribute("aria-expanded") === "true";
+    if (chip.outerHTML !== chips[at].outerHTML && !isOpen) chip.replaceWith(document.adoptNode(chips[at]));
+  });
 }
 
 async function stop() {

@@ -34,6 +34,7 @@ class World:
             data_dir=self.folder,
             llm={"base_url": self.server.url, **self.llm},
             follow_up={"use_model": False},
+            checks={"model": "off"},
         )
         self.application = application_of(settings)
         self.client = app_of(self.application).test_client()

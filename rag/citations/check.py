@@ -51,7 +51,7 @@ class JudgedPart:
 def check(text: str, sources: Mapping[int, Source], judge: Judge | None = None) -> Checked:
     """Judge each citation by what it cites; a number that `sources` lacks carries nothing.
 
-    What words leave open, `judge` is asked for, all in one call.
+    What words leave open, `judge` is asked for, all in one call; it takes its time.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)

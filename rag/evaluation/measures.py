@@ -11,8 +11,9 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag.errors import UserError
+from rag.evaluation.ending import ending
 from rag.evaluation.script import problems_of
-from rag.records import Event, Failed, Finished
+from rag.records import Event, Failed
 from rag.seams import SessionHandle
 
 ARTICLES = {"a", "an", "the"}
@@ -95,10 +96,9 @@ def _question(line: str, place: str) -> KnownQuestion:
 
 def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:
     """Ask one question in a session of its own."""
-    last = list(assistant.ask(session, question.question))[-1]
+    last = ending(assistant.ask(session, question.question))
     if isinstance(last, Failed):
         return Graded(question, "", declined=True, documents=())
-    assert isinstance(last, Finished)
     answer = last.message.answer
     by_number = {source.number: source.document_name for source in last.sources}
     numbers = [citation.number for citation in answer.citations] if answer else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rag.citations.markers import cited_numbers
+from rag.evaluation.ending import ending
 from rag.evaluation.script import Script, ScriptedTurn
 from rag.records import ChatMessage, Event, Failed, Finished, Source
 from rag.seams import SessionHandle
@@ -68,11 +69,10 @@ def _ask(
     number: int, turn: ScriptedTurn, assistant: Answers, session: SessionHandle, state: _State
 ) -> Iterator[Check]:
     assert turn.ask is not None
-    last = list(assistant.ask(session, turn.ask))[-1]
+    last = ending(assistant.ask(session, turn.ask))
     if isinstance(last, Failed):
         yield Check(number, "is answered", False, last.message)
         return
-    assert isinstance(last, Finished)
     state.cited[number] = last.sources
     for expectation, held, got in _expectations(turn, last, state):
         yield Check(number, expectation, held, got)

@@ -65,7 +65,7 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The stream ends here: the answer as it is stored."""
+    """The answer as it is stored; at most a `Judged` follows."""
 
     message: Message
     sources: tuple[Source, ...]
@@ -81,4 +81,22 @@ class Failed:
     index: int | None = None  # of the answer that failed, if one was begun
 
 
-Event = Resolved | Compacted | Sources | Text | Discarded | Cited | ToolUsed | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What words had left open in the finished answer, a judge decided; stored as well."""
+
+    message: Message
+
+
+Event = (
+    Resolved
+    | Compacted
+    | Sources
+    | Text
+    | Discarded
+    | Cited
+    | ToolUsed
+    | Finished
+    | Failed
+    | Judged
+)

@@ -110,6 +110,12 @@ class SessionHandle(Protocol):
     def finish(self, answer: Message) -> Message:
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
+    def judge(self, answer: Message) -> Message:
+        """Store what was found of a finished answer's citations afterwards; its text stays.
+
+        Raises Conflict where it is no finished answer of this session.
+        """
+
     def tell(self, index: int, text: str, stop: Callable[[], None]) -> None:
         """What is written so far of an answer that this process has begun, and how to end it."""
 

@@ -149,6 +149,10 @@ class SqlSession:
         finally:
             self._leases.release(self.id, answer)
 
+    def judge(self, answer: Message) -> Message:
+        with writing(self._engine) as connection:
+            return transcript.judge(connection, self._key, answer)
+
     def tell(self, index: int, text: str, stop: Callable[[], None]) -> None:
         self._leases.tell(self.id, index, text, stop)
 

@@ -99,6 +99,19 @@ _FINISHED = (
     .values(content=bindparam("said"), status=bindparam("ended"), details=bindparam("new_details"))
 )
 
+_JUDGED = (
+    update(messages)
+    .where(
+        messages.c.session_id == bindparam("its_id"),
+        messages.c.index == bindparam("at"),
+        messages.c.revision == bindparam("at_revision"),
+        messages.c.role == Role.ASSISTANT.value,
+        messages.c.status == MessageStatus.COMPLETE.value,
+        OWNED,
+    )
+    .values(details=bindparam("new_details"))
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -221,6 +234,15 @@ def finish(connection: Connection, key: Key, answer: Message) -> Message:
     if ended.rowcount != 1:
         check(connection, key)
         raise Conflict(f"Message {answer.index} has ended already; nothing was changed.")
+    return answer
+
+
+def judge(connection: Connection, key: Key, answer: Message) -> Message:
+    """Tell more of a finished answer, without a word of it."""
+    told = key.asking(at=answer.index, at_revision=answer.revision, new_details=details_of(answer))
+    if connection.execute(_JUDGED, told).rowcount != 1:
+        check(connection, key)
+        raise Conflict(f"Message {answer.index} is not a finished answer; nothing was changed.")
     return answer
 
 

@@ -15,12 +15,13 @@ from rag.records import (
     Event,
     Failed,
     Finished,
+    Judged,
     Resolved,
     Sources,
     Text,
     ToolUsed,
 )
-from rag.web.api.responses import AnswerModel, as_json, sources_of
+from rag.web.api.responses import AnswerModel, MessageModel, as_json, sources_of
 from rag.web.html.live import LiveHtml
 from rag.web.problems import problem_of
 from rag.web.turns import Turn
@@ -111,12 +112,18 @@ def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
             return "cited", {"n": number}
         case Sources(sources):
             return "sources", {"sources": sources_of(sources)}
-        case Finished():
-            return "final", as_json(AnswerModel.finished(event, session_id=session_id))
+        case Finished() | Judged():
+            return _answered(event, session_id)
         case Failed():
             return "error", failure(event)
         case Resolved() | Compacted() | ToolUsed():
             return NAMES[type(event)], to_jsonable_python(event)
+
+
+def _answered(event: Finished | Judged, session_id: str) -> tuple[str, dict[str, Any]]:
+    if isinstance(event, Judged):
+        return "judged", as_json(MessageModel.of(event.message))
+    return "final", as_json(AnswerModel.finished(event, session_id=session_id))
 
 
 def failure(failed: Failed) -> dict[str, Any]:

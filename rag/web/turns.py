@@ -60,13 +60,16 @@ class Turn:
         return begun
 
     def run(self, events: Iterator[Event]) -> None:
-        """Read the events to their end; an exception becomes a last one."""
+        """Read the events to their end; an exception becomes a last one.
+
+        Behind an answer comes what a judge says of it, if anybody is asked; nobody waits for that.
+        """
         with self.hang_up.heard_here(), closing(to_the_end(events)) as ended:
             for event in ended:
                 self._add(event)
                 if self.hang_up.is_over and not isinstance(event, Finished | Failed):
                     break
-        if not isinstance(self.events[-1] if self.events else None, Finished | Failed):
+        if self._answered() is None:
             reason = self.hang_up.reason
             self._add(Failed(ModelInterrupted(reason), reason, self.index))
         with self._change:
@@ -116,11 +119,14 @@ class Turn:
         return len(self.events) > at or self.ended_at is not None
 
     def end(self, *, timeout: float | None = None) -> Finished | Failed | None:
-        """How it ended; None if it has not in time."""
+        """How the answer ended; None if it has not in time."""
         with self._change:
-            self._change.wait_for(lambda: self.ended_at is not None, timeout=timeout)
-        last = self.events[-1] if self.events else None
-        return last if isinstance(last, Finished | Failed) else None
+            self._change.wait_for(lambda: self._answered() or self.ended_at, timeout=timeout)
+        return self._answered()
+
+    def _answered(self) -> Finished | Failed | None:
+        last = (each for each in self.events[-2:] if isinstance(each, Finished | Failed))
+        return next(last, None)
 
     @contextmanager
     def stopped_when_left(self) -> Iterator[None]:
@@ -134,7 +140,7 @@ class Turn:
         try:
             yield
         finally:
-            if self.ended_at is None:
+            if self.ended_at is None and self._answered() is None:
                 self.hang_up.now()
 
 

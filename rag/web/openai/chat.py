@@ -319,6 +319,8 @@ def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None
             held = ""
         if not isinstance(event, Text):
             yield event
+        if isinstance(event, Finished | Failed):
+            return  # what a judge says afterwards, nobody waits for
 
 
 def _end_of(completion: Completion, end: Finished, *, include_usage: bool) -> Iterator[str]:
