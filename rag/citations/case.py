@@ -3,15 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.citations.comparing import (
-    Clause,
-    Spot,
-    clauses,
-    coverage,
-    names_agree,
-    spots,
-    weigh_figure,
-)
+from rag.citations.comparing import Clause, Spot, clauses, coverage, spots, weigh_figure
+from rag.citations.naming import names_agree
 from rag.citations.reading import SourceText, read, share
 from rag.citations.silence import Silence, silence
 from rag.text.related import opposites

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.reading import Place, Reading, SourceText, read, share
+from rag.citations.naming import names_agree
+from rag.citations.reading import Place, Reading, SourceText, held, read, share
 from rag.text.amounts import Figure, agree, comparable, opposed, parts_of_date
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
 from rag.text.languages import Language
-from rag.text.name_words import VARIANTS
 from rag.text.names import Lexicon
 from rag.text.related import opposites
 from rag.text.words import content_words
@@ -21,8 +21,6 @@ _CUT = re.compile(
 )
 _AND = re.compile(r",?\s+(?:and|und|sowie|plus)\s+")
 _ALONE = 5  # words; a shorter piece without a figure belongs to the clause before it
-_NAME_WORD = re.compile(r"[^\W_]+|\+")
-_POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 SAME_CLAUSE = 0.75  # of a clause's words in one of the source, to compare what they say of it
 _OTHER_NAME = 0.6  # what a clause about another name loses
 
@@ -81,57 +79,6 @@ def _around_and(piece: str) -> Iterator[str]:
     yield piece
 
 
-# ── Names ────────────────────────────────────────────────────────────────────────────────────
-
-
-def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name, with the sign that tells a model from another."""
-    bare = name.lower().replace("®", "").replace("™", "")
-    return tuple(_NAME_WORD.findall(_POSSESSIVE.sub("", bare)))
-
-
-def same_name(said: str, there: str) -> bool:
-    """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
-    `Aero 5 Pro`."""
-    one, other = name_words(said), name_words(there)
-    short, long = sorted((one, other), key=len)
-    return bool(short) and long[-len(short) :] == short
-
-
-def are_siblings(said: str, there: str) -> bool:
-    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
-    is the same, and all that they differ in tells a model from another."""
-    one, other = name_words(said), name_words(there)
-    if same_name(said, there):
-        return False
-    shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    shared = min(len(one), len(other)) if shared is None else shared
-    apart = (*one[shared:], *other[shared:])
-    return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
-
-
-def _tells_a_model(word: str) -> bool:
-    return word in VARIANTS or any(map(str.isdigit, word))
-
-
-def lacks_what_tells(said: str, there: str, words: frozenset[str]) -> bool:
-    """Whether what tells one sibling from the other is nowhere among some words."""
-    known = set(name_words(there))
-    apart = [word for word in name_words(said) if word not in known]
-    return all(word not in words for word in apart)
-
-
-def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
-    """1: each is named there, or none is said or told; less where only siblings are named."""
-    if not said or not there:
-        return 0.0
-    if any(same_name(one, other) for one in said for other in there):
-        return 1.0
-    if any(are_siblings(one, other) for one in said for other in there):
-        return -1.0
-    return 0.0
-
-
 # ── Places ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -180,9 +127,16 @@ def _leads(place: Place, pieces: Sequence[Clause]) -> bool:
 def affinity(said: Reading, names: Sequence[str], spot: Spot, source: SourceText) -> float:
     """How near a clause of a source is to one of a statement, by words and names."""
     own = [word for word in said.words if word not in source.context.words] or said.words
-    near = share(own, spot.words, source.language)
+    near = sum(_stands(word, spot, source) for word in own) / max(1, len(own))
     agreed = names_agree(names, spot.names or source.context.names)
     return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
+
+
+def _stands(word: str, spot: Spot, source: SourceText) -> float:
+    """A near word stands in only for one that the source does not have."""
+    if word in spot.words:
+        return 1.0
+    return 0.0 if word in source.words else held(word, spot.words, source.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,10 +271,24 @@ def _is_of_other_clause(said: Reading, best: Spot, rival: Spot) -> bool:
         return False
     lacking = [word for word in said.words if word not in best.words]
     anchored = len(lacking) < len(said.words)
-    if _comes_before(rival, best) and (anchored or len(lacking) < _LENDS):
-        return False
+    if _is_lent(said, best, rival) or (
+        _comes_before(rival, best) and (anchored or len(lacking) < _LENDS)
+    ):
+        return _is_lent(said, best, rival)
     there = frozenset(rival.clause.reading.words)
     return bool(lacking) and all(word in there for word in lacking)
+
+
+def _is_lent(said: Reading, best: Spot, rival: Spot) -> bool:
+    """Whether the rival's clause alone has a word of the statement, and the figure's clause none:
+    `50 on Free, 1,000 on Team and 5,000 on Enterprise`. The first clause lends its words to all."""
+    window = best.place.window.text
+    if window.find(rival.clause.text) <= 0:
+        return False
+    own, other = frozenset(best.clause.reading.words), frozenset(rival.clause.reading.words)
+    is_first = window.startswith(best.clause.text)
+    is_own = not is_first and not (own - other).isdisjoint(said.words)
+    return not is_own and not (other - own).isdisjoint(said.words)
 
 
 def _comes_before(one: Spot, other: Spot) -> bool:
@@ -356,11 +324,6 @@ def is_turned(whole: Reading, there: Reading) -> bool:
 def overlap(words: Sequence[str], others: Sequence[str]) -> float:
     """The share of words that are the very same."""
     return len(set(words) & set(others)) / len(words) if words else 0.0
-
-
-def is_of_name(word: str, names: Sequence[str]) -> bool:
-    """Whether a word is in a name."""
-    return any(word in name for name in names)
 
 
 _DIGITS = re.compile(r"\d+")

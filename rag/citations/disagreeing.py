@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag.citations.comparing import Spot, are_siblings, same_name, spots
+from rag.citations.comparing import Spot, spots
+from rag.citations.naming import are_siblings, same_name
 from rag.citations.reading import Reading, SourceText, read, read_source, share
 from rag.records import Source
 from rag.text.amounts import Figure

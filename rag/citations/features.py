@@ -5,7 +5,7 @@ import hashlib
 from importlib.resources import files
 
 _ROOMS = {
-    "rag.citations": ("silence", "case", "reading", "comparing"),
+    "rag.citations": ("silence", "case", "reading", "comparing", "naming"),
     "rag.text": ("blocks", "words", "related", "name_words"),
     "rag.text.languages": ("en", "de"),
 }

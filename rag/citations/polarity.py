@@ -3,17 +3,11 @@
 from collections.abc import Sequence
 
 from rag.citations.case import Case
-from rag.citations.comparing import (
-    SAME_CLAUSE,
-    Clause,
-    Spot,
-    is_of_name,
-    is_turned,
-    overlap,
-    quoted,
-    same_name,
-)
+from rag.citations.comparing import SAME_CLAUSE, Clause, Spot, is_turned, overlap, quoted
+from rag.citations.naming import is_of_name, same_name
 from rag.citations.reading import Reading
+
+_NEVER = frozenset(("never", "nie", "niemals"))  # they leave no exception
 
 
 def wrong_polarity(case: Case, clause: Clause) -> str:
@@ -24,7 +18,8 @@ def wrong_polarity(case: Case, clause: Clause) -> str:
     if said.is_supposed or found is None or len(told) < 2:
         return ""
     near, spot = found
-    if near < SAME_CLAUSE or spot.clause.reading.has_exception != said.has_exception:
+    is_excepted = spot.clause.reading.has_exception != said.has_exception
+    if near < SAME_CLAUSE or (is_excepted and said.raw.isdisjoint(_NEVER)):
         return ""
     aligned = [
         piece.reading
@@ -45,13 +40,12 @@ def _is_denied(
     case: Case, said: Reading, aligned: Sequence[Reading], spot: Spot, told: Sequence[str]
 ) -> bool:
     """Whether one of them denies a word that the other affirms."""
-    if said.is_negated == _denies(case, aligned, spot, told):
-        return False
     there = frozenset[str]().union(*(each.words for each in aligned))
     denied = frozenset[str]().union(*(each.denied for each in aligned))
-    if said.is_negated:
-        return bool(said.denied & there)
-    return bool(denied & set(said.words)) or not any(each.is_negated for each in aligned)
+    if said.denied & there - denied or denied & frozenset(said.words) - said.denied:
+        return said.is_negated or any(each.is_negated for each in aligned)
+    is_over = _denies(case, aligned, spot, told) and not any(each.is_negated for each in aligned)
+    return is_over and not said.is_negated
 
 
 def _is_without(case: Case, said: Reading, aligned: Sequence[Reading]) -> bool:

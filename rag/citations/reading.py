@@ -19,6 +19,7 @@ _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _COMPOUND = 5  # letters that a German compound shares with its part
 _NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
+_NOTHING = frozenset(("nothing", "nobody", "none", "nichts", "niemand"))  # they deny no word
 _UNIVERSALS = frozenset[str]().union(*(each.universals for each in LANGUAGES))
 _RESTRICTIONS = frozenset[str]().union(*(each.restrictions for each in LANGUAGES))
 _CONDITIONS = frozenset[str]().union(*(each.conditions | each.exceptions for each in LANGUAGES))
@@ -36,7 +37,6 @@ _SUPPOSES = re.compile(
     r"in case|wenn|falls|sofern|solange|sobald)\b",
     re.IGNORECASE,
 )
-_DENIED_BEHIND = 2
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
 _ANY_TIME = re.compile(r"\b(?:any|jeder) (?:time|of|zeit)\b", re.IGNORECASE)
@@ -94,6 +94,7 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     )
     asserted = [token.lowered for token in tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))]
     negations = [at for at, word in enumerate(asserted) if _denies(word)]
+    verbal = [at for at in negations if asserted[at] not in _NOTHING]
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
         raw=frozenset(token.lowered for token in tokens(_ANY_TIME.sub(" ", text))),
@@ -101,7 +102,7 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
         names=tuple(dict.fromkeys(name.text.lower() for name in found)),
         codes=frozenset(token.lowered for token in tokens(text) if _is_code(token.text)),
         is_negated=bool(negations),
-        denied=frozenset(_denied(asserted, negations, language)),
+        denied=frozenset(_denied(asserted, verbal, language)),
         lacking=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
         is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
         has_exception=bool(_UNLESS.search(text)),
@@ -116,8 +117,9 @@ def _denied(said: Sequence[str], negations: Sequence[int], language: Language) -
     """The words that negations bear on: a few behind them, in German also before them."""
     for at in negations:
         behind = [word for word in said[at + 1 : at + 6] if not is_function_word(word)]
-        before = said[max(0, at - 3) : at] if language is not ENGLISH else []
-        for word in (*behind[:_DENIED_BEHIND], *before):
+        is_manner = bool(behind) and behind[0].endswith("ly")
+        before = said[at - 1 : at] if language is not ENGLISH and not behind else []
+        for word in (*behind[: 1 + is_manner], *before):
             yield canonical(stem(word, language.code))
 
 
@@ -187,11 +189,9 @@ class SourceText:
         return self.context.raw.union(*lowered)
 
     @cached_property
-    def sayings(self) -> frozenset[tuple[str, ...]]:
-        """The words of each sentence, entry and row."""
-        return frozenset(
-            tuple(token.lowered for token in tokens(place.window.text)) for place in self.places
-        )
+    def sayings(self) -> frozenset[str]:
+        """Each sentence, entry and row, as it is compared."""
+        return frozenset(saying(place.window.text) for place in self.places)
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -232,10 +232,17 @@ def read_source(source: Source) -> SourceText:
     )
 
 
+def saying(text: str) -> str:
+    """A text without what may differ where it is quoted: case, blanks, markup, a full stop."""
+    return " ".join(plain(text).lower().replace("’", "'").split()).strip(" .;,!")
+
+
 def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
     own = read(window.text, lexicon, language)
     around = read(window.around, lexicon, language)
-    return Place(window, own, around, frozenset(own.words + around.words))
+    every = content_words(plain(f"{window.around} {window.text}"), language)
+    words = frozenset((*own.words, *around.words, *map(canonical, every)))
+    return Place(window, own, around, words)
 
 
 def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:

@@ -4,6 +4,7 @@ What words can decide is decided here: whether a source speaks of the subject, w
 another figure, name or polarity, whether a figure follows from others. What they cannot is open.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,28 +16,31 @@ from rag.citations.comparing import (
     Clause,
     Spot,
     Weighed,
-    are_siblings,
     coverage,
-    is_of_name,
     is_turned,
-    lacks_what_tells,
-    name_words,
-    names_agree,
     quoted,
-    same_name,
     shape,
 )
 from rag.citations.computing import compute, is_computation, what_it_gives
+from rag.citations.naming import (
+    are_siblings,
+    is_of_name,
+    lacks_what_tells,
+    name_words,
+    names_agree,
+    same_name,
+)
 from rag.citations.polarity import without_limit, wrong_polarity
-from rag.citations.reading import Place, SourceText, read, share
+from rag.citations.reading import Place, SourceText, read, saying, share
 from rag.citations.silence import Silence, fitted
 from rag.records import Verdict
 from rag.text.amounts import Figure, comparable
 from rag.text.sentences import split_sentences
-from rag.text.words import language_of, tokens
+from rag.text.words import language_of
 
 _SUPPORTED_FROM = 0.75  # of a statement's words in one window; less where figures agree too
 _SAME_SUBJECT = 0.75  # … to miss a figure there
+_MORE_THAN = re.compile(r" (?:more|less|fewer|\w+er) (?:than|als)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,7 @@ class _Verdict(Case):
 
     def _is_quoted(self) -> bool:
         """Whether a source says it word for word, in whole windows."""
-        said = tuple(token.lowered for token in tokens(self.said.text))
-        return any(said in source.sayings for source in self.sources)
+        return any(saying(self.said.text) in source.sayings for source in self.sources)
 
     def _what_is_wrong(self) -> Iterator[str]:
         yield self._wrong_name()
@@ -174,7 +177,9 @@ class _Verdict(Case):
         clause, weighed = found
         figure = weighed.figure
         if weighed.carried is not None:
-            return f"The source says {quoted(weighed.carried)}" if weighed.is_opposed else ""
+            if weighed.is_opposed:
+                return f"The source says {quoted(weighed.carried)}"
+            return self._miscalculated(clause, figure, weighed.carried)
         if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
             return ""
         if weighed.instead is not None:
@@ -183,6 +188,16 @@ class _Verdict(Case):
             gives = what_it_gives(clause.text, self._operands(figure), figure)
             return f"The figures of the source give {gives}." if gives else ""
         return self._missing(figure)
+
+    def _miscalculated(self, clause: Clause, figure: Figure, carried: Spot) -> str:
+        """`EUR 3 more than`, where the source has the figure, but of no difference."""
+        behind = clause.text[figure.end : figure.end + 30]
+        if not _MORE_THAN.match(behind) or is_computation(carried.clause.text):
+            return ""
+        if self._how(figure):
+            return ""
+        gives = what_it_gives(clause.text, self._operands(figure), figure)
+        return f"The figures of the source give {gives}." if gives else ""
 
     def _told_instead(self, there: Figure, spot: Spot) -> str:
         name = spot.names[0] if spot.names else ""

@@ -7,16 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import (
-    Connection,
-    Engine,
-    Executable,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Engine, Executable, bindparam, delete, insert, select, update
 
 from rag.citations.register import as_source
 from rag.database import message_vectors, messages, reading, sessions, storable, writing
@@ -348,8 +339,7 @@ class SqlConversationStore:
         config: ContextConfig | None = None,
         collections: Sequence[str] = (),
     ) -> SqlSession:
-        session_id = uuid4().hex
-        now = self._clock()
+        session_id, now = uuid4().hex, self._clock()
         with writing(self._engine) as connection:
             connection.execute(
                 insert(sessions).values(
@@ -391,8 +381,8 @@ class SqlConversationStore:
 
     def delete_unused_since(self, moment: datetime) -> int:
         with writing(self._engine) as connection:
-            gone = connection.execute(delete(sessions).where(sessions.c.last_used_at < moment))
-            return gone.rowcount
+            old = sessions.c.last_used_at < moment
+            return connection.execute(delete(sessions).where(old)).rowcount
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:
         """End answers whose process died while it wrote them; returns how many."""

@@ -8,6 +8,8 @@ from rag.text.units import DIMENSIONS
 _TOLERANCE = 1e-6
 _ROUNDED = 0.06  # by so much of its value a figure may be off that is called approximate
 
+_DEGREES = {"angle", "warmth", "fahrenheit"}  # degrees that nobody says what of may be any
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -111,6 +113,8 @@ def comparable(said: Figure, there: Figure) -> bool:
     if said.kind != there.kind:
         return False
     if said.kind != "amount":
+        return True
+    if "°" in (said.unit, there.unit) and {said.dimension, there.dimension} <= _DEGREES:
         return True
     return said.dimension == there.dimension or "" in (said.unit, there.unit)
 

@@ -29,7 +29,7 @@ _COUNTED_OFF = {"day", "week", "month", "year", "time", "tag", "woche", "monat",
 
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
-    rf"(?<![\w.,:/])(?P<sign>[-−+±])?(?P<number>{_DIGITS})"
+    rf"(?<![\w.,:/])(?P<sign>[-−+±]|minus )?(?P<number>{_DIGITS})"
     rf"(?P<ordinal>st|nd|rd|th)?(?![\w])?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
     re.IGNORECASE,
@@ -84,7 +84,9 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
         if glued or is_code or number.count(".") > 1:
             continue
         value = _value(number, language)
-        if found["sign"] in ("-", "−") and not text[:start].rstrip()[-1:].isdigit():
+        if (found["sign"] or "").lower() in ("-", "−", "minus ") and not text[:start].rstrip()[
+            -1:
+        ].isdigit():
             value = -value
         unit = _sign(found["currency"] or found["unit"] or "")
         kind = "ordinal" if found["ordinal"] else "amount"

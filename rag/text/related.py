@@ -46,13 +46,15 @@ def _apart(word: str) -> frozenset[str]:
 
 @cache
 def _alternatives() -> dict[str, frozenset[str]]:
-    return {
-        form: frozenset(stem(each, language.code) for each in group) | group
-        for language in LANGUAGES
-        for group in language.alternatives
-        for word in group
-        for form in (word, stem(word, language.code))
-    }
+    found: dict[str, frozenset[str]] = {}
+    for language in LANGUAGES:
+        for group in language.alternatives:
+            every = group | {stem(each, language.code) for each in group}
+            for word in group:
+                for form in (word, stem(word, language.code)):
+                    # `April` is a month in more than one language
+                    found[form] = found.get(form, frozenset()) | every - {word}
+    return found
 
 
 def related(word: str) -> frozenset[str]:

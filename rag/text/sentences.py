@@ -174,7 +174,8 @@ def _is_one(held: str, following: str) -> bool:
     end = held[-20:]
     is_short = bool(_ABBREVIATED.search(end)) and bool(_GOES_ON.match(following))
     is_written_short = bool(_WRITTEN_SHORT.search(end)) and following[:1].islower()
-    is_date = bool(_DAY.search(end)) and bool(_MONTH.match(following))
+    is_day = bool(_DAY.search(end))
+    is_date = is_day and (bool(_MONTH.match(following)) or following[:1].islower())
     return is_short or is_written_short or is_date or bool(_BEGINS.search(end))
 
 

@@ -120,6 +120,12 @@ def unsourced(text: str) -> list[str]:
             [(1, SUPPORTED), (2, SUPPORTED)],
             id="carried-between-two",
         ),
+        pytest.param(
+            "The Tarn 2+ costs EUR 80 more than the Tarn 2 [4].", [(4, CONTRADICTED)], id="more"
+        ),
+        pytest.param(
+            "Never leave a bicycle in the corridor [5].", [(5, OPEN)], id="denied-otherwise"
+        ),
         pytest.param("Sources: [1] and [2]", [(1, OPEN), (2, OPEN)], id="states-nothing"),
         pytest.param("", [], id="empty"),
     ],

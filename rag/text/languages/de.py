@@ -169,6 +169,14 @@ GERMAN = Language(
         warm, kalt
         heiß, kalt
         mindestens, höchstens
+        genehmigen, ablehnen
+        genehmigt, abgelehnt
+        annehmen, ablehnen
+        leer, voll
+        immer, nie
+        gültig, ungültig
+        ankommen, abfahren
+        hinzufügen, entfernen
         erhöhen, senken
         """
     ),

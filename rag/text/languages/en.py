@@ -301,6 +301,19 @@ ENGLISH = Language(
         cheaper, dearer
         best, worst
         same, different
+        approve, reject
+        accept, reject
+        grant, deny
+        win, lose
+        pass, fail
+        attach, detach
+        install, uninstall
+        arrive, depart
+        empty, full
+        always, never
+        horizontal, vertical
+        valid, invalid
+        odd, even
         old, new
         oldest, newest
         """

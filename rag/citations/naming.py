@@ -1,0 +1,64 @@
+"""When two names are of one thing, and when of two of one family."""
+
+import re
+from collections.abc import Sequence
+
+from rag.text.name_words import VARIANTS
+
+_POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
+_NAME_WORD = re.compile(r"[^\W_]+|\+")
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name, with the sign that tells a model from another."""
+    bare = name.lower().replace("®", "").replace("™", "")
+    return tuple(_NAME_WORD.findall(_POSSESSIVE.sub("", bare)))
+
+
+def same_name(said: str, there: str) -> bool:
+    """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
+    `Aero 5 Pro`."""
+    one, other = name_words(said), name_words(there)
+    short, long = sorted((one, other), key=len)
+    return bool(short) and long[-len(short) :] == short
+
+
+def are_siblings(said: str, there: str) -> bool:
+    """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
+    is the same, and all that they differ in tells a model from another."""
+    one, other = name_words(said), name_words(there)
+    if same_name(said, there):
+        return False
+    shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    shared = min(len(one), len(other)) if shared is None else shared
+    apart = (*one[shared:], *other[shared:])
+    return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
+
+
+def _tells_a_model(word: str) -> bool:
+    return word in VARIANTS or any(map(str.isdigit, word))
+
+
+def lacks_what_tells(said: str, there: str, words: frozenset[str]) -> bool:
+    """Whether what tells one sibling from the other is nowhere among some words."""
+    known = set(name_words(there))
+    apart = [word for word in name_words(said) if word not in known]
+    more = [word for word in name_words(there) if word not in name_words(said)]
+    is_figure = not apart and more[0].isdigit()  # `the F2 XL 210`: it holds so many
+    return not is_figure and all(word not in words for word in apart)
+
+
+def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
+    """1: each is named there, or none is said or told; less where only siblings are named."""
+    if not said or not there:
+        return 0.0
+    if any(same_name(one, other) for one in said for other in there):
+        return 1.0
+    if any(are_siblings(one, other) for one in said for other in there):
+        return -1.0
+    return 0.0
+
+
+def is_of_name(word: str, names: Sequence[str]) -> bool:
+    """Whether a word is in a name."""
+    return any(word in name for name in names)
