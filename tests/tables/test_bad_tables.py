@@ -177,3 +177,29 @@ class TestFiles:
         assert [column.type.value for column in typed.columns] == ["text", "number", "date"]
         assert values(typed, 1)[:2] == [1000.5, 2000.5]
         assert typed.row_count == 24_999
+
+    def test_of_a_million_rows_are_read_at_once(self):
+        rows = "".join(f"P{i % 100},{i}\n" for i in range(1_000_000))
+
+        typed = only("a.csv", "Name,Units\n" + rows)
+
+        assert typed.row_count == 1_000_000
+        assert values(typed, 1)[-1] == 999_999
+
+    def test_of_one_huge_field_are_refused_like_any_file_over_the_limit(self):
+        """A gigabyte has more bytes than a file may have; here the limit is lower instead."""
+        with pytest.raises(TooLarge):
+            load("a.csv", b'Name\n"' + b"x" * 30_000 + b'"\n', limits=LoadLimits(max_bytes=20_000))
+
+    def test_of_one_long_field_are_read(self):
+        typed = only("a.csv", f'Name,Note,Price\nA,"{"x" * 3_000_000}",1\nB,y,2\n')
+
+        assert values(typed, 2) == [1, 2]
+
+    def test_of_formulas_without_results_leave_these_cells_blank(self):
+        sheet = [["Name", "Price", "Stock"], ["A", "=1+1", 2], ["B", "=B2*2", 3], ["C", "=B3", 4]]
+
+        typed = only("a.xlsx", office_files.xlsx({"Sum": sheet}))
+
+        assert values(typed, len(typed.columns) - 1) == [2, 3, 4]
+        assert not any("=" in str(cell) for cell in typed.data.to_pylist())

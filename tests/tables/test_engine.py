@@ -102,3 +102,18 @@ class TestSqlOfAModel:
 
         assert "no_such_column" in str(caught.value)
         assert files not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT a.n FROM data a, data b, data c ORDER BY a.n + b.n * c.n",  # 8 · 10⁹ rows
+            "SELECT list(a.n) FROM data a, data b, data c",
+        ],
+    )
+    def test_that_would_give_billions_of_rows_is_stopped_and_the_next_one_works(self, files, sql):
+        from sqlglot import parse_one
+
+        with pytest.raises(TooLarge):
+            run(files, parse_one(sql, read="duckdb"), Limits(seconds=1))
+
+        assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]

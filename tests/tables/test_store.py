@@ -3,8 +3,10 @@
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
+from rag.tables.plan import Kind, Measure, TablePlan
 from rag.wiring import build
 from tests.fakes import HashEmbedder
 
@@ -76,3 +78,16 @@ class TestTablesOfADocument:
         assert document.chunk_count < 40
         hits = application.retriever.search("table stock columns rows", EVERYTHING, limit=3)
         assert any("5,000 rows" in hit.passage for hit in hits)
+
+
+def test_a_table_that_changes_while_it_is_asked_is_gone_and_the_next_question_works(application):
+    ingest(application, "sales.csv", SALES)
+    (before,) = application.tables.tables(EVERYTHING)
+    plan = TablePlan(before.id, measures=(Measure(Kind.SUM, "Revenue"),))
+    ingest(application, "sales.csv", SALES.replace("900.00", "1000.00"))
+
+    with pytest.raises(NotFound, match="ingest its document again"):
+        application.asked.library.run(before, plan)
+
+    asked = application.asked.ask("total revenue", EVERYTHING)
+    assert asked.rows == ((2200.5,),)
