@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from rag.answering import Answering, Found, Prepared
+from rag.calm import is_time_to_tell
 from rag.drafting import Draft
 from rag.errors import (
     ContextTooLong,
@@ -269,7 +270,8 @@ class Assistant:
             )
         except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
-            log.warning("searched by words alone", error=type(error).__name__)
+            if is_time_to_tell("words alone"):
+                log.warning("searched by words alone", error=type(error).__name__)
             return self._retriever.by_words(words, within, limit=limit)
 
     def _find(

@@ -10,9 +10,10 @@ from sqlalchemy import Engine, delete, insert, select
 from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
-from rag.ingestion import Ingestion, Progress, Stage
-from rag.jobs import JobQueue, RunningJob, Stopped
+from rag.ingestion import Ingestion
+from rag.jobs import AWAY, JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
+from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
 
@@ -154,6 +155,10 @@ class Background:
         """Do what is queued, in this thread: a command line has no workers."""
         self._queue.run_waiting()
 
+    def ping(self) -> None:
+        """Raises what the queue raises while it is away."""
+        self._queue.ping()
+
     def start(self) -> None:
         self._queue.start_soon()
 
@@ -166,7 +171,7 @@ class Background:
             file = self._uploads.file(upload_id, name=name)
             owner, collection_id = running.job.owner, running.job.collection_id
             self._ingest_file(running, replace(file, owner=owner, collection_id=collection_id))
-        except Stopped:
+        except (Stopped, *AWAY):
             raise  # it is done again, and needs its upload
         except BaseException:
             self._uploads.forget(upload_id)

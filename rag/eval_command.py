@@ -10,7 +10,7 @@ from rag.errors import SetupError, UserError
 from rag.evaluation.measures import Graded, grade, read_questions
 from rag.evaluation.replay import Replay, replay
 from rag.evaluation.script import documents_of, read_script
-from rag.ingestion import Stage
+from rag.progress import Stage
 from rag.settings import Settings
 from rag.wiring import Application
 

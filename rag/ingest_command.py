@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
-from rag.ingestion import Progress as FileProgress
-from rag.ingestion import Stage
+from rag.progress import Progress as FileProgress
+from rag.progress import Stage
 from rag.records import DEFAULT_COLLECTION
 from rag.remote import RefusedByServer, RemoteServer
 from rag.settings import Settings

@@ -6,21 +6,23 @@ does not hold yet is marked so in the database, so a killed ingest is finished b
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from queue import Empty, SimpleQueue
 
 from rag.documents.chunk import cut, fit_title
+from rag.documents.claims import EmbeddingClaims
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.errors import Conflict, ModelError, NotFound, UserError
+from rag.errors import Conflict, IndexAway, ModelError, NotFound, UserError
 from rag.parallel import as_done
+from rag.progress import Progress, Stage, Waiting
 from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
@@ -33,33 +35,8 @@ REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
 SLOW_SECONDS = 1.0  # what is read does not wait longer for a file that takes more
 RightOf = Callable[[str, str], Right]  # of an owner, in a collection
-
-
-class Stage(StrEnum):
-    """Where a file is on its way; the last three are final."""
-
-    READING = "reading"
-    EMBEDDING = "embedding"
-    FINISHED = "finished"
-    UNCHANGED = "unchanged"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What just happened to one file."""
-
-    name: str
-    stage: Stage
-    done: int = 0  # chunks embedded
-    total: int = 0
-    document_id: str = ""
-    reason: str = ""  # of a failure, for people
-    error: Exception | None = None
-
-    @property
-    def is_final(self) -> bool:
-        return self.stage in {Stage.FINISHED, Stage.UNCHANGED, Stage.FAILED}
+SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once where several processes embed
+OTHERS_SECONDS = 0.3  # between two looks at what other processes embed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +64,7 @@ class Ingestion:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
+        self._claims: EmbeddingClaims | None = None
         self._embedder = embedder
         self._index = index
         self._loader = loader
@@ -98,6 +76,10 @@ class Ingestion:
     def ask_rights(self, right: RightOf) -> None:
         """Say what who brings a file may do; it is asked when the file's turn comes."""
         self._right = right
+
+    def share_with(self, claims: EmbeddingClaims) -> None:
+        """Other processes embed for the same index."""
+        self._claims = claims
 
     def ingest(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         """Read, store and embed files; each gets exactly one final report, in no fixed order.
@@ -127,7 +109,10 @@ class Ingestion:
     def _finish_others(self) -> None:
         """Embed what a killed ingest left: an unchanged file is reported as searchable."""
         if self._store.unembedded(1):
-            with suppress(ModelError), self._turn:  # the new files' reports will tell of it
+            with (
+                suppress(ModelError, IndexAway),
+                self._turn,
+            ):  # the new files' reports will tell of it
                 for _ in self._embed_missing():
                     pass
 
@@ -224,16 +209,10 @@ class Ingestion:
         parsed = self._loader.load(name, data)
         count_tokens, max_tokens = self._embedder.count_tokens, self._embedder.max_tokens
         title = fit_title(parsed.title, count_tokens=count_tokens, max_tokens=max_tokens)
-        tables = list(self._tables.make(Origin(document_id, name, title), parsed.tables))
+        where = document_id, name, title
+        tables = list(self._tables.make(Origin(*where), parsed.tables))
         sections = (*parsed.sections, *profiles(tables, first=len(parsed.sections)))
-        chunks = cut(
-            document_id,
-            name,
-            title,
-            sections,
-            count_tokens=count_tokens,
-            max_tokens=max_tokens,
-        )
+        chunks = cut(*where, sections, count_tokens=count_tokens, max_tokens=max_tokens)
         document = Document(
             document_id,
             name,
@@ -257,29 +236,46 @@ class Ingestion:
             return
         changes = self._store.replace_all(stored)
         self._tables.remove(changes.removed_tables)
-        waiting = _Waiting(stored, changes.added)
+        waiting = Waiting(stored, changes.added)
         yield from waiting.all(Stage.EMBEDDING)
         try:
             with self._turn:
                 self._remove_deleted()
                 self._file_moved()
-                for chunks in self._embed_missing():
-                    yield from waiting.embedded(chunks)
+                while True:
+                    for chunks in self._embed_missing():
+                        yield from waiting.embedded(chunks)
+                    added = (chunk.id for chunk in changes.added)
+                    if self._claims is None or self._claims.are_done(added):
+                        break
+                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                    time.sleep(OTHERS_SECONDS)
                 self._file_moved()
-        except ModelError as error:
+        except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
             return
         yield from waiting.all(Stage.FINISHED)
 
     def _embed_missing(self) -> Iterator[list[Chunk]]:
         """Embed and index every chunk that is marked as missing; yields what was just done."""
-        while chunks := self._store.unembedded(BATCH_CHUNKS * 2):
+        while chunks := self._missing():
             # Texts of one length together: a batch is padded to its longest.
             chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
-            for at in range(0, len(chunks), EMBED_CHUNKS):
-                part = chunks[at : at + EMBED_CHUNKS]
-                self._embed(part)
-                yield part
+            try:
+                for at in range(0, len(chunks), EMBED_CHUNKS):
+                    part = chunks[at : at + EMBED_CHUNKS]
+                    if self._claims is not None:
+                        self._claims.renew([chunk.id for chunk in chunks[at:]])
+                    self._embed(part)
+                    yield part
+            finally:
+                if self._claims is not None:
+                    self._claims.give_back([chunk.id for chunk in chunks])
+
+    def _missing(self) -> list[Chunk]:
+        if self._claims is None:
+            return self._store.unembedded(BATCH_CHUNKS * 2)
+        return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
 
     def _embed(self, chunks: Sequence[Chunk]) -> None:
         ids = [chunk.id for chunk in chunks]
@@ -300,42 +296,6 @@ class Ingestion:
             self._store.forget_removed(ids)
             # Another host may have brought some of them back in between.
             self._store.mark_unembedded(ids)
-
-
-class _Waiting:
-    """Counts, per document, the chunks that are still to be embedded."""
-
-    def __init__(self, stored: Sequence[StoredDocument], added: Sequence[Chunk]) -> None:
-        self._documents = {each.document.id: each.document for each in stored}
-        self._total = dict.fromkeys(self._documents, 0)
-        for chunk in added:
-            self._total[chunk.document_id] += 1
-        self._done = dict.fromkeys(self._documents, 0)
-
-    def all(self, stage: Stage) -> Iterator[Progress]:
-        for document_id in self._documents:
-            yield self._report(document_id, stage)
-
-    def embedded(self, chunks: Sequence[Chunk]) -> Iterator[Progress]:
-        touched = dict.fromkeys(chunk.document_id for chunk in chunks)
-        for chunk in chunks:
-            if chunk.document_id in self._done:
-                self._done[chunk.document_id] += 1
-        for document_id in touched:
-            if document_id in self._documents:
-                yield self._report(document_id, Stage.EMBEDDING)
-
-    def failed(self, error: Exception) -> Iterator[Progress]:
-        for document_id, document in self._documents.items():
-            reason = f"It is stored, but could not be embedded: {error}"
-            yield Progress(
-                document.name, Stage.FAILED, document_id=document_id, reason=reason, error=error
-            )
-
-    def _report(self, document_id: str, stage: Stage) -> Progress:
-        total = self._total[document_id]
-        done = total if stage is Stage.FINISHED else min(self._done[document_id], total)
-        return Progress(self._documents[document_id].name, stage, done, total, document_id)
 
 
 def _read_batch(

@@ -6,33 +6,33 @@ while. So a job is done at least once; every kind of job can be run again. Jobs 
 one subject are done one after the other, in the order they were submitted.
 """
 
-import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from sqlalchemy import Engine, and_, insert, select, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
-from rag.database import as_utc, jobs, reading, storable, writing
-from rag.errors import NotFound, RagError
+from rag.calm import tell
+from rag.database import storable
+from rag.errors import IndexAway, ModelUnavailable, NotFound, RagError
+from rag.job_table import JobTable
 from rag.queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 
 Handler = Callable[["RunningJob"], None]
-BEAT_SECONDS = 10.0  # between two signs of life of a running job
-ABANDONED_AFTER = {  # without a sign of life; a queued job may just wait for its turn
+BEAT_SECONDS = 2.0  # between two signs of life of a running job
+ABANDONED_AFTER = {  # without a sign of life; a queued one only where the queue is empty
     JobState.RUNNING: timedelta(minutes=1),
-    JobState.QUEUED: timedelta(minutes=15),
+    JobState.QUEUED: timedelta(seconds=5),
 }
-UNFINISHED = (JobState.QUEUED.value, JobState.RUNNING.value)
+PATIENCE = timedelta(days=1)  # with what is away
+AWAY = (IndexAway, ModelUnavailable, OperationalError, InterfaceError)  # it comes back
 INTERNAL = "It failed for a reason of our own; the server's log says more. Try it again."
 
 log = logging.getLogger(__name__)
@@ -48,122 +48,6 @@ class RunningJob:
 
     job: Job
     report: Callable[[int, int], None]  # done, total; raises Stopped
-
-
-class JobTable:
-    """Jobs in the database."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach the database."""
-        return self._engine.dialect.name == "sqlite"
-
-    @property
-    def place(self) -> str:
-        """Tells databases apart: two on one Redis must not take each other's jobs."""
-        url = self._engine.url
-        where = f"{url.host}:{url.port}/{url.database}"
-        return hashlib.sha256(where.encode()).hexdigest()[:12]
-
-    def add(
-        self, kind: str, subject: str, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
-    ) -> Job:
-        now = datetime.now(UTC)
-        job = Job(
-            uuid4().hex,
-            kind,
-            storable(subject),
-            JobState.QUEUED,
-            now,
-            now,
-            owner=owner,
-            collection_id=collection_id,
-        )
-        with writing(self._engine) as connection:
-            connection.execute(insert(jobs).values(**asdict(job)))
-        return job
-
-    def set(self, job_id: str, **values: Any) -> None:
-        with writing(self._engine) as connection:
-            connection.execute(
-                update(jobs)
-                .where(jobs.c.id == job_id)
-                .values(updated_at=datetime.now(UTC), **values)
-            )
-
-    def claim(self, job_id: str) -> bool:
-        """Begin a queued job; False if it is not queued, or not any more."""
-        return self._moved(job_id, JobState.RUNNING, jobs.c.state == JobState.QUEUED.value)
-
-    def give_back(self, job: Job) -> bool:
-        """Queue an unfinished job again; False if somebody touched it since it was read."""
-        untouched = and_(jobs.c.state == job.state.value, jobs.c.updated_at == job.updated_at)
-        return self._moved(job.id, JobState.QUEUED, untouched)
-
-    def _moved(self, job_id: str, state: JobState, condition: Any) -> bool:
-        with writing(self._engine) as connection:
-            moved = connection.execute(
-                update(jobs)
-                .where(jobs.c.id == job_id, condition)
-                .values(state=state.value, updated_at=datetime.now(UTC))
-            )
-        return bool(moved.rowcount == 1)
-
-    def touch(self, job_ids: Collection[str]) -> None:
-        """A sign of life."""
-        if job_ids:
-            with writing(self._engine) as connection:
-                connection.execute(
-                    update(jobs).where(jobs.c.id.in_(job_ids)).values(updated_at=datetime.now(UTC))
-                )
-
-    def job(self, job_id: str) -> Job:
-        with reading(self._engine) as connection:
-            query = select(jobs).where(jobs.c.id == storable(job_id))
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            raise NotFound(f"There is no job {job_id!r}.")
-        return _job_from(row)
-
-    def newest(self, kind: str, *, limit: int = 50) -> list[Job]:
-        """Newest first."""
-        with reading(self._engine) as connection:
-            rows = connection.execute(
-                select(jobs)
-                .where(jobs.c.kind == kind)
-                .order_by(jobs.c.created_at.desc())
-                .limit(limit)
-            )
-            return [_job_from(row) for row in rows]
-
-    def unfinished(self) -> list[Job]:
-        """Oldest first."""
-        with reading(self._engine) as connection:
-            rows = connection.execute(
-                select(jobs).where(jobs.c.state.in_(UNFINISHED)).order_by(jobs.c.created_at)
-            )
-            return [_job_from(row) for row in rows]
-
-    def alike(self, job: Job) -> list[Job]:
-        """Unfinished jobs of the same kind about the same subject, oldest first."""
-        query = select(jobs).where(
-            jobs.c.kind == job.kind,
-            jobs.c.subject == job.subject,
-            jobs.c.collection_id == job.collection_id,
-            jobs.c.state.in_(UNFINISHED),
-        )
-        with reading(self._engine) as connection:
-            rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
-            return [_job_from(row) for row in rows]
-
-
-def _job_from(row: Any) -> Job:
-    values = dict(row._mapping) | {"state": JobState(row.state)}
-    moments = {name: as_utc(values[name]) for name in ("created_at", "updated_at")}
-    return Job(**values | moments)
 
 
 class JobQueue:
@@ -230,9 +114,9 @@ class JobQueue:
     def _enqueue(self, job_id: str) -> None:
         try:
             self._run(job_id)
-        except self._queue_errors:
-            # The row stands: it is queued again when it looks abandoned.
-            log.warning("job %s waits: the queue cannot be reached", job_id, exc_info=True)
+        except self._queue_errors as error:
+            # The row stands: it is queued again when the queue can be reached.
+            tell(log, "Jobs wait, because the queue cannot be reached", error)
 
     def start_soon(self) -> None:
         """Start on a thread: a page need not wait for it. Who submits meanwhile does."""
@@ -259,7 +143,7 @@ class JobQueue:
     def _resume(self) -> None:
         """Queue what a killed process left; beside other hosts only what looks abandoned."""
         if self._lock is None or not self._lock.take():
-            self._beat()
+            self._look_after()
             return
         self._huey.flush()
         for job in self.table.unfinished():
@@ -268,19 +152,30 @@ class JobQueue:
 
     def _keep_alive(self) -> None:
         while not self._stopping.wait(BEAT_SECONDS):
-            try:
-                self._beat()
-            except SQLAlchemyError:
-                log.warning("jobs cannot be looked after", exc_info=True)
+            self._look_after()
+
+    def _look_after(self) -> None:
+        try:
+            self._beat()
+        except SQLAlchemyError as error:
+            tell(log, "Jobs cannot be looked after", error)
+        except self._queue_errors as error:
+            tell(log, "Jobs wait, because the queue cannot be reached", error)
 
     def _beat(self) -> None:
-        """Show that our jobs are alive, and take up those of others that are not."""
+        """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
         self.table.touch(set(self._running))
-        now = datetime.now(UTC)
         for job in self.table.unfinished():
-            is_abandoned = job.updated_at < now - ABANDONED_AFTER[job.state]
-            if is_abandoned and job.id not in self._running and self.table.give_back(job):
+            if job.id not in self._running and self._is_left(job) and self.table.give_back(job):
                 self._enqueue(job.id)
+
+    def _is_left(self, job: Job) -> bool:
+        now = datetime.now(UTC)
+        if job.due_at is not None:
+            return job.due_at <= now
+        if job.updated_at > now - ABANDONED_AFTER[job.state]:
+            return False
+        return job.state is JobState.RUNNING or self._huey.pending_count() == 0
 
     def stop(self) -> None:
         """Let running jobs come to a point where they can be left, but not for long."""
@@ -292,12 +187,23 @@ class JobQueue:
         if self._lock is not None:
             self._lock.release()
 
+    def ping(self) -> None:
+        """Raises what the queue raises while it is away."""
+        self._huey.pending_count()
+
     def run_waiting(self) -> None:
         """Run what is queued now, in this thread."""
         while (task := self._huey.dequeue()) is not None:
             self._huey.execute(task)
 
     def _execute(self, job_id: str) -> None:
+        try:
+            self._look_at(job_id)
+        except (OperationalError, InterfaceError) as error:
+            # Whatever the row says: it is queued again once nobody touches it.
+            tell(log, "A job is left, because the database cannot be reached", error)
+
+    def _look_at(self, job_id: str) -> None:
         try:
             job = self.table.job(job_id)
         except NotFound:
@@ -311,7 +217,8 @@ class JobQueue:
         finally:
             self._running.discard(job_id)
             for following in self.table.alike(job)[:1]:
-                self._enqueue(following.id)
+                if following.id != job_id:
+                    self._enqueue(following.id)
 
     def _do(self, job: Job) -> None:
         began = time.monotonic()
@@ -319,6 +226,8 @@ class JobQueue:
             self._handlers[job.kind](RunningJob(job, self._progress(job.id)))
         except Stopped:
             self.table.set(job.id, state=JobState.QUEUED.value)
+        except AWAY as error:
+            self._try_again(job, error)
         except RagError as error:
             self._fail(job.id, str(error))
         except OSError as error:
@@ -330,7 +239,14 @@ class JobQueue:
             raise
         else:
             seconds = time.monotonic() - began
-            self.table.set(job.id, state=JobState.DONE.value, seconds=seconds)
+            self.table.set(job.id, state=JobState.DONE.value, seconds=seconds, error=None)
+
+    def _try_again(self, job: Job, error: Exception) -> None:
+        tell(log, "A job is tried again later", error)
+        if datetime.now(UTC) - job.created_at > PATIENCE:
+            self._fail(job.id, _reason(error))
+        else:
+            self.table.try_again(job, _reason(error))
 
     def _fail(self, job_id: str, reason: str) -> None:
         self.table.set(job_id, state=JobState.FAILED.value, error=storable(reason))

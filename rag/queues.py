@@ -1,15 +1,20 @@
 """The queues that Huey keeps jobs in: a SQLite file, or Redis. Each is loaded at its first use."""
 
 import fcntl
+import logging
 import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+from rag.calm import Calm
 from rag.errors import SetupError
 
 POLL_SECONDS = 0.25
+REDIS_PATIENCE = {"socket_timeout": 5, "socket_connect_timeout": 3}  # huey waits for 1 s
 STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
+
+CALM = Calm()
 
 
 class AloneLock:
@@ -40,9 +45,11 @@ def open_huey(folder: Path, url: str | None, *, name: str) -> Any:
     """Raises SetupError where the URL is none."""
     if url is not None:
         from huey import RedisHuey
+        from redis import ConnectionPool
 
         try:
-            return RedisHuey(name, url=url, results=False)
+            pool = ConnectionPool.from_url(url, **REDIS_PATIENCE)
+            return RedisHuey(name, connection_pool=pool, results=False)
         except ValueError as error:
             raise SetupError(f"jobs.url is no URL of a Redis server: {error}.") from error
     from huey import SqliteHuey
@@ -70,6 +77,8 @@ def new_consumer(huey: Any, workers: int) -> Any:
         def _set_signal_handlers(self) -> None:
             pass
 
+    for name in ("huey", "huey.consumer.Worker", "huey.consumer.Scheduler"):
+        logging.getLogger(name).addFilter(CALM)
     return EmbeddedConsumer(
         huey,
         workers=workers,

@@ -193,7 +193,9 @@ class OpenAIServer:
         models_behaviour: Behaviour | None = None,
         dimensions: int = 32,
         beside: Mapping[str, Any] | None = None,
+        port: int = 0,
     ) -> None:
+        self.port = port
         self.behaviours = list(behaviours) or [reply("Hello from the server.")]
         self.models = list(models)
         self.models_behaviour = models_behaviour
@@ -210,7 +212,7 @@ class OpenAIServer:
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def __enter__(self) -> "OpenAIServer":
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", self.port), _handler_for(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens", "hangup", "parallel"},
+    {"errors", "records", "tokens", "hangup", "calm", "parallel"},
     {"metrics", "queues"},
     {"seams"},
     {"text"},
@@ -20,7 +20,17 @@ ORDER = [
     {"summaries"},
     {"migrations", "answers"},
     {"library"},
-    {"answering", "drafting", "toolroom", "ingestion", "settings", "jobs", "storage"},
+    {
+        "answering",
+        "drafting",
+        "toolroom",
+        "ingestion",
+        "settings",
+        "jobs",
+        "job_table",
+        "progress",
+        "storage",
+    },
     {"assistant", "memory"},
     {"background"},
     {"wiring"},

@@ -10,7 +10,8 @@ from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
-from rag.ingestion import Ingestion, Stage
+from rag.ingestion import Ingestion
+from rag.progress import Stage
 from rag.tables.store import TableFiles, TableStore
 from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
 from tests.prepared import migrated

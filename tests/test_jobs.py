@@ -3,12 +3,14 @@
 import threading
 import time
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
-from rag import jobs
-from rag.errors import NotFound, SetupError, Unreadable
-from rag.jobs import JobQueue, JobTable
+from rag import job_table, jobs
+from rag.errors import ModelUnavailable, NotFound, SetupError, Unreadable
+from rag.job_table import JobTable
+from rag.jobs import JobQueue
 from rag.records import JobState
 from tests.prepared import migrated
 
@@ -183,6 +185,50 @@ class TestJobQueue:
         queue.start()
 
         wait_for(queue, job, JobState.DONE)
+
+    def test_what_was_away_is_tried_again_with_growing_pauses(self, queue, monkeypatch):
+        monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.02)
+        monkeypatch.setattr(job_table, "FIRST_PAUSE_SECONDS", 0.2)
+        began = []
+
+        def away_at_first(running):
+            began.append(time.monotonic())
+            if len(began) < 4:
+                raise ModelUnavailable("The embedding server cannot be reached.")
+
+        queue.handle("ingest", away_at_first)
+        queue.start()
+        job = queue.submit("ingest", "a")
+
+        done = wait_for(queue, job, JobState.DONE)
+
+        pauses = [after - before for before, after in pairwise(began)]
+        assert 0.2 <= pauses[0] < pauses[1] < pauses[2]
+        assert (done.error, done.attempts) == (None, 3)
+
+    def test_a_job_that_waits_says_why(self, queue):
+        def away(running):
+            raise ModelUnavailable("The embedding server cannot be reached.")
+
+        queue.handle("ingest", away)
+        job = queue.submit("ingest", "a")
+        queue.run_waiting()
+
+        waiting = queue.table.job(job.id)
+        assert waiting.state is JobState.QUEUED
+        assert waiting.error == (
+            "The embedding server cannot be reached. It is tried again by itself."
+        )
+
+    def test_what_the_queue_forgot_is_queued_again(self, queue, monkeypatch):
+        monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.02)
+        monkeypatch.setattr(jobs, "ABANDONED_AFTER", dict.fromkeys(JobState, timedelta()))
+        queue.handle("ingest", lambda running: None)
+        queue.start()
+
+        forgotten = queue.table.add("ingest", "a")
+
+        wait_for(queue, forgotten, JobState.DONE)
 
     def test_a_second_process_on_the_same_data_leaves_running_jobs_alone(
         self, queue, table, tmp_path

@@ -79,6 +79,7 @@ class TestParts:
             "database": True,
             "model": False,
             "index": False,
+            "queue": True,
             "storage": True,
         }
         application.warm_up()
@@ -86,6 +87,7 @@ class TestParts:
             "database": True,
             "model": True,
             "index": True,
+            "queue": True,
             "storage": True,
         }
 

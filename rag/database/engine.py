@@ -23,6 +23,9 @@ from rag.errors import SetupError, StorageFailed
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
+POOL = 10  # connections of a process to PostgreSQL, and as many again at times
+CONNECT_SECONDS = 10  # that whoever needs one waits
+
 
 def open_engine(url: str) -> Engine:
     """Connect; call `migrate` once before use.
@@ -52,7 +55,13 @@ def open_engine(url: str) -> Engine:
 def _open_postgresql(url: URL) -> Engine:
     try:
         return create_engine(
-            url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, hide_parameters=True
+            url.set(drivername="postgresql+psycopg"),
+            pool_pre_ping=True,
+            pool_size=POOL,
+            max_overflow=POOL,
+            pool_timeout=CONNECT_SECONDS,
+            connect_args={"connect_timeout": CONNECT_SECONDS},
+            hide_parameters=True,
         )
     except ModuleNotFoundError as error:
         raise SetupError(

@@ -92,6 +92,14 @@ chunks = Table(
     Index("chunks_by_collection", "collection_id"),
 )
 
+# Chunks that one of several processes embeds, and how long nobody else shall.
+embedding_claims = Table(
+    "embedding_claims",
+    metadata,
+    Column("chunk_id", String(40), primary_key=True),
+    Column("until", DateTime(timezone=True), nullable=False),
+)
+
 # Chunks deleted here that the vector index may still hold.
 removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
 
@@ -231,6 +239,8 @@ jobs = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("collection_id", String(40), nullable=False, server_default="1"),  # of an upload
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("due_at", DateTime(timezone=True)),  # of one that is tried again
 )
 
 # Files on their way in, by the id of their job, where several hosts share the work.
@@ -278,4 +288,13 @@ audit = Table(
     Column("action", String(40), nullable=False),
     Column("subject", Text, nullable=False),
     Column("address", String(100), nullable=False),
+)
+
+# What each process counts, so that any of them can tell the figures of all.
+measurements = Table(
+    "measurements",
+    metadata,
+    Column("process", String(40), primary_key=True),
+    Column("samples", JSON, nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
 )

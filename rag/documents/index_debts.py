@@ -40,6 +40,12 @@ class IndexDebts:
         with reading(self._engine) as connection:
             return set(connection.execute(query).scalars())
 
+    def embedded_count(self) -> int:
+        """How many chunks the vector index shall hold."""
+        query = select(func.count()).where(chunk_table.c.is_embedded.is_(True))
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
     def chunk_count(self) -> int:
         """Of the whole library."""
         with reading(self._engine) as connection:

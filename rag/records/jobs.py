@@ -32,3 +32,5 @@ class Job:
     seconds: float | None = None
     owner: str = ""  # who uploaded it; empty: nobody in particular
     collection_id: str = DEFAULT_COLLECTION
+    attempts: int = 0  # that ended because something was away
+    due_at: datetime | None = None  # when it is tried again

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.errors import IndexAway
 from rag.records import Chunk, Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
@@ -75,6 +76,7 @@ class HybridRetriever:
 
         Raises:
             ModelUnavailable: the embedding server cannot be reached.
+            IndexAway: nor can the vector index, or it holds nothing.
         """
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
@@ -132,6 +134,8 @@ class HybridRetriever:
     ) -> list[Candidate]:
         cosines = dict(self._index.nearest(vector, within, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, within, limit=CANDIDATES))
+        if words and not cosines:
+            raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
         fused = self._second_look(vector, _fused(cosines, words), words, within)
         best = ranked(fused)[:most]
         chunks = self._documents.chunks([key for key, _ in best], within)

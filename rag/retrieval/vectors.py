@@ -120,6 +120,10 @@ class ChromaIndex:
 
         return self._use(read, {}) if chunk_ids else {}
 
+    def count(self) -> int:
+        """How many chunks it holds."""
+        return self._use(lambda collection: int(collection.count()), 0)
+
     def chunk_ids(self) -> set[str]:
         def every_id(collection: Any) -> set[str]:
             ids: set[str] = set()

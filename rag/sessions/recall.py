@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rag.citations.gate import canonical
 from rag.citations.statements import quotation, read_statements
+from rag.errors import ModelError
 from rag.records import Message, Role
 from rag.seams import Embedder, MatchedMessage, SessionHandle
 from rag.text.languages.language import words as word_set
@@ -107,7 +108,10 @@ class Recall:
         wanted = [message for message in messages if message.content.strip()]
         if wanted:
             texts = [_embedded(message) for message in wanted]
-            rows = iter(embedder.embed([text for own in texts for text in own]))
+            try:
+                rows = iter(embedder.embed([text for own in texts for text in own]))
+            except ModelError:
+                return  # those that come later catch up
             vectors = [np.concatenate(list(islice(rows, len(own)))) for own in texts]
             indices = (message.index for message in wanted)
             session.save_vectors(dict(zip(indices, vectors, strict=True)))
@@ -116,14 +120,20 @@ class Recall:
         """How near each embedded message is to the question; nothing without an embedder."""
         if self._embedder is None:
             return _Near()
+        try:
+            return self._measured(session, question, self._embedder)
+        except ModelError:
+            return _Near()  # the words do alone
+
+    def _measured(self, session: SessionHandle, question: str, embedder: Embedder) -> "_Near":
         known = self._vectors.pop(session.id, None) or _Vectors()
-        known = known.brought_up_to_date(session, self._embedder.dimensions)
+        known = known.brought_up_to_date(session, embedder.dimensions)
         self._vectors[session.id] = known
         while len(self._vectors) > 1 and sum(map(len, self._vectors.values())) > REMEMBERED:
             self._vectors.pop(next(iter(self._vectors)))
         if not len(known):
             return _Near()
-        return _Near(known.places, known.rows @ self._embedder.embed([question])[0])
+        return _Near(known.places, known.rows @ embedder.embed([question])[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,19 @@ from flask import Flask, Response, json, redirect, render_template, request, url
 from flask_limiter import RateLimitExceeded
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ValidationError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
+from rag.calm import is_time_to_tell
 from rag.errors import NotAllowed, RagError, SetupError
 from rag.web.access.owner import has_login
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."
+NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 OPENAI_PATHS = "/v1/"
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
@@ -60,9 +65,13 @@ def problem(
 def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     """What a caller may know of an error: our own messages, and nothing of any other."""
     if isinstance(error, RagError) and not isinstance(error, SetupError):
-        if error.http_status >= 500:
+        if error.http_status >= 500 and is_time_to_tell(type(error).__name__):
             log.warning("model failed", error=type(error).__name__)
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
+    if isinstance(error, DATABASE_AWAY):
+        if is_time_to_tell("database"):
+            log.warning("database away", error=type(error).__name__)
+        return problem(503, NO_DATABASE, kind="database-away", index=index)
     log.error("request failed", error=type(error).__name__, exc_info=error)
     return problem(500, HIDDEN_DETAIL, kind="internal", index=index)
 
@@ -129,10 +138,12 @@ def _field(location: Sequence[int | str]) -> str:
 def handle_errors(app: Flask) -> None:
     """Turn every error of the application into a problem; the outermost edge."""
     app.register_error_handler(RagError, show_error)
+    for away in DATABASE_AWAY:
+        app.register_error_handler(away, show_error)
     app.register_error_handler(HTTPException, show_http_error)
 
 
-def show_error(error: RagError) -> BaseResponse:
+def show_error(error: Exception) -> BaseResponse:
     """One of our own errors; a browser that is not logged in is shown where to."""
     if isinstance(error, NotAllowed) and has_login() and request.method == "GET" and wants_page():
         return redirect(url_for("login.form", next=request.full_path.rstrip("?")), 303)

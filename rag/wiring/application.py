@@ -1,6 +1,8 @@
 """The application as the edges see it."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,11 +15,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.assistant import Assistant
 from rag.background import Background
+from rag.calm import tell
 from rag.database import reading
 from rag.documents.collections import Collections
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
-from rag.errors import RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError
 from rag.ingestion import Ingestion
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
@@ -31,7 +34,10 @@ from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
-LOST_SECONDS = 15  # between two looks for answers whose process died
+LOST_SECONDS = 15.0  # between two looks for answers whose process died
+FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
+READY_SECONDS = 4.0  # for all checks together
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Application:
     embedder: Embedder
     stopping: Event = field(default_factory=Event)
     warm: Event = field(default_factory=Event)
+    tried: Event = field(default_factory=Event)  # to warm up
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
@@ -78,11 +85,39 @@ class Application:
         is_local = self.engine.dialect.name == "sqlite"
         return is_local and self.settings.retrieval.chroma_url is None
 
+    def keep_ready(self) -> None:
+        """Warm up, and then see that the index follows the database, until all stops.
+
+        What is away is waited for, so that nothing needs a new start when it is back.
+        """
+        pause = FIRST_PAUSE_SECONDS
+        while not self.stopping.wait(0 if not self.tried.is_set() else pause):
+            try:
+                if self.warm.is_set():
+                    self._mend_index()
+                else:
+                    self.warm_up()
+                pause = LOST_SECONDS
+            except (RagError, SQLAlchemyError, OSError) as error:
+                tell(log, "Not everything is there", error)
+                pause = min(LOST_SECONDS, 2 * pause)
+            finally:
+                self.tried.set()
+
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
-        self.index.nearest(self.embedder.embed(["warm"])[0], EVERYTHING, limit=1)
+        vector = self.embedder.embed(["warm"])[0]
         self.warm.set()
+        self.index.nearest(vector, EVERYTHING, limit=1)
         self.repair()
+        self.tried.set()
+
+    def _mend_index(self) -> None:
+        """An index that lost what it held, as with a folder, is filled again."""
+        held, wanted = self.index.count(), self.documents.embedded_count()
+        if held < wanted:
+            tell(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
+            self.repair()
 
     def repair(self) -> Differences:
         """Make vectors and words follow the database again; returns what there was to do."""
@@ -108,24 +143,46 @@ class Application:
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""
-        return {
-            "database": _works(self._ask_database),
-            "model": self.warm.is_set(),
-            "index": self.warm.is_set() and _works(self._ask_index),
-            "storage": _works(lambda: check_room(self.settings.data_dir)),
+        checks: dict[str, Callable[[], Any]] = {
+            "database": self._ask_database,
+            "model": self._ask_model,
+            "index": self._ask_index,
+            "queue": self.jobs.ping,
+            "storage": lambda: check_room(self.settings.data_dir),
         }
+        pool = ThreadPoolExecutor(len(checks))
+        asked = {name: pool.submit(_works, check) for name, check in checks.items()}
+        wait(asked.values(), timeout=READY_SECONDS)
+        pool.shutdown(wait=False)
+        return {name: each.done() and each.result() for name, each in asked.items()}
+
+    def can_answer(self, checks: Mapping[str, bool]) -> bool:
+        """Whether questions are answered, if need be by words alone."""
+        has_begun = checks["model"] or self.tried.is_set()
+        return checks["database"] and checks["storage"] and has_begun
+
+    def _ask_model(self) -> None:
+        """A local model is loaded; a server answers."""
+        if not self.warm.is_set():
+            raise ModelUnavailable("The embedding model is not loaded yet.")
+        if self.settings.embedding.base_url is not None:
+            self.embedder.embed(["ready"])
 
     def _ask_database(self) -> None:
         with reading(self.engine) as connection:
             connection.execute(text("SELECT 1"))
 
     def _ask_index(self) -> None:
+        if not self.tried.is_set():
+            raise IndexAway("The index is not open yet.")
         self.index.check()
+        if self.index.count() < self.documents.embedded_count():
+            raise IndexAway("The index is rebuilt.")
 
 
 def _works(check: Callable[[], Any]) -> bool:
     try:
         check()
-    except (RagError, OSError, SQLAlchemyError):
+    except Exception:  # noqa: BLE001 - whatever it is, it does not work
         return False
     return True

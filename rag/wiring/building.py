@@ -11,12 +11,14 @@ from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
 from rag.background import Background, uploads_for
+from rag.documents.claims import EmbeddingClaims
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
-from rag.jobs import JobQueue, JobTable
+from rag.job_table import JobTable
+from rag.jobs import JobQueue
 from rag.library.answers import LibraryAnswers
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
@@ -79,13 +81,13 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     tables = open_tables(settings, engine)
     ingestion = Ingestion(documents, embedder, index, loader=loader, tables=tables)
     ingestion.ask_rights(collections.right)
-    background = Background(
+    if settings.retrieval.chroma_url is not None:
+        ingestion.share_with(EmbeddingClaims(engine))
+    queue, uploads = (
         _job_queue(settings, engine),
-        ingestion,
-        store,
-        uploads=uploads_for(engine, settings.data_dir / "uploads"),
-        metrics=metrics,
+        uploads_for(engine, settings.data_dir / "uploads"),
     )
+    background = Background(queue, ingestion, store, uploads=uploads, metrics=metrics)
     words = LexicalIndex(engine)
     retriever = HybridRetriever(
         embedder,

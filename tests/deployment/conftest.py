@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -36,12 +35,6 @@ def until(condition, *, seconds=DEADLINE):
         assert time.monotonic() < end, f"{condition} did not come true"
         time.sleep(0.05)
     return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def server_url(variable):

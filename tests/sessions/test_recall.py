@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.errors import ModelUnavailable
 from rag.records import ImportedMessage
 from rag.sessions.recall import Recall, telling_words
 from rag.sessions.store import SqlConversationStore
@@ -49,6 +50,29 @@ def test_what_did_you_say_about_it_finds_the_turn(session, recall, topic):
     assert [turn.answer.content for turn in found] == [FACTS[topic]]
     assert found[0].question.content == f"Tell me about the {topic}"
     assert (found[0].start, found[0].end) == (2 * list(FACTS).index(topic), found[0].start + 2)
+
+
+def test_an_absent_embedder_leaves_recall_to_the_words(session):
+    class Away(HashEmbedder):
+        is_away = False
+
+        def embed(self, texts):
+            if self.is_away:
+                raise ModelUnavailable("The embedding server cannot be reached.")
+            return super().embed(texts)
+
+    embedder = Away()
+    recall = Recall(embedder)
+    recall.remember(session, session.messages(0, 4))
+    embedder.is_away = True
+
+    recall.remember(session, session.messages(4, 8))
+    found = recall.relevant(session, "What about the database?", before=10, limit=1)
+
+    assert [turn.answer.content for turn in found] == [FACTS["database"]]
+    embedder.is_away = False
+    recall.remember(session, session.messages(8, 10))
+    assert not session.without_vectors(before=10, limit=10)
 
 
 def test_turns_that_are_still_in_the_context_are_left_out(session, recall):

@@ -215,3 +215,6 @@ class FakeApplication:
 
     def ready(self):
         return self.checks
+
+    def can_answer(self, checks):
+        return checks["database"]

@@ -70,9 +70,14 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> Any:
-        from openai import OpenAI
+        from openai import OpenAI, Timeout
 
-        return OpenAI(base_url=self._base_url, api_key=self._api_key, max_retries=2, timeout=60)
+        return OpenAI(
+            base_url=self._base_url,
+            api_key=self._api_key,
+            max_retries=1,
+            timeout=Timeout(60, connect=3),
+        )
 
 
 @contextmanager

@@ -143,10 +143,8 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
         failures.append(error)
         _thread.interrupt_main(signal.SIGTERM)
         return
-    try:
-        application.warm_up()
-    except RagError as error:
-        log.error("Not ready: %s", error)
+    threading.Thread(target=application.keep_ready, name="ready", daemon=True).start()
+    application.tried.wait()
     gc.collect()
     gc.freeze()  # what is loaded by now stays to the end
 

@@ -1,0 +1,68 @@
+"""Which process embeds which chunks, where several share a database."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Engine, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from rag.database import chunks, embedding_claims, reading, writing
+from rag.documents.store_rows import batches
+
+LEASE = timedelta(minutes=1)  # renewed before each request to the model
+
+
+class EmbeddingClaims:
+    """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def take(self, limit: int) -> list[str]:
+        """Ids of chunks that are to be embedded, and that nobody else embeds now."""
+        while True:
+            try:
+                return self._take(limit)
+            except IntegrityError:
+                continue  # another process was quicker: the next look sees what it took
+
+    def _take(self, limit: int) -> list[str]:
+        now = datetime.now(UTC)
+        with writing(self._engine) as connection:
+            connection.execute(delete(embedding_claims).where(embedding_claims.c.until <= now))
+            free = (
+                select(chunks.c.id)
+                .where(chunks.c.is_embedded.is_(False))
+                .where(chunks.c.id.not_in(select(embedding_claims.c.chunk_id)))
+                .order_by(chunks.c.row)
+                .limit(limit)
+                .with_for_update(skip_locked=True)  # several take different ones at once
+            )
+            ids = list(connection.execute(free).scalars())
+            if ids:
+                rows = [{"chunk_id": each, "until": now + LEASE} for each in ids]
+                connection.execute(insert(embedding_claims), rows)
+        return ids
+
+    def renew(self, chunk_ids: Sequence[str]) -> None:
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                held = update(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
+                connection.execute(held.values(until=datetime.now(UTC) + LEASE))
+
+    def give_back(self, chunk_ids: Sequence[str]) -> None:
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                done = delete(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
+                connection.execute(done)
+
+    def are_done(self, chunk_ids: Iterable[str]) -> bool:
+        """Whether all of these are embedded, or gone."""
+        with reading(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                open_ones = select(chunks.c.id).where(
+                    chunks.c.id.in_(ids), chunks.c.is_embedded.is_(False)
+                )
+                if connection.execute(open_ones.limit(1)).first() is not None:
+                    return False
+        return True

@@ -1,0 +1,241 @@
+"""Servers of others go away for a while, and come back: nothing is lost, nothing waits for us."""
+
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from tests.deployment.conftest import until
+from tests.deployment.servers import Chroma, Postgres, Redis, free_port
+from tests.openai_server import OpenAIServer
+
+HANDBOOK = "# Handbook\n\n## Refunds\n\nA refund takes five days after the parcel came back."
+LEFT_OUT = ("Traceback", "  File ")
+
+
+@pytest.fixture
+def chroma(tmp_path):
+    server = Chroma(tmp_path).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis(tmp_path):
+    server = Redis(tmp_path).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(tmp_path):
+    server = Postgres(tmp_path).start()
+    yield server
+    server.remove()
+
+
+class Embeddings:
+    """An embedding server that can be away."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.server = None
+
+    def start(self):
+        self.server = OpenAIServer(port=self.port).__enter__()
+        return self
+
+    def stop(self):
+        if self.server is not None:
+            self.server.__exit__()
+            self.server = None
+
+
+@pytest.fixture
+def embeddings():
+    server = Embeddings().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def served(groundnote, database, redis, chroma, embeddings, web):
+    """A server over all of them, with a document."""
+    process = groundnote(
+        "serve",
+        GROUNDNOTE_WEB__PORT="0",
+        GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
+        GROUNDNOTE_JOBS__URL=redis.url,
+        GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
+    )
+    served = Served(process, process.url(), web)
+    until(lambda: served.ready()["status"] == "ready")
+    served.ended(served.upload("handbook.md", HANDBOOK))
+    return served
+
+
+class Served:
+    """What a person does with a server."""
+
+    def __init__(self, process, url, web):
+        self.process, self.url, self.web = process, url, web
+
+    def ready(self):
+        return self.web.get(f"{self.url}/readyz").json()
+
+    def upload(self, name, content):
+        sent = self.web.post(f"{self.url}/api/v1/documents", files={"file": (name, content)})
+        assert sent.status_code == 202, sent.text
+        return sent.json()["jobs"][0]["id"]
+
+    def job(self, job_id):
+        return self.web.get(f"{self.url}/api/v1/jobs/{job_id}").json()
+
+    def ended(self, job_id, *, seconds=60.0):
+        until(lambda: self.job(job_id)["state"] in ("done", "failed"), seconds=seconds)
+        assert self.job(job_id)["state"] == "done", self.job(job_id)
+
+    def ask(self, question="How long does a refund take?"):
+        session = self.web.post(f"{self.url}/api/v1/sessions", json={}).json()["id"]
+        path = f"{self.url}/api/v1/sessions/{session}/messages"
+        return self.web.post(path, json={"content": question})
+
+    def answer(self):
+        answer = self.ask()
+        assert answer.status_code == 200, answer.text
+        assert "five days" in answer.json()["content"]
+        return [notice["kind"] for notice in answer.json()["notices"]]
+
+    def said(self):
+        return self.process.said().split("is ready at", 1)[1]
+
+    def is_calm(self, *, lines):
+        said = self.said()
+        assert not any(each in said for each in LEFT_OUT), said
+        assert len(said.splitlines()) <= lines, said
+
+
+def test_without_the_vector_index_words_answer_and_uploads_wait(served, chroma):
+    assert served.answer() == []
+
+    chroma.stop()
+
+    assert served.answer() == ["words_alone"]
+    ready = served.ready()
+    assert (ready["status"], ready["checks"]["index"]) == ("degraded", False)
+    waiting = served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR.")
+    until(lambda: "tried again" in (served.job(waiting)["error"] or ""), seconds=20)
+    assert served.job(waiting)["state"] in ("queued", "running")
+
+    chroma.start()
+
+    served.ended(waiting)
+    until(lambda: served.ready()["status"] == "ready")
+    assert served.answer() == []
+    served.is_calm(lines=12)
+
+
+def test_an_index_that_lost_everything_is_filled_again(served, chroma):
+    chroma.stop()
+    chroma.lose_everything()
+    chroma.start()
+
+    assert served.ready()["checks"]["index"] is False
+    until(lambda: served.ready()["checks"]["index"])
+    assert served.answer() == []
+    assert "The vector index is rebuilt: it holds 0 of" in served.said()
+    served.is_calm(lines=12)
+
+
+def test_without_the_embedding_server_words_answer_and_uploads_wait(served, embeddings):
+    embeddings.stop()
+
+    assert served.answer() == ["words_alone"]
+    ready = served.ready()
+    assert (ready["status"], ready["checks"]["model"]) == ("degraded", False)
+    waiting = served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR.")
+    until(lambda: "tried again" in (served.job(waiting)["error"] or ""))
+
+    embeddings.start()
+
+    served.ended(waiting)
+    until(lambda: served.ready()["status"] == "ready")
+    assert served.answer() == []
+    served.is_calm(lines=12)
+
+
+def test_an_upload_that_was_taken_runs_soon_after_the_queue_is_back(served, redis):
+    redis.stop()
+
+    waiting = served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR.")
+    assert served.answer() == []
+    assert served.ready()["checks"]["queue"] is False
+
+    redis.start()
+
+    served.ended(waiting, seconds=20)
+    until(lambda: served.ready()["status"] == "ready")
+    served.is_calm(lines=12)
+
+
+def test_what_a_queue_forgot_in_its_restart_is_done(served, redis, embeddings):
+    embeddings.stop()  # so that jobs stay in the queue
+    waiting = [served.upload(f"part-{n}.md", f"# Part {n}\n\nIt weighs {n} g.") for n in range(6)]
+    redis.stop()
+    redis.start()
+    embeddings.start()
+
+    for each in waiting:
+        served.ended(each)
+
+
+def test_without_the_database_everything_is_refused_with_the_reason(served, database):
+    database.stop()
+
+    refused = served.web.post(f"{served.url}/api/v1/sessions", json={})
+    assert refused.status_code == 503
+    assert "database cannot be reached" in refused.json()["detail"]
+    not_ready = served.web.get(f"{served.url}/readyz")
+    assert (not_ready.status_code, not_ready.json()["checks"]["database"]) == (503, False)
+    assert served.web.get(f"{served.url}/healthz").status_code == 200
+    page = served.web.get(served.url, headers={"Accept": "text/html"})
+    assert page.status_code == 503
+
+    database.start()
+
+    until(lambda: _answers(served))
+    until(lambda: served.ready()["status"] == "ready")
+    served.ended(served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR."))
+    served.is_calm(lines=20)
+
+
+def _answers(served):
+    with suppress(AssertionError, httpx.HTTPError, KeyError):
+        return served.answer() == []
+    return False
+
+
+def test_a_server_that_starts_before_the_others_is_ready_when_they_are(
+    groundnote, database, redis, chroma, embeddings, web
+):
+    for each in (redis, chroma, embeddings):
+        each.stop()
+    process = groundnote(
+        "serve",
+        GROUNDNOTE_WEB__PORT="0",
+        GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
+        GROUNDNOTE_JOBS__URL=redis.url,
+        GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
+    )
+    served = Served(process, process.url(), web)
+    until(lambda: served.ready()["status"] == "degraded")
+    waiting = served.upload("handbook.md", HANDBOOK)
+
+    for each in (redis, chroma, embeddings):
+        each.start()
+
+    served.ended(waiting)
+    until(lambda: served.ready()["status"] == "ready")
+    assert served.answer() == []
+    served.is_calm(lines=20)

@@ -1,0 +1,60 @@
+"""Chunks are embedded once, however many processes share them."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from rag.documents import claims
+from rag.documents.claims import EmbeddingClaims
+from rag.documents.store import SqlDocumentStore
+from tests.documents.test_document_store import write
+
+
+@pytest.fixture
+def ids(any_engine):
+    store = SqlDocumentStore(any_engine)
+    changes, _ = write(store, *(f"Part {n}." for n in range(40)))
+    return [chunk.id for chunk in changes.added]
+
+
+def test_nothing_is_taken_twice(any_engine, ids):
+    taken, lock = [], threading.Lock()
+
+    def take():
+        mine = EmbeddingClaims(any_engine)
+        while part := mine.take(3):
+            with lock:
+                taken.extend(part)
+
+    workers = [threading.Thread(target=take) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert sorted(taken) == sorted(ids)
+
+
+def test_what_is_given_back_or_was_a_dead_ones_is_taken_again(any_engine, ids, monkeypatch):
+    own = EmbeddingClaims(any_engine)
+    monkeypatch.setattr(claims, "LEASE", timedelta(seconds=-1))
+    assert own.take(10) == ids[:10]
+    monkeypatch.undo()
+
+    assert own.take(10) == ids[:10]
+    assert own.take(10) == ids[10:20]
+    own.give_back(ids[:5])
+    assert own.take(10) == [*ids[:5], *ids[20:25]]
+
+
+def test_chunks_are_done_once_they_are_embedded_or_gone(any_engine, ids):
+    store, own = SqlDocumentStore(any_engine), EmbeddingClaims(any_engine)
+    assert not own.are_done(ids)
+
+    store.mark_embedded(ids[1:])
+    assert not own.are_done(ids)
+
+    store.mark_embedded(ids[:1])
+    assert own.are_done([*ids, "gone"])
+    assert own.take(10) == []
