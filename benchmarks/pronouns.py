@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.followup import TEXTS, turns_of, words_of
 from rag.followups.names import NO_NAMES
-from rag.followups.pronouns import KINDS, PRONOUN, SENTENCE_END, Turn, candidates, model_of
+from rag.followups.pronouns import KINDS, PRONOUN, Turn, candidates, model_of
 
 MODELS = ("person", "it", "they")
 KEPT_TURNS = 10
@@ -27,8 +27,7 @@ def choices(data: Path, name: str) -> Iterator[Choice]:
     for row in rows_of(data / name / "dev" / "rewrites.jsonl"):
         asked, whole = set(words_of(row["question"])), set(words_of(row["rewrite"]))
         past = [Turn(*turn) for turn in turns_of(row["history"])[-KEPT_TURNS:]]
-        last = SENTENCE_END.split(row["question"])[-1]
-        found = PRONOUN.search(last)
+        found = PRONOUN.search(row["question"])
         if not past or not found or found[1].lower() in whole:
             continue
         kind = KINDS.get(found[1].lower(), "they")

@@ -1,4 +1,4 @@
-"""What a text talks about: names, and noun phrases behind a word that opens one."""
+"""The names that a text talks about."""
 
 import re
 from bisect import bisect_right
@@ -11,13 +11,8 @@ from rag.text.languages.language import words as word_set
 from rag.text.words import QUESTION_WORDS, STOP_WORDS
 
 WORD = re.compile(r"[^\W_]+(?:['’.&+/-][^\W_]+)*|[^\w\s]")
-QUOTED = re.compile(r"[“\"]([^“”\"]{2,60})[”\"]")
 ARTICLES = frozenset({"the", "a", "an"})
 LOCATIVES = word_set("in at on from near around within during since under into")
-# A noun phrase follows these.
-OPENERS = word_set(
-    "the a an my our your his her its their this that these those some any and or"
-) | word_set("of about for with to in on at from by between into using without")
 JOINERS = word_set("of the de da del la le van von der den &")
 NO_NAMES_ALONE = word_set(
     "january february march april may june july august september october november december "
@@ -26,7 +21,6 @@ NO_NAMES_ALONE = word_set(
 )
 PLURALS = word_set("people children men women police mice feet teeth media data")
 REMEMBERED = 2048  # texts whose mentions are kept: each question reads the turns before it again
-PHRASE_WORDS = 4
 LOOK_BACK = 8
 
 
@@ -53,11 +47,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Something a text talks about."""
+    """A name, written with capitals or in the lexicon."""
 
     text: str
     start: int
-    is_name: bool  # written with capitals, quoted, or in the lexicon
     is_located: bool = False  # behind a preposition of place or time: seldom the topic
     has_article: bool = False
 
@@ -78,7 +71,7 @@ class Mention:
         words = self.text.split()
         is_written_so = all(w[0].isupper() and w.replace(".", "").isalpha() for w in words)
         has_acronym = any(len(word) > 1 and word.isupper() for word in words)
-        return self.is_name and len(words) <= 3 and is_written_so and not has_acronym
+        return len(words) <= 3 and is_written_so and not has_acronym
 
 
 def tokens(text: str) -> list[Token]:
@@ -90,9 +83,8 @@ def tokens(text: str) -> list[Token]:
 def mentions(text: str, lexicon: Names = NO_NAMES) -> tuple[Mention, ...]:
     """What the text talks about, in the order of reading."""
     found = tokens(text)
-    spans = [*_quoted(text), *(_name(n.text, n.start, found) for n in lexicon.find(text))]
+    spans = [_name(known.text, known.start, found) for known in lexicon.find(text)]
     spans += [span for span in _capitalised(text, found) if not _overlaps(span, spans)]
-    spans += [span for span in _phrases(found) if not _overlaps(span, spans)]
     return tuple(sorted(spans, key=lambda mention: mention.start))
 
 
@@ -110,17 +102,10 @@ def _overlaps(mention: Mention, others: Sequence[Mention]) -> bool:
     )
 
 
-def _quoted(text: str) -> Iterator[Mention]:
-    for found in QUOTED.finditer(text):
-        inner = found[1].strip(" ,.")
-        if inner:
-            yield Mention(inner, found.start(1), is_name=True)
-
-
 def _name(text: str, start: int, found: Sequence[Token]) -> Mention:
     before = _before(found, start)
     has_article = bool(before) and before[-1].lower in ARTICLES
-    return Mention(text, start, True, _is_located(before), has_article)
+    return Mention(text, start, _is_located(before), has_article)
 
 
 def _before(found: Sequence[Token], start: int) -> Sequence[Token]:
@@ -153,7 +138,7 @@ def _named(text: str, found: Sequence[Token], run: Sequence[Token]) -> Iterator[
     kept = list(run)
     while kept and not _is_acronym(kept[0]) and _is_no_name(kept[0]):
         kept.pop(0)
-    if not kept or not kept[0].is_capital or (len(kept) == 1 and _is_opener(text, kept[0])):
+    if not kept or not kept[0].is_capital:
         return
     words = re.sub(r"['’]s?$", "", text[kept[0].start : kept[-1].end])
     yield _name(words, kept[0].start, found)
@@ -166,34 +151,3 @@ def _is_acronym(token: Token) -> bool:
 def _is_no_name(token: Token) -> bool:
     word = token.lower.split("'")[0]
     return word in STOP_WORDS | QUESTION_WORDS | NO_NAMES_ALONE | JOINERS
-
-
-def _is_opener(text: str, token: Token) -> bool:
-    """A capital at a sentence's start tells nothing, unless it is a code or stands elsewhere."""
-    before = text[: token.start].rstrip(" \"“'(-*#")
-    starts = not before or before[-1] in ".!?:\n"
-    if not starts or _is_acronym(token) or token.lower.endswith("'s"):
-        return False
-    return re.search(rf"[a-z,] {re.escape(token.text)}\b", text) is None
-
-
-def _phrases(found: Sequence[Token]) -> Iterator[Mention]:
-    """Plain words behind an opener: "orange trees" in "types of orange trees"."""
-    at = 0
-    while at < len(found):
-        run: list[Token] = []
-        if found[at].lower in OPENERS:
-            for token in found[at + 1 : at + 1 + PHRASE_WORDS]:
-                if not _is_plain(token):
-                    break
-                run.append(token)
-        if run and not run[-1].lower.endswith(("ed", "ly")):
-            text = " ".join(token.text.removesuffix("'s").removesuffix("’s") for token in run)
-            article = found[at].lower in ARTICLES
-            before = found[max(0, at - LOOK_BACK) : at + 1]
-            yield Mention(text, run[0].start, False, _is_located(before), article)
-        at += len(run) + 1
-
-
-def _is_plain(token: Token) -> bool:
-    return token.text.isalpha() and token.text.islower() and token.lower not in STOP_WORDS

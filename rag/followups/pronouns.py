@@ -6,7 +6,7 @@ questions people made whole (`benchmarks/pronouns.py` fits it and says how it do
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag.followups.mentions import Mention, content_words, mentions, tokens
@@ -25,7 +25,6 @@ DUMMY_IT = re.compile(
     rf"|\bis\s+it\s+(?:{JUDGEMENTS})\b|\bhow\s+is\s+it\s+that\b",
     re.IGNORECASE,
 )
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 CLAUSE = re.compile(r"[,;:]|\b(?:and|but|if|when|because|while|since|so|after|before|that)\b")
 PRONOUN = re.compile(
     r"(?<![\w'’\"“])(he|him|his|she|her|hers|it|its|they|them|their|theirs)"
@@ -47,14 +46,14 @@ SHORT_ANSWER_WORDS = 8
 SURE = 0.25  # of a choice: below, the pronoun stays
 
 SIGNS = (
-    "one", "name", "person", "plural", "asked", "last", "age", "located", "single", "first",
+    "one", "person", "plural", "asked", "last", "age", "located", "single", "first",
     "turns", "only", "known",
 )  # fmt: skip
 # The last, for what the library calls a product, is set by hand: the conversations know no library.
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "person": (-0.74, -0.74, -0.74, -0.08, 1.29, 0.21, -0.50, -1.42, 0.88, 1.24, 0.69, -1.56, 2.0),
-    "it": (-2.66, 1.0, 0.89, -0.64, 1.10, -0.03, -1.25, -0.24, -0.05, 0.84, 1.05, -0.53, 2.0),
-    "they": (-3.69, 1.81, 0.51, 0.66, 1.22, 0.12, -0.68, -1.51, 0.22, 0.18, 1.12, 1.39, 2.0),
+    "person": (-1.16, -1.16, 0.03, 1.02, 0.21, -0.59, -1.44, 0.77, 1.52, 1.30, -1.05, 2.0),
+    "it": (-1.36, 0.45, -0.32, 0.53, 0.21, -1.14, -0.35, -0.56, 1.22, 0.97, -0.69, 2.0),
+    "they": (-1.27, -0.26, 0.52, 1.04, -0.06, -0.71, -1.61, -0.02, 1.01, 1.29, -0.02, 2.0),
 }
 
 
@@ -81,25 +80,22 @@ class Turn:
 
 
 def replace_pronouns(question: str, past: Sequence[Turn], lexicon: Names) -> str:
-    """Names and noun phrases for the pronouns of a question's last sentence."""
-    ends = [found.end() for found in SENTENCE_END.finditer(question)]
-    cut = ends[-1] if ends else 0
-    head, tail = question[:cut], question[cut:]
-    if not past or DUMMY_IT.search(tail):
+    """Names for the pronouns of a question."""
+    if not past or DUMMY_IT.search(question):
         return question
     done: set[str] = set()
 
     def put(found: re.Match[str]) -> str:
         kind = KINDS.get(found[1].lower(), "they")
-        if kind in done or _says_itself(tail[: found.start()], kind, lexicon):
+        if kind in done or _says_itself(question[: found.start()], kind, lexicon):
             return found[0]
         name = _chosen(kind, past, lexicon)
-        if not name or name.lower() in tail.lower():
+        if not name or name.lower() in question.lower():
             return found[0]
         done.add(kind)
-        return _shaped(name, found, tail[found.end() :])
+        return _shaped(name, found, question[found.end() :])
 
-    return head + PRONOUN.sub(put, tail)
+    return PRONOUN.sub(put, question)
 
 
 def model_of(kind: str) -> str:
@@ -112,17 +108,17 @@ def candidates(kind: str, past: Sequence[Turn], lexicon: Names) -> list[Candidat
     found: dict[str, Candidate] = {}
     talked = [turn.told(lexicon) for turn in past]
     for age, (turn, told) in enumerate(zip(reversed(past), reversed(talked), strict=True)):
-        names = [mention for mention, is_asked in told if mention.is_name and not is_asked]
+        names = [mention for mention, is_asked in told if not is_asked]
         is_short = 0 < len(turn.answer.split()) <= SHORT_ANSWER_WORDS
         first = {True: True, False: True}
         for mention, is_asked in told:
             if model_of(kind) == "person" and not mention.may_be_person:
                 continue
             key = mention.text.lower()
-            only = not is_asked and is_short and len(names) == 1 and mention.is_name
+            only = not is_asked and is_short and len(names) == 1
             often = sum(any(m.text.lower() == key for m, _ in each) for each in talked)
             signs = (
-                1.0, mention.is_name, mention.may_be_person, mention.is_plural, is_asked, age == 0,
+                1.0, mention.may_be_person, mention.is_plural, is_asked, age == 0,
                 math.log1p(age), mention.is_located, " " not in mention.text, first[is_asked],
                 math.log(often), only, mention.text in lexicon,
             )  # fmt: skip
@@ -143,22 +139,7 @@ def _chosen(kind: str, past: Sequence[Turn], lexicon: Names) -> str:
     sure, best = max(rated, key=lambda pair: pair[0], default=(0.0, None))
     if best is None or sure < SURE:
         return ""
-    whole = _full_name(best, past, lexicon) if best.may_be_person else best.text
-    return f"the {whole}" if best.has_article and whole == best.text else whole
-
-
-def _full_name(mention: Mention, past: Sequence[Turn], lexicon: Names) -> str:
-    """The longest form in which the conversation gives a name: "Borlaug" is "Norman Borlaug"."""
-    return max(_forms(mention.text, past, lexicon), key=len)
-
-
-def _forms(name: str, past: Sequence[Turn], lexicon: Names) -> Iterator[str]:
-    yield name
-    for turn in past:
-        for mention, _is_asked in turn.told(lexicon):
-            words = mention.text.lower().split()
-            if mention.may_be_person and len(words) > 1 and name.lower() in (words[0], words[-1]):
-                yield mention.text
+    return f"the {best.text}" if best.has_article else best.text
 
 
 def _says_itself(before: str, kind: str, lexicon: Names) -> bool:

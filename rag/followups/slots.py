@@ -71,7 +71,7 @@ def _circumstance(earlier: str, fragment: str, lexicon: Names) -> str:
     has_one = opening in earlier.lower().split()
     if opening not in CIRCUMSTANCES or has_one or len(fragment.split()) < 2:
         return ""
-    is_named = any(mention.is_name for mention in mentions(f"about {fragment}", lexicon))
+    is_named = bool(mentions(f"about {fragment}", lexicon))
     return "" if is_named or any(map(str.isupper, fragment[1:])) else _added(earlier, fragment)
 
 
@@ -83,7 +83,7 @@ def _added(question: str, words: str) -> str:
 
 def _name(earlier: str, fragment: str, lexicon: Names) -> str:
     """A product, or another name, takes the place of the one that is most like it."""
-    names = [mention for mention in mentions(earlier, lexicon) if mention.is_name]
+    names = mentions(earlier, lexicon)
     new = _new_name(fragment, [mention.text for mention in names], lexicon)
     if not new or not names:
         return ""
@@ -99,7 +99,7 @@ def _name(earlier: str, fragment: str, lexicon: Names) -> str:
 
 def _likeness(new: str, old: Mention) -> tuple[int, bool, bool]:
     """Shared words, else both may be people or places, else the place that a question is about."""
-    is_person = Mention(new, 0, is_name=True).may_be_person
+    is_person = Mention(new, 0).may_be_person
     return len(_words(new) & _words(old.text)), is_person == old.may_be_person, old.is_located
 
 
@@ -120,7 +120,7 @@ def _new_name(fragment: str, in_focus: Sequence[str], lexicon: Names) -> str:
         if mentioned := next(filter(lexicon.is_mentioned, longer), ""):
             return mentioned
     # Behind "about" a capital is no mere beginning of a sentence.
-    named = [mention for mention in mentions(f"about {short}", lexicon) if mention.is_name]
+    named = mentions(f"about {short}", lexicon)
     return short if len(named) == 1 and named[0].text == short else ""
 
 

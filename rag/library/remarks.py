@@ -20,10 +20,10 @@ LANGUAGES = {
 _OTHER_LANGUAGE = (
     "The question is in {asked}, the passages that were found are in {found}. The packaged "
     "embedding model knows English only, so that they were found by the words and names that both "
-    "have. Ask in {found}, or set a multilingual `embedding.model`.",
+    "have. Ask in {found}, or set a multilingual embedding.model (in the settings).",
     "Die Frage ist auf {asked}, die gefundenen Stellen sind auf {found}. Das mitgelieferte "
     "Embedding-Modell kennt nur Englisch; gefunden wird so nur über gemeinsame Wörter und Namen. "
-    "Fragen Sie auf {found}, oder setzen Sie ein mehrsprachiges `embedding.model`.",
+    "Fragen Sie auf {found}, oder setzen Sie ein mehrsprachiges embedding.model (Einstellungen).",
 )
 
 

@@ -71,7 +71,7 @@ POINTED = [
         "surname",
         "When was he criticised?",
         [("Who was Norman Borlaug?", "A scientist."), ("Why was Borlaug famous?", "For wheat.")],
-        "When was Norman Borlaug criticised?",
+        "When was Borlaug criticised?",
     ),
     (
         "product-of-the-answer",
