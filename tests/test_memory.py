@@ -298,7 +298,7 @@ class TestAKill:
         settings = Settings(data_dir=tmp_path / "var")
         application = build(settings, embedder=HashEmbedder())
         list(application.ingestion.ingest([IncomingFile.from_bytes("n.md", manual(1).encode())]))
-        session = application.store.create("ada")
+        session = application.store.create("ada", config=ContextConfig(recent_message_count=2))
         assistant = remembering(application, None, later=lambda session: None)
         for question in questions(12):
             list(assistant.ask(session, question.replace("Nimbus 2", "Nimbus 1")))

@@ -6,6 +6,7 @@ a stream has to know.
 """
 
 import re
+import unicodedata
 
 import regex
 
@@ -13,6 +14,7 @@ OPENING = "[【［〔"
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
 BLANKS = " \\t\u00a0\u2009\u202f\u3000"
+ZEROS = "".join(map(chr, filter(lambda code: unicodedata.decimal(chr(code), 1) == 0, range(65536))))
 BEGINS_BRACKET = OPENING + "\\"
 MOST = 1_000  # characters of a spelling
 MAX_CODE = 500  # characters between a backtick and the one that closes it, on the same line
@@ -20,9 +22,9 @@ MAX_MATH = 300
 _LOOK_BACK = 80
 
 _B = rf"[{BLANKS}{INVISIBLE}]*+"
-_DIGIT = "[0-9０-９]"
-_NUMBER = rf"[1-9１-９](?:[{INVISIBLE}]*+{_DIGIT})*+"
-_DASH = "[-‐‑–—－]"
+_DIGIT = r"\d"  # of any script
+_NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
+_DASH = rf"(?:[-‐‑–—－]|(?<=[{BLANKS}])(?:to|through|bis)(?=[{BLANKS}]))"
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}{_NUMBER})?+)"
 _SOURCE = r"(?:sources?|src|refs?|references?|cit(?:e|ation)s?|quellen?|来源|來源|出典|参考)"
 _PREFIX = (
@@ -32,13 +34,18 @@ _PREFIX = (
 _REST = r"[^\[\]【】［］〔〕\n]"
 _TAIL = (
     rf"(?:(?::[0-9]{{1,4}})?[†‡]{_REST}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
-    rf"|{_B}[,;:]{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|fig(?:ure)?s?|"
+    rf"|[ \u00a0][-–—][ \u00a0](?=[^\W\d_]{{2}}|[\"“„'‘«]){_REST}{{0,120}}+"  # 7 – title
+    rf"|{_B}[,;:]?{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|fig(?:ure)?s?|"
     rf"seiten?|abschnitt|kapitel|zeilen?)\b){_REST}{{0,80}}+"  # 7, §1.1
     rf"|{_B}[:：][ \u00a0](?=[^\W\d_]{{2}}|[\"“„'‘«]){_REST}{{0,120}}+"  # 7: title
     rf"|,[ \u00a0](?!None|True|False|NaN|{_SOURCE})(?-i:[A-ZÄÖÜ][a-zäöüß]{{2}}){_REST}{{0,120}}+)"
 )
 _BREAK = rf"{_B}\n?{_B}"
-_BETWEEN = rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:and[{BLANKS}])?|(?:and|und|et|y)[{BLANKS}]){_BREAK}"
+# A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
+_JOINS = r"(?!(?:x|by|of|von|vs|per|pro)\b)[^\W\d_]{1,3}"
+_BETWEEN = (
+    rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:{_JOINS}[{BLANKS}])?|{_JOINS}(?=[{BLANKS}\d])){_BREAK}"
+)
 # Called by its name: written out in each of its places it takes half a second to compile.
 _ITEM = "(?&item)"
 _DEFINED = rf"(?(DEFINE)(?P<item>(?:{_PREFIX})?{_RANGE}(?:{_TAIL})?))"
@@ -53,7 +60,7 @@ _SEPARATOR = (
 )
 _ROW = rf"\^?{_BRACKET}(?:{_TARGET})?(?:{_SEPARATOR}{_BRACKET}(?:{_TARGET})?)*"
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++){_B}"
-_DOUBLE = rf"\[(?:{_B}{_ROW}{_B}|{_HIGH})\]"
+_DOUBLE = rf"\[(?:{_B}(?:{_SOURCE}{_B}[.:\#]?{_B})?{_ROW}{_B}|{_HIGH})\]"
 _ANCHOR = rf"<a\b[^<>\n]{{0,200}}+>{_B}(?:{_BRACKET}|{_INNER}){_B}</a>"
 
 
@@ -72,12 +79,13 @@ SEPARATOR = _compiled(rf"{_SEPARATOR}(?=[{regex.escape(OPENING)}\\])")
 AROUND = {  # by the character that they begin with
     "[": _compiled(_DOUBLE),
     "(": _compiled(
-        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?){_B})?(?:{_ROW}|{_DOUBLE}|"
+        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?|{_SOURCE}{_B}[.:\#]?){_B})?(?:{_ROW}|{_DOUBLE}|"
         rf"{_HIGH}|{_SOURCE}{_B}[.:\#]?{_B}{_INNER}){_B}[)）]"
     ),
     "<": _compiled(
         rf"<(?P<tag>sup|cite|ref|citation|source|footnote)\b[^<>\n]{{0,80}}+>{_B}"
         rf"(?:{_ANCHOR}|{_ROW}|(?P<figure>{_INNER})){_B}</(?P=tag)>|{_ANCHOR}"
+        rf"|<(?P<style>b|i|u|em|strong|small|span|mark)\b[^<>\n]{{0,80}}+>{_B}{_ROW}{_B}</(?P=style)>"
         rf"|<(?:cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?/?>"
     ),
     "^": _compiled(rf"\^{_BRACKET}"),

@@ -28,7 +28,7 @@ class Kept:
     removed: tuple[int, ...]
 
 
-_FIGURE = re.compile(rf"[0-9０-９{grammar.SUPERSCRIPT}]")  # no citation is without one
+_FIGURE = re.compile(rf"[\d{grammar.SUPERSCRIPT}]")  # no citation is without one
 
 
 def find_markers(text: str) -> list[Marker]:
@@ -70,7 +70,7 @@ def marker_text(numbers: Sequence[int]) -> str:
 # A bracket that is a marker or could become one, whatever is put behind it.
 _CANDIDATE = re.compile(
     rf"([{re.escape(grammar.OPENING)}])([\s{grammar.INVISIBLE}]*(?:[\^#s]\s*)?"
-    rf"(?:[0-9０-９][^\[\]【】［］〔〕\n]{{0,200}})?)([\]】］〕]|(?=[{re.escape(grammar.OPENING)}])|\Z)",
+    rf"(?:\d[^\[\]【】［］〔〕\n]{{0,200}})?)([\]】］〕]|(?=[{re.escape(grammar.OPENING)}])|\Z)",
     re.IGNORECASE,
 )
 
@@ -181,7 +181,10 @@ class Rewriter:
         """Whether it would open a block, or be read as the unit of the figure before it."""
         if not self._line.strip():
             return following in _OPENS_BLOCK
-        return not self._gap and self._line[-1].isdigit() and following.isalpha()
+        last = self._line[-1]
+        if following == "_":  # of a name, unless emphasis is open
+            return last.isalnum() and self._line.count("_") % 2 == 0
+        return not self._gap and last.isdigit() and following.isalpha()
 
     def _keep(self, cited: Cited) -> str:
         numbers = [n for marker in cited.markers for n in marker.numbers]

@@ -13,7 +13,7 @@ from rag.sessions.context import MESSAGE_TOKENS, Pair, pairs_of
 from rag.summaries.check import checked
 from rag.summaries.choose import LONGEST_REPLY, NOTHING_CHOSEN, Said, ask_to_choose
 from rag.summaries.compose import Composed, Heading, Limits
-from rag.summaries.plan import LEAST_SHARE, Room, most_tokens, plan_compaction
+from rag.summaries.plan import Room, most_tokens, plan_compaction, summary_room
 from rag.summaries.report import quotations_of, report_of
 from rag.summaries.required import Choice, Reading, Required, read_message
 from rag.text.names import Lexicon
@@ -101,7 +101,8 @@ class Compactor:
                 choices, asked = _with(choices, choice, end), None
                 covered.take(choices)
             turns = self._tokens_from(session, end)
-            composed = self._composed(session, covered, _limits(room, turns))
+            limits = Limits(summary_room(room, turns), max(1, most_tokens(room)))
+            composed = self._composed(session, covered, limits)
             made = self._summary(0, end, covered, composed, choice, began)
             self._keep(session, epoch, covered)
             if composed.tokens + turns <= room.budget_tokens:
@@ -249,13 +250,6 @@ class Compactor:
             tokens=composed.tokens,
             quotations=quotations_of(composed),
         )
-
-
-def _limits(room: Room, turns: int) -> Limits:
-    """What the turns beside it leave below low water, and a share at least."""
-    share = int(LEAST_SHARE * room.budget_tokens)
-    most = max(1, most_tokens(room))
-    return Limits(min(max(share, room.low_tokens - turns), most), most)
 
 
 def _read_text(message: Message) -> str:

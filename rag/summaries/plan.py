@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-LEAST_SHARE = 0.4  # of the history's budget: what a summary may take whatever the turns take
+# What a summary may take whatever the turns take: half of the history's budget, at most this.
+LEAST_SHARE, LEAST_TOKENS = 0.5, 1_000
+HEADROOM = 0.2  # of the budget: left to the turns to come, so that a summary stays for a while
 MOST_SHARE = 0.8  # for numbers and names alone, if they need it
 
 
@@ -37,17 +39,31 @@ def plan_compaction(
     most = room.keep_pairs if force else len(pair_tokens)
     if too_many and not force:
         most = max(room.keep_pairs, room.max_pairs // 2)
-    share = int(LEAST_SHARE * room.budget_tokens)
+    share, full = _least_tokens(room), _full_tokens(room)
     gone = 0
     for dropped, tokens in enumerate(pair_tokens):
         kept = len(pair_tokens) - dropped
-        expected = max(summary_tokens, min(summary_tokens + gone, share))
+        expected = min(summary_tokens + gone, share)
         is_low = left + expected <= room.low_tokens or kept <= room.keep_pairs
-        if is_low and kept <= most and left + expected <= room.budget_tokens:
+        if is_low and kept <= most and left + expected <= full:
             return dropped
         left -= tokens
         gone += tokens
     return len(pair_tokens)
+
+
+def summary_room(room: Room, turns: int) -> int:
+    """What a summary may fill: what the turns beside it leave, and a share at least."""
+    return min(max(_least_tokens(room), _full_tokens(room) - turns), most_tokens(room))
+
+
+def _least_tokens(room: Room) -> int:
+    return min(LEAST_TOKENS, int(LEAST_SHARE * room.budget_tokens))
+
+
+def _full_tokens(room: Room) -> int:
+    """What summary and turns may take together when it is made."""
+    return room.high_tokens - int(HEADROOM * room.budget_tokens)
 
 
 def most_tokens(room: Room) -> int:

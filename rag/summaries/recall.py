@@ -94,7 +94,7 @@ class RecallIndex:
         Each comes with those that give another figure for the same, wherever they stand.
         """
         scores = self._scores(question)
-        ranked = nlargest(3 * limit, zip(scores.values(), scores, strict=True))
+        ranked = nlargest(2 * limit, zip(scores.values(), scores, strict=True))
         pool = list(self._newest(ranked))
         found: dict[Line, None] = {}
         for line in [line for line in pool if line.message < before]:

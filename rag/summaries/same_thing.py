@@ -1,5 +1,6 @@
 """Whether two statements speak of the same thing and give different figures for it."""
 
+import re
 from functools import lru_cache
 
 from rag.citations.reading import Reading, read, share
@@ -9,13 +10,16 @@ from rag.text.names import Lexicon
 from rag.text.words import language_of
 
 SAME_WORDS = 0.8  # of each statement in the other
+_DIGIT = re.compile(r"\d")
 _LIMITS = ("codes", "is_negated", "denied", "lacking", "is_supposed", "has_exception")
 _NO_LEXICON = Lexicon(())
 
 
 def gives_another_figure(one: Line, other: Line) -> bool:
     """Whether each says what the other says, but for a figure of the same kind."""
-    if one.words == other.words:
+    if one.words == other.words or one.names != other.names:
+        return False
+    if not (_DIGIT.search(one.bare) and _DIGIT.search(other.bare)):
         return False
     first, second = _read(one.bare), _read(other.bare)
     return _are_of_one_thing(first, second) and _differ(first, second)

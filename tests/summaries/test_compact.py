@@ -280,7 +280,7 @@ class TestPlan:
         ("pairs", "summaries", "force", "dropped"),
         [
             pytest.param([50] * 9, 0, False, 0, id="below high water"),
-            pytest.param([50] * 12, 0, False, 10, id="down to low water"),
+            pytest.param([50] * 12, 0, False, 11, id="down to low water"),
             pytest.param([1] * 21, 0, False, 11, id="more pairs than allowed"),
             pytest.param([50] * 4, 0, True, 2, id="by force, down to what is always kept"),
             pytest.param([50] * 2, 0, True, 0, id="nothing to force"),
