@@ -3,7 +3,8 @@
     python -m benchmarks.turn --data DIR [--sizes 1000,20000] [--questions 60]
 
 The embedding model, Chroma, SQLite, the gate and the checks are real; only the language model is
-scripted. Also prints the peak memory of the process.
+scripted. The last row of a size is the processor's time for a whole turn without a model: cards,
+checks, follow-ups and summaries included. Also prints the peak memory of the process.
 """
 
 import resource
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import click
@@ -99,6 +100,18 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
     return {key: np.array(values) * 1000 for key, values in times.items()}
 
 
+def without_a_model(application: Application, asked: list[str]) -> np.ndarray:
+    """Milliseconds of the processor for each turn of one conversation."""
+    session = application.store.create("benchmark")
+    took = []
+    for question in asked:
+        began = process_time()
+        for _ in application.assistant.ask(session, question):
+            pass
+        took.append(process_time() - began)
+    return np.array(took) * 1000
+
+
 @click.command()
 @data_option
 @click.option("--sizes", default="1000,20000", show_default=True)
@@ -115,7 +128,10 @@ def main(data: Path, sizes: str, question_count: int) -> None:
             for _ in application.ingestion.ingest(library(data, size)):
                 pass
             chunks = sum(d.chunk_count for d in application.documents.documents(EVERYTHING))
-            for until, values in measure(application, asked).items():
+            half = len(asked) // 2  # each question once: its vector is remembered
+            rows = measure(application, asked[:half])
+            rows["CPU of turn"] = without_a_model(application, asked[half:])
+            for until, values in rows.items():
                 p50, p95 = np.percentile(values, [50, 95])
                 print(f"{chunks:>7} {until:>12} {p50:>8.1f} {p95:>8.1f}")
             application.stop()

@@ -4,7 +4,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ from rag.database import tables as table_table
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
 from rag.documents.index_debts import IndexDebts, chunk_from, chunk_query
-from rag.documents.reports import report_from
+from rag.documents.lists import DocumentLists, document_from
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
@@ -50,7 +49,7 @@ class KnownDocument:
     owner: str
 
 
-class SqlDocumentStore(IndexDebts):
+class SqlDocumentStore(DocumentLists, IndexDebts):
     """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
 
     def __init__(self, engine: Engine) -> None:
@@ -107,7 +106,7 @@ class SqlDocumentStore(IndexDebts):
             row = connection.execute(query).one_or_none()
         if row is None:
             raise _no_document(document_id)
-        return _document(row)
+        return document_from(row)
 
     def known(self, name: str, collection_id: str) -> KnownDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
@@ -126,13 +125,6 @@ class SqlDocumentStore(IndexDebts):
         with reading(self._engine) as connection:
             taken = connection.execute(is_taken).first() is not None
         return uuid4().hex if taken else document_id
-
-    def documents(self, within: Within) -> list[Document]:
-        """All, by name."""
-        query = select(document_table).where(inside(document_table.c.collection_id, within))
-        with reading(self._engine) as connection:
-            rows = connection.execute(query.order_by(document_table.c.name, document_table.c.id))
-            return [_document(row) for row in rows]
 
     def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
         """Those that exist."""
@@ -270,21 +262,3 @@ def _no_document(document_id: str) -> NotFound:
 
 def _section(row: Row[Any]) -> Section:
     return Section(row._mapping["index"], tuple(row.heading_path), row.locator, row.text, row.page)
-
-
-def _document(row: Row[Any]) -> Document:
-    moment = row.ingested_at
-    return Document(
-        row.id,
-        row.name,
-        row.title,
-        row.media_type,
-        row.content_hash,
-        row.size_bytes,
-        row.chunk_count,
-        moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
-        tuple(row.names),
-        row.owner,
-        row.collection_id,
-        report_from(row.report),
-    )

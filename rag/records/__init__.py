@@ -21,7 +21,15 @@ from rag.records.collections import (
     Right,
     Within,
 )
-from rag.records.documents import Chunk, Document, Hit, ParsedDocument, ReadingReport, Section
+from rag.records.documents import (
+    Chunk,
+    Document,
+    DocumentPage,
+    Hit,
+    ParsedDocument,
+    ReadingReport,
+    Section,
+)
 from rag.records.events import (
     Cited,
     Compacted,
@@ -71,6 +79,7 @@ __all__ = [
     "Discarded",
     "Document",
     "DocumentLink",
+    "DocumentPage",
     "Event",
     "Failed",
     "Finished",

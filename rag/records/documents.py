@@ -92,6 +92,15 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """Some documents of a library, by name."""
+
+    documents: list[Document]
+    matching: int  # of which these are some
+    total: int  # in the library
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A chunk with its score for one query, and the neighbourhood in which to read it.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from rag.records import (
     Chunk,
     Document,
+    DocumentPage,
     Section,
     Within,
 )
@@ -36,6 +37,9 @@ class DocumentStore(Protocol):
 
     def documents(self, within: Within) -> list[Document]:
         """All, by name."""
+
+    def page(self, within: Within, *, limit: int, offset: int = 0, words: str = "") -> DocumentPage:
+        """Some of those that have all of these words in title or name, by name."""
 
     def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
         """Those that exist."""

@@ -10,7 +10,7 @@ from rag.documents.chunk import cut, document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import NotFound
-from rag.records import EVERYTHING, Document, Section
+from rag.records import EVERYTHING, Document, Section, Within
 from tests.documents.ingest_fakes import HashingEmbedder
 from tests.prepared import migrated
 
@@ -71,6 +71,35 @@ class TestSqlDocumentStore:
         assert store.neighbourhood(document().id, 1, EVERYTHING, reach=0) == [
             Section(1, ("Part",), "page 2", "Two.", 2)
         ]
+
+    def test_lists_a_page_and_counts_the_rest(self, store):
+        for name in ("Über uns.md", "b prices.md", "a prices.md", "c.md"):
+            write(store, "One.", name=name)
+
+        page = store.page(EVERYTHING, limit=2, offset=1)
+        found = store.page(EVERYTHING, limit=9, words="PRICES manual")
+        one = store.page(EVERYTHING, limit=9, words="über")
+
+        assert [each.name for each in page.documents] == ["b prices.md", "c.md"]
+        assert (page.matching, page.total) == (4, 4)
+        assert [each.name for each in found.documents] == ["a prices.md", "b prices.md"]
+        assert (found.matching, found.total) == (2, 4)
+        assert [each.name for each in one.documents] == ["Über uns.md"]
+        assert store.page(Within(frozenset()), limit=9).total == 0
+
+    def test_gives_some_by_name_by_time_and_from_all_over(self, store):
+        names = [f"{number:02}.md" for number in range(30)]
+        for name in names:
+            write(store, "One.", name=name)
+
+        assert [each.name for each in store.named(["07.md", "99.md"], EVERYTHING)] == ["07.md"]
+        assert [each.name for each in store.newest(EVERYTHING, limit=2)] == ["00.md", "01.md"]
+        spread = [each.name for each in store.spread(EVERYTHING, limit=3)]
+        assert spread == ["00.md", "10.md", "20.md"]
+
+        nobody = Within(frozenset())
+        assert store.named(names, nobody) == store.newest(nobody, limit=2) == []
+        assert store.spread(nobody, limit=3) == []
 
     def test_touches_only_the_chunks_that_changed(self, store):
         _first, before = write(store, "One.", "Two.")

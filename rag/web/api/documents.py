@@ -71,12 +71,11 @@ def _nothing_taken(upload: Upload) -> Response:
 def list_documents(query: DocumentsQuery) -> dict[str, Any]:
     """The documents of the library, by name."""
     within = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
-    documents = application().documents.documents(within)
-    page = documents[query.offset : query.offset + query.limit]
+    page = application().documents.page(within, limit=query.limit, offset=query.offset)
     return as_json(
         DocumentsModel(
-            documents=[DocumentModel.of(document) for document in page],
-            total=len(documents),
+            documents=[DocumentModel.of(document) for document in page.documents],
+            total=page.total,
             limit=query.limit,
             offset=query.offset,
         )

@@ -19,7 +19,7 @@ from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
 from rag.web.pages.forms import default_config, wanted_index, words
 from rag.web.pages.show import show_page
-from rag.web.pages.starters import starters
+from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import Place, transcript_of, with_footnotes
 from rag.web.turns import Turn, turns
 
@@ -51,12 +51,12 @@ def ask_first() -> Shown:
 
 
 def _new_page(*, question: str, error: str = "") -> str:
-    documents = application().documents.documents(readable())
+    documents, within = application().documents, readable()
     return show_page(
         "new.html",
-        starters=starters(documents),
-        document_count=len(documents),
-        newest=sorted(documents, key=lambda each: each.ingested_at, reverse=True)[:NEWEST_LISTED],
+        starters=starters(documents.spread(within, limit=DOCUMENTS_TRIED)),
+        document_count=documents.page(within, limit=0).total,
+        newest=documents.newest(within, limit=NEWEST_LISTED),
         question=question,
         error=error,
     )

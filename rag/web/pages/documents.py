@@ -64,8 +64,7 @@ def paste() -> Shown:
                 "Save it as a file and add that."
             )
         name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
-        library = application().documents.documents(rights.readable())
-        if any(document.name == name for document in library):
+        if application().documents.named([name], rights.readable()):
             raise Conflict(
                 f"There is a pasted text called {title} already. Give this one another title, or "
                 "delete that one first."
@@ -79,17 +78,17 @@ def paste() -> Shown:
 
 
 def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
-    library = application().documents.documents(rights.readable())
+    documents, readable = application().documents, rights.readable()
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
-    matching = [each for each in library if _matches(each, wanted)]
     offset = wanted_index("offset", request.args) or 0
+    page = documents.page(readable, limit=DOCUMENTS_ON_A_PAGE, offset=offset, words=wanted)
     own = [job for job in application().jobs.jobs() if rights.may_see(job)]
-    running, failed = jobs_to_show(own, library)
+    running, failed = jobs_to_show(own, documents.named({job.subject for job in own}, readable))
     return show_page(
         "documents.html",
-        documents=matching[offset : offset + DOCUMENTS_ON_A_PAGE],
-        matching_count=len(matching),
-        total=len(library),
+        documents=page.documents,
+        matching_count=page.matching,
+        total=page.total,
         wanted=wanted,
         found=passages_for(wanted),
         offset=offset,
@@ -105,11 +104,6 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
     )
 
 
-def _matches(document: Document, wanted: str) -> bool:
-    text = f"{document.title} {document.name}".casefold()
-    return all(word in text for word in wanted.casefold().split())
-
-
 def batch_of(jobs: list[Job]) -> list[Job]:
     """The jobs, newest first, that were on their way together with those that still are."""
     batch: list[Job] = []
@@ -121,10 +115,10 @@ def batch_of(jobs: list[Job]) -> list[Job]:
     return batch
 
 
-def jobs_to_show(jobs: list[Job], library: list[Document]) -> tuple[list[Job], list[Job]]:
+def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[Job], list[Job]]:
     """What is on its way, and what failed lately and did not come in otherwise since."""
     running = [job for job in jobs if job.state in (JobState.QUEUED, JobState.RUNNING)]
-    ingested = {document.name: document.ingested_at for document in library}
+    ingested = {document.name: document.ingested_at for document in of_their_names}
     since = datetime.now(UTC) - FAILURES_STAY
     failed: dict[str, Job] = {}
     settled: set[str] = {job.subject for job in running}

@@ -27,17 +27,11 @@ class Starter:
 
 def starters(documents: Sequence[Document]) -> list[str]:
     """Up to three questions about different documents; the same ones as long as these are."""
-    found = [_starter(at, document) for at, document in enumerate(_spread(documents))]
+    found = [_starter(at, document) for at, document in enumerate(documents)]
     best: dict[str, None] = {}
     for starter in sorted(each for each in found if each is not None):
         best.setdefault(starter.question)
     return list(best)[:HOW_MANY]
-
-
-def _spread(documents: Sequence[Document]) -> list[Document]:
-    """Some of them, from all over the list, so that folders and kinds take turns."""
-    filled = [document for document in documents if document.chunk_count]
-    return filled[:: max(1, len(filled) // DOCUMENTS_TRIED)][:DOCUMENTS_TRIED]
 
 
 def _starter(at: int, document: Document) -> Starter | None:

@@ -28,6 +28,12 @@ class TestLibrary:
         assert "1 in the library" in page.text()
         assert "manual.md · Markdown · 1.4 kB · 3 passages" in page.text(".list")
 
+    @pytest.mark.parametrize("path", ["/", "/documents", "/documents?q=manual"])
+    def test_is_not_read_whole_to_show_a_page(self, application, get, monkeypatch, path):
+        monkeypatch.setattr(application.documents, "documents", None)
+
+        assert get(path).status == 200
+
     def test_takes_files_and_shows_them_on_their_way(self, application, client, get):
         response = self.upload(client, ("new.md", b"# New"), ("more.md", b"# More"))
 

@@ -1,0 +1,140 @@
+"""How long commands and a server take to begin, and what a server holds.
+
+    python -m benchmarks.start [--data-dir DIR] [--rounds 3]
+
+Processor time counts where others use the machine; the clock tells only when it is quiet. DIR holds
+a library already (`groundnote ingest`); without one a small library is made first.
+"""
+
+import os
+import resource
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, sleep
+
+import click
+import httpx
+
+COMMANDS = (("--help",), ("sessions",), ("doctor",))
+LIBRARY = Path(__file__).parents[1] / "data" / "library"
+TICKS = os.sysconf("SC_CLK_TCK")
+ASKED = (
+    "How long do refunds take?",
+    "How do I reset the Aero 5?",
+    "What does the Aero 5 Pro weigh?",
+)
+
+
+def groundnote(*arguments: str) -> list[str]:
+    """The command of this interpreter's environment."""
+    return [sys.executable, "-m", "rag.cli", *arguments]
+
+
+def command(arguments: tuple[str, ...], environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds of the clock and of the processor of one command."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    subprocess.run(groundnote(*arguments), env=environment, check=True, capture_output=True)
+    took, after = perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def processor(pid: int) -> float:
+    """Seconds that a running process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory(pid: int) -> float:
+    """MiB that a process and its children hold; what they share counts once."""
+    held = 0
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for each in (str(pid), *children):
+        rows = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
+        held += next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+    return held / 1024
+
+
+def answers(client: httpx.Client, path: str) -> bool:
+    """Whether the server answers this with 200 already."""
+    try:
+        return client.get(path).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def server(environment: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Seconds (clock, processor) until a server has begun, and MiB that it holds then."""
+    port = free_port()
+    began = perf_counter()
+    running = subprocess.Popen(
+        groundnote("serve", "--port", str(port)),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    found: dict[str, tuple[float, float]] = {}
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+
+    def when(name: str, happened: Callable[[], bool]) -> None:
+        while not happened():
+            if running.poll() is not None:
+                raise click.ClickException("The server ended.")
+            sleep(0.01)
+        found[name] = (perf_counter() - began, processor(running.pid))
+
+    try:
+        when("/healthz", lambda: answers(client, "/healthz"))
+        when("the page", lambda: answers(client, "/"))
+        when("ready", lambda: answers(client, "/readyz"))
+        sleep(3)
+        found["MiB at rest"] = (memory(running.pid), 0.0)
+        session = client.post("/api/v1/sessions", json={}).json()["id"]
+        for question in ASKED * 5:
+            address = f"/api/v1/sessions/{session}/messages"
+            client.post(address, json={"content": question}).raise_for_status()
+        found["MiB after answers"] = (memory(running.pid), 0.0)
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.wait()
+    return found
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="A library that is there.")
+@click.option("--rounds", default=3, show_default=True)
+def main(data_dir: Path | None, rounds: int) -> None:
+    """Print medians over the rounds."""
+    with tempfile.TemporaryDirectory() as place:
+        environment = dict(os.environ) | {"GROUNDNOTE_DATA_DIR": str(data_dir or place)}
+        if data_dir is None:
+            command(("ingest", str(LIBRARY)), environment)
+        print(f"{'what':>20} {'clock':>8} {'CPU s':>8}")
+        for arguments in COMMANDS:
+            rows = [command(arguments, environment) for _ in range(rounds)]
+            show(" ".join(arguments), rows)
+        served = [server(environment) for _ in range(rounds)]
+        for name in served[0]:
+            show(name, [each[name] for each in served])
+
+
+def show(name: str, rows: list[tuple[float, float]]) -> None:
+    """One row."""
+    clock, used = (statistics.median(row[i] for row in rows) for i in (0, 1))
+    print(f"{name:>20} {clock:>8.2f} {used or float('nan'):>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

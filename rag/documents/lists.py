@@ -1,0 +1,105 @@
+"""Documents by the page: a library of ten thousand is not read to show a hundred."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, func, select
+
+from rag.database import documents as document_table
+from rag.database import inside, reading
+from rag.documents.reports import report_from
+from rag.documents.store_rows import batches
+from rag.records import Document, DocumentPage, Within
+
+_BY_NAME = (document_table.c.name, document_table.c.id)
+
+
+class DocumentLists:
+    """The part of the document store that pages and programs list documents with."""
+
+    _engine: Engine
+
+    def documents(self, within: Within) -> list[Document]:
+        """All, by name."""
+        query = select(document_table).where(_open(within))
+        with reading(self._engine) as connection:
+            return [document_from(row) for row in connection.execute(query.order_by(*_BY_NAME))]
+
+    def page(self, within: Within, *, limit: int, offset: int = 0, words: str = "") -> DocumentPage:
+        """Some of those that have all of these words in title or name, by name."""
+        with reading(self._engine) as connection:
+            everything = select(func.count()).select_from(document_table).where(_open(within))
+            total = connection.scalar(everything) or 0
+            if not words.split():
+                query = select(document_table).where(_open(within)).order_by(*_BY_NAME)
+                rows = connection.execute(query.limit(limit).offset(offset))
+                return DocumentPage([document_from(row) for row in rows], total, total)
+            ids = _ids_with(connection, within, words.casefold().split())
+            found = _in_order(connection, ids[offset : offset + limit])
+        return DocumentPage(found, len(ids), total)
+
+    def named(self, names: Iterable[str], within: Within) -> list[Document]:
+        """Those of these names."""
+        with reading(self._engine) as connection:
+            return [
+                document_from(row)
+                for some in batches(names)
+                for row in connection.execute(
+                    select(document_table).where(_open(within), document_table.c.name.in_(some))
+                )
+            ]
+
+    def newest(self, within: Within, *, limit: int) -> list[Document]:
+        """Those that came in last."""
+        newest_first = (document_table.c.ingested_at.desc(), *_BY_NAME)
+        query = select(document_table).where(_open(within)).order_by(*newest_first).limit(limit)
+        with reading(self._engine) as connection:
+            return [document_from(row) for row in connection.execute(query)]
+
+    def spread(self, within: Within, *, limit: int) -> list[Document]:
+        """Some with text from all over the list, so that folders and kinds take turns."""
+        query = select(document_table.c.id).where(_open(within), document_table.c.chunk_count > 0)
+        with reading(self._engine) as connection:
+            ids = list(connection.scalars(query.order_by(*_BY_NAME)))
+            return _in_order(connection, ids[:: max(1, len(ids) // limit)][:limit])
+
+
+def _open(within: Within) -> Any:
+    return inside(document_table.c.collection_id, within)
+
+
+def _ids_with(connection: Connection, within: Within, words: Sequence[str]) -> list[str]:
+    """Compared here: SQLite folds the case of ASCII letters alone."""
+    table = document_table.c
+    query = select(table.id, table.title, table.name).where(_open(within)).order_by(*_BY_NAME)
+    return [
+        row.id
+        for row in connection.execute(query)
+        if all(word in f"{row.title} {row.name}".casefold() for word in words)
+    ]
+
+
+def _in_order(connection: Connection, ids: Sequence[str]) -> list[Document]:
+    query = select(document_table).where(document_table.c.id.in_(ids))
+    found = {row.id: document_from(row) for row in connection.execute(query)}
+    return [found[each] for each in ids]
+
+
+def document_from(row: Row[Any]) -> Document:
+    """A row of the table as a record."""
+    moment = row.ingested_at
+    return Document(
+        row.id,
+        row.name,
+        row.title,
+        row.media_type,
+        row.content_hash,
+        row.size_bytes,
+        row.chunk_count,
+        moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
+        tuple(row.names),
+        row.owner,
+        row.collection_id,
+        report_from(row.report),
+    )
