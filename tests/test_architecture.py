@@ -28,6 +28,7 @@ ORDER = [
         "settings",
         "jobs",
         "job_table",
+        "figures",
         "progress",
         "storage",
     },

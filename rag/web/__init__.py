@@ -34,6 +34,7 @@ from rag.web.pages.sessions import session_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.serving import operations
+from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
 
@@ -128,6 +129,7 @@ def configure(app: Flask, application: "Application") -> None:
     )
     find_owners(app, settings, application.engine)
     handle_errors(app)
+    compress_texts(app)
     protect(app, settings.web)
     limit_rates(app, settings.web)
     limit_answers(app, ANSWERING, threads=settings.web.threads)

@@ -21,6 +21,7 @@ from rag.documents.collections import Collections
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.figures import SharedFigures
 from rag.ingestion import Ingestion
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
@@ -56,6 +57,7 @@ class Application:
     ingestion: Ingestion
     jobs: Background
     metrics: Metrics
+    figures: SharedFigures
     index: ChromaIndex
     loader: GuardedLoader
     embedder: Embedder
@@ -76,6 +78,7 @@ class Application:
         while not self.stopping.wait(min(LOST_SECONDS, TIDY_SECONDS)):
             with suppress(SQLAlchemyError):  # the database is away: the next look is soon
                 self.store.interrupt_lost()
+                self.figures.tell()
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
                     forgotten_at = monotonic()
@@ -129,6 +132,8 @@ class Application:
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
         self.stopping.set()
+        with suppress(SQLAlchemyError, RagError):
+            self.figures.tell()
         self.jobs.stop()
         self.loader.close()
         self.index.close()

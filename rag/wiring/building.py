@@ -14,6 +14,7 @@ from rag.background import Background, uploads_for
 from rag.documents.claims import EmbeddingClaims
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
+from rag.figures import SharedFigures
 from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
@@ -74,7 +75,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     metrics = Metrics()
     embedder = embedder or open_embedder(settings)
     index = open_index(settings, embedder)
-    documents = SqlDocumentStore(engine)
+    documents, words = SqlDocumentStore(engine), LexicalIndex(engine)
     collections = open_collections(settings, engine)
     store = SqlConversationStore(engine, readable=collections.readable)
     loader = GuardedLoader(load_limits(settings))
@@ -88,7 +89,6 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         uploads_for(engine, settings.data_dir / "uploads"),
     )
     background = Background(queue, ingestion, store, uploads=uploads, metrics=metrics)
-    words = LexicalIndex(engine)
     retriever = HybridRetriever(
         embedder,
         index,
@@ -114,6 +114,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         ingestion=ingestion,
         jobs=background,
         metrics=metrics,
+        figures=SharedFigures(engine, metrics.registry),
         index=index,
         loader=loader,
         embedder=embedder,

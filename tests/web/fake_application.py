@@ -197,7 +197,7 @@ class FakeApplication:
         self.retriever = FakeRetriever()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
-        self.metrics = Metrics()
+        self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 
     def with_library(self):

@@ -1,3 +1,4 @@
+import gzip
 import subprocess
 import sys
 
@@ -39,3 +40,29 @@ def test_a_json_body_over_its_own_limit_is_refused(client, monkeypatch):
 
     assert response.status_code == 413
     assert "at most 100" in response.get_json()["detail"]
+
+
+def test_texts_are_compressed_for_whoever_can_read_that(client):
+    squeezed = client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
+    plain = client.get("/openapi.json", headers={"Accept-Encoding": "identity"})
+
+    assert squeezed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(squeezed.data) == plain.data
+    assert len(squeezed.data) < len(plain.data) / 3
+    assert "Content-Encoding" not in plain.headers
+    assert "Accept-Encoding" in squeezed.vary
+    assert "Accept-Encoding" in plain.vary
+
+
+def test_events_and_what_is_short_stay_as_they_are(client):
+    short = client.get("/healthz", headers={"Accept-Encoding": "gzip"})
+    session = client.post("/api/v1/sessions", json={}).get_json()["id"]
+    events = client.post(
+        f"/api/v1/sessions/{session}/messages",
+        json={"content": "How long do refunds take?"},
+        headers={"Accept": "text/event-stream", "Accept-Encoding": "gzip"},
+    )
+
+    assert events.mimetype == "text/event-stream"
+    assert "Content-Encoding" not in events.headers
+    assert "Content-Encoding" not in short.headers

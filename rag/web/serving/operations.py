@@ -39,5 +39,5 @@ def readyz() -> tuple[dict[str, Any], int]:
     },
 )
 def metrics() -> Response:
-    """Counters and timings."""
-    return Response(application().metrics.render(), content_type=CONTENT_TYPE_LATEST)
+    """Counters and timings, of all processes that share the database."""
+    return Response(application().figures.render(), content_type=CONTENT_TYPE_LATEST)
