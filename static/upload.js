@@ -28,6 +28,8 @@ async function filesIn(entry) {
 export function sendFiles(files, onShare) {
   const body = new FormData();
   files.forEach((file) => body.append("file", file, file.path ?? file.name));
+  const collection = document.querySelector("form[data-upload]")?.dataset.collection; // that the page shows
+  if (collection) body.append("collection", collection);
   const request = new XMLHttpRequest(); // fetch cannot tell how much was sent
   request.open("POST", "/api/v1/documents");
   request.setRequestHeader("X-CSRF-Token", csrfToken());

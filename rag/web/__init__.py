@@ -28,6 +28,7 @@ from rag.web.html.transcripts import TranscriptTable
 from rag.web.json_requests import JsonRequest
 from rag.web.openai import chat as openai_api
 from rag.web.openai import responses as responses_api
+from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.sessions import session_pages
@@ -133,5 +134,5 @@ def configure(app: Flask, application: "Application") -> None:
     protect(app, settings.web)
     limit_rates(app, settings.web)
     limit_answers(app, ANSWERING, threads=settings.web.threads)
-    for blueprint in (login, pages, session_pages, document_pages, table_pages):
+    for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

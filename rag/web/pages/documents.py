@@ -11,7 +11,7 @@ from rag.database import storable
 from rag.documents.described import kind_in_words, size_in_words
 from rag.documents.reports import in_words, left_out
 from rag.errors import Conflict, NotFound, TooLarge, UserError
-from rag.records import Chunk, Document, Job, JobState
+from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
 from rag.web.access import rights
 from rag.web.api.uploads import RefusedFile, library_name, sort_upload
 from rag.web.current import application, checked_id
@@ -45,10 +45,12 @@ def upload() -> Shown:
         return _library_page(error="No file came. Choose one or more files first."), 422
     sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
     for taken in sorted_files.taken:
-        rights.add_document(taken.name, taken.upload.read())
+        rights.add_document(taken.name, taken.upload.read(), _place())
     if sorted_files.refused:
         return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
-    return redirect(url_for("document_pages.documents"), 303)
+    return redirect(
+        url_for("document_pages.documents", collection=request.args.get("collection")), 303
+    )
 
 
 @document_pages.post("/documents/text")
@@ -64,7 +66,7 @@ def paste() -> Shown:
                 "Save it as a file and add that."
             )
         name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
-        if application().documents.named([name], rights.readable()):
+        if application().documents.named([name], rights.readable().only([_place()])):
             raise Conflict(
                 f"There is a pasted text called {title} already. Give this one another title, or "
                 "delete that one first."
@@ -73,15 +75,25 @@ def paste() -> Shown:
         page = _library_page(paste_error=str(error), title=title, content=text)
         return page, error.http_status
     headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
-    rights.add_document(name, headed.encode())
-    return redirect(url_for("document_pages.documents"), 303)
+    rights.add_document(name, headed.encode(), _place())
+    return redirect(
+        url_for("document_pages.documents", collection=request.args.get("collection")), 303
+    )
+
+
+def _place() -> str:
+    """The collection that the page shows, where what is added goes."""
+    wanted = request.args.get("collection", "")
+    return rights.chosen([wanted])[0] if wanted else DEFAULT_COLLECTION
 
 
 def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
-    documents, readable = application().documents, rights.readable()
+    shown = rights.chosen([request.args["collection"]]) if request.args.get("collection") else []
+    documents, readable = application().documents, rights.readable().only(shown)
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     offset = wanted_index("offset", request.args) or 0
     page = documents.page(readable, limit=DOCUMENTS_ON_A_PAGE, offset=offset, words=wanted)
+    held = rights.held_collections()
     own = [job for job in application().jobs.jobs() if rights.may_see(job)]
     running, failed = jobs_to_show(own, documents.named({job.subject for job in own}, readable))
     return show_page(
@@ -101,6 +113,9 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
         max_file_mb=application().settings.documents.max_file_mb,
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
+        collections=[] if rights.is_one() and len(held) == 1 else held,
+        shown=shown[0] if shown else "",
+        may_create=rights.may_create(),
     )
 
 

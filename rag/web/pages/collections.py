@@ -1,0 +1,90 @@
+"""Collections on pages: made, shared, renamed and emptied with plain forms."""
+
+from flask import Blueprint, redirect, request, url_for
+from werkzeug.wrappers import Response
+
+from rag.documents.collections import right_named
+from rag.errors import UserError
+from rag.records import Right
+from rag.web.access import rights
+from rag.web.current import application, checked_id
+from rag.web.pages.forms import words
+from rag.web.pages.show import show_page
+
+collection_pages = Blueprint("collection_pages", __name__)
+Shown = Response | str | tuple[str, int]
+NEW_MEMBER = "new_member"
+
+
+@collection_pages.post("/collections")
+def create() -> Response:
+    """Make a collection of the caller's, and show it."""
+    made = rights.create_collection(words("name"))
+    return redirect(url_for("collection_pages.collection", collection_id=made.id), 303)
+
+
+@collection_pages.get("/collections/<collection_id>")
+def collection(collection_id: str) -> str:
+    """Its name, and who may do what."""
+    return _page(checked_id(collection_id, "collection"))
+
+
+@collection_pages.post("/collections/<collection_id>")
+def change(collection_id: str) -> Shown:
+    """Keep what the form says."""
+    members = {
+        name.removeprefix("member:"): right_named(value)
+        for name, value in request.form.items()
+        if name.startswith("member:")
+    }
+    if words(NEW_MEMBER).strip():
+        members[words(NEW_MEMBER).strip()] = right_named(words("new_right"))
+    try:
+        rights.change_collection(
+            checked_id(collection_id, "collection"),
+            name=words("name"),
+            everybody=right_named(words("everybody")),
+            members=members,
+        )
+    except UserError as error:
+        if error.http_status in (403, 404):
+            raise
+        return _page(collection_id, error=str(error)), error.http_status
+    return redirect(url_for("collection_pages.collection", collection_id=collection_id), 303)
+
+
+@collection_pages.post("/collections/<collection_id>/delete")
+def delete(collection_id: str) -> Response:
+    """Take away an empty collection."""
+    rights.delete_collection(checked_id(collection_id, "collection"))
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+@collection_pages.post("/documents/chosen")
+def change_chosen() -> Response:
+    """Move or delete the documents that were ticked; those that may not be change nothing else."""
+    place = words("place")
+    ids = [checked_id(each, "document") for each in request.form.getlist("document")]
+    if not ids:
+        raise UserError("No document was chosen. Tick one or more first.")
+    if words("act") == "delete":
+        for document_id in ids:
+            rights.delete_document(document_id)
+    else:
+        to = checked_id(words("to"), "collection")
+        for document_id in ids:
+            rights.move_document(document_id, to)
+    return redirect(url_for("document_pages.documents", collection=place or None), 303)
+
+
+def _page(collection_id: str, *, error: str = "") -> str:
+    held = rights.held_collection(collection_id)
+    is_managed = held.right >= Right.MANAGE
+    return show_page(
+        "collection.html",
+        held=held,
+        is_managed=is_managed,
+        members=application().collections.members(held.id) if is_managed else {},
+        rights=[right.name.lower() for right in Right if right > Right.NONE],
+        error=error,
+    )
