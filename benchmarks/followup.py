@@ -57,7 +57,9 @@ class PassageIndex:
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, np.ndarray]:
         return {key: self._rows[key] for key in chunk_ids if key in self._rows}
 
-    def nearest(self, vector: np.ndarray, *, limit: int) -> list[tuple[str, float]]:
+    def nearest(
+        self, vector: np.ndarray, within: object = None, *, limit: int
+    ) -> list[tuple[str, float]]:
         scores = self._vectors @ vector
         best = np.argsort(-scores)[:limit]
         return [(self._ids[place], float(scores[place])) for place in best]

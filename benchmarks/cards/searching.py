@@ -116,7 +116,7 @@ def _plain_first(place: Installation, question: str) -> Source | None:
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
         plan = Plan([Weighed(term, 1, 1.0) for term in terms], [])
-        best = Fts5Words().search(connection, plan, 1) if terms else []
+        best = Fts5Words().search(connection, plan, EVERYTHING, 1) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]
         key = chunk.document_id, chunk.section_index
