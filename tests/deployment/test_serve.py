@@ -7,7 +7,8 @@ import socket
 import pytest
 
 from rag.retrieval.vectors import holder_of
-from tests.deployment.conftest import free_port, until
+from tests.deployment.conftest import until
+from tests.deployment.servers import free_port
 
 
 @pytest.fixture
