@@ -46,13 +46,17 @@ class Asked:
     def rivals_in(self, text: str) -> bool:
         """Whether a text names a sibling, and no product that was asked for.
 
-        `Aero 5 Pro` is a sibling of `Aero 5` and of `Aero 7`.
+        `Aero 5 Pro` is a sibling of `Aero 5` and of `Aero 7`; their family is none, whether it
+        is called `Aero` or `Aero routers`.
         """
         families = {name.split()[0].casefold() for name in self.names}
         if not families or self.known is None or self.names_in(text):
             return False
-        named = (name.text.split()[0].casefold() for name in self.known.find(text))
-        return any(first in families for first in named)
+        named = (name.text.split() for name in self.known.find(text))
+        return any(
+            first.casefold() in families and not all(map(str.islower, more))
+            for first, *more in named
+        )
 
     def is_served_by(self, text: str) -> bool:
         """Whether a text holds the kind of thing that is asked for."""
@@ -107,11 +111,12 @@ def weights_of(asked: Asked, passages: Sequence[Passage]) -> TermWeights:
     return TermWeights([asked.terms_of(unit.text) for each in passages for unit in each.units])
 
 
-PASSAGE_SIGNS = ("rank", "relevance", "phrases", "named", "rival")
+PASSAGE_SIGNS = ("rank", "relevance", "phrases", "named", "rival", "coverage")
 
 
 def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float, ...]]:
     """One row for each passage, in the order of `PASSAGE_SIGNS`."""
+    weights = weights_of(asked, passages)
     return [
         (
             1.0 / (1 + rank),
@@ -119,6 +124,7 @@ def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float
             asked.phrases_in(f"{passage.headings}\n{passage.text}"),
             asked.names_in(f"{passage.headings}\n{passage.text}"),
             float(asked.rivals_in(passage.headings)),
+            weights.coverage(asked.terms, asked.terms_of(f"{passage.headings}\n{passage.text}")),
         )
         for rank, passage in enumerate(passages)
     ]

@@ -74,6 +74,23 @@ class TestTheFirstPassage:
 
         assert part.passages[0].number == 2
 
+    def test_holds_what_is_asked_for_by_an_adjective(self):
+        curtains = source(1, "Hang heavy curtains behind the Aero 5.", "Planning guide", ("Rooms",))
+        weight = source(2, "Weight of the Aero 5: 410 g.", "Aero routers: manual", ("Data",))
+
+        (part,) = card(asked("How heavy is the Aero 5?", curtains, weight)).parts
+
+        assert part.passages[0].number == 2
+
+    def test_may_stand_under_the_name_of_the_family(self):
+        family = source(1, "Hold RESET on the Aero 5.", "Aero routers: manual", ("Reset",))
+        other = source(2, "The Aero 5 stands upright.", "Planning guide", ("Rooms",))
+        names = [*NAMES, "Aero routers"]
+
+        (part,) = card(asked("How do I reset the Aero 5?", family, other), names).parts
+
+        assert part.passages[0].number == 1
+
     def test_comes_with_what_follows_a_repeated_question_marked(self):
         faq = source(1, "Is the fan noisy at night?\nThis is normal after an update.")
 

@@ -101,3 +101,11 @@ class TestWhatIsSearchedApart:
     )
     def test_are_not_products_that_are_merely_named(self, question):
         assert searched_apart(question, ("tuli", "mora", "Tuli")) == []
+
+
+def test_a_name_that_only_the_library_knows_is_what_the_next_part_is_about():
+    question = "How much does the Cantoro One cost, and how heavy is it?"
+
+    assert [part.alone for part in parts_of(question, ["Cantoro One", "Cantoro One+"])] == [
+        "How much does the Cantoro One cost", "how heavy is Cantoro One?",
+    ]  # fmt: skip

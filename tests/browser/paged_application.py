@@ -96,8 +96,8 @@ def answer_to(session, question, text, *, flags=(), unsourced=(), **more):
     statements = tuple(
         Unsourced(text.index(each), text.index(each) + len(each)) for each in unsourced
     )
-    declined = more.pop("declined", False)
-    answer = Answer(text, citations, statements, declined=declined)
+    own = {name: more.pop(name) for name in ("declined", "model") if name in more}
+    answer = Answer(text, citations, statements, **own)
     done = replace(turn.answer, content=text, status=MessageStatus.COMPLETE, answer=answer, **more)
     return session.finish(done)
 

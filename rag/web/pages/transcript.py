@@ -9,6 +9,7 @@ from rag.citations.markers import cited_numbers
 from rag.library.answers import NAME as LIBRARY
 from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
 from rag.seams import SessionHandle
+from rag.tables.answers import NAME as TABLES
 from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
 from rag.web.html.cards import CardHtml, card_html
 from rag.web.html.results import ShownResult, result_of, without_rows
@@ -41,9 +42,9 @@ class ShownMessage:
 
     @property
     def is_declined(self) -> bool:
-        """Whether the documents do not answer; what is told of the library always does."""
+        """Whether the documents do not answer; who asks which table is meant does not say so."""
         answer = self.message.answer
-        return answer is not None and answer.declined and answer.model != LIBRARY
+        return answer is not None and answer.declined and answer.model not in (LIBRARY, TABLES)
 
     @property
     def is_without_model(self) -> bool:

@@ -159,6 +159,14 @@ class TestAnswers:
         assert "Not in the documents" in page.text(".is-declined")
         assert get(page.link("nearest passages")).all(".passages li")
 
+    @pytest.mark.parametrize("made_by", ["tables", "library"])
+    def test_asking_back_is_no_refusal(self, session, get, made_by):
+        answer_to(session, "Q", "Which one do you mean?", declined=True, model=made_by)
+
+        page = get(f"/sessions/{session.id}")
+
+        assert "Not in the documents" not in page.text(".answer")
+
     def test_a_follow_up_says_what_was_searched_for_and_lets_edit_it(self, session, get):
         answer_to(session, "And it?", "Yes.", resolved_query="And the Aero 5?", is_followup=True)
 
