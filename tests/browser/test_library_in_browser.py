@@ -154,5 +154,5 @@ class TestDeletion:
         page.goto(conversation)
         page.locator(".answer .answer-card a.cite").first.click()
 
-        expect(page.locator("#panel .badge")).to_have_text("deleted since")
+        expect(page.locator("#panel .badge")).to_have_text("not there any more")
         expect(page.locator("#panel mark").first).to_have_text(re.compile("50 hertz"))

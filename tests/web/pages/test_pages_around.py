@@ -76,7 +76,7 @@ class TestSources:
 
         page = get(f"{asked}/sources/1")
 
-        assert "deleted since" in page.text(".badge")
+        assert "not there any more" in page.text(".badge")
         assert page.text(".document-text mark") == "The Aero 5 weighs 120 g."
         assert not [a for a in page.all("a") if "Read the document" in a.text()]
 
