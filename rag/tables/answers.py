@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
-from rag.records import Message, MessageStatus, Resolution, Role, Source, Table, Within
+from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
 from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
@@ -83,7 +83,7 @@ class TableAnswers:
         """The result as a source with a number for life."""
         (source,) = session.register_sources([result.as_source()])
         session.keep_result(source.number, result.table_id, result.as_dict())
-        return source
+        return replace(source, state=SourceState.CURRENT)  # it was just computed
 
     def past(self, session: SessionHandle) -> list[Entry]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""

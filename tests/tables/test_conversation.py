@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.records import Verdict
+from rag.records import SourceState, Verdict
 from rag.settings import Settings
 from rag.tables.running.result import result_from
 from rag.wiring import build
@@ -171,3 +171,12 @@ class TestTheResult:
         message, result = asked("total revenue by region of refurbished goods in Q1")
 
         assert result is None or "refurbished" in message.content
+
+    def test_is_current_when_it_was_just_computed(self, sales):
+        application, _ = sales
+        session = application.store.create("ada")
+
+        *events, _ = application.assistant.ask(session, "total revenue in Q3")
+
+        states = [each.state for e in events for each in getattr(e, "sources", ())]
+        assert set(states) == {SourceState.CURRENT}
