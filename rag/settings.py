@@ -175,6 +175,11 @@ class AuthSettings(_Section):
     allow_public: bool = False
     admins: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    def counts_as(self, owner: str) -> frozenset[str]:
+        """An owner and its groups, as members of collections are named."""
+        return frozenset({owner, *(f"group:{g}" for g, who in self.groups.items() if owner in who)})
 
     def is_manager(self, owner: str) -> bool:
         """Whether an owner may make collections."""

@@ -9,6 +9,7 @@ from rag.records import Message, MessageStatus, Resolution, Role, Source, Source
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
 from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
+from rag.tables.asking.which import asking_which, is_asking, named_in
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
@@ -55,7 +56,11 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
-        choice = self._follow_up(question, entries, within) or self._fresh(question, within)
+        choice = (
+            self._reply(session, question, within)
+            or self._follow_up(question, entries, within)
+            or self._fresh(question, within)
+        )
         if isinstance(choice, DirectAnswer | TableResult):
             return choice if isinstance(choice, DirectAnswer) else self._told(session, choice)
         return None if choice is None else self._computed(session, question, choice, bool(entries))
@@ -121,6 +126,19 @@ class TableAnswers:
 
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
+    def _reply(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
+        """What was asked before, of the table that now is named as the one that was meant."""
+        told = list(pairwise(session.recent(4)))  # this turn's messages are stored already
+        asked, answer = next((pair for pair in reversed(told) if _is_told(pair[1])), (None, None))
+        if asked is None or answer is None or not is_asking(answer.content):
+            return None
+        question = DRAWN.sub(" ", asked.content) or asked.content
+        choice = named_in(reply, self.library.understand(question, within))
+        if choice is None:
+            return None
+        drawn = _drawn(choice.understood.plan, asked.content)
+        return replace(choice, understood=replace(choice.understood, plan=drawn))
+
     def _follow_up(
         self, question: str, past: Sequence[Entry], within: Within
     ) -> Choice | DirectAnswer | None:
@@ -167,7 +185,8 @@ class TableAnswers:
         rivals = [choice for choice in choices[1:] if _as_good(choice, best)]
         if rivals:
             is_sure = is_asked or best.understood.score >= ASSUMING
-            return _which([best, *rivals]) if is_sure else None
+            said = asking_which([best, *rivals])
+            return DirectAnswer(said, made_by=NAME, declined=True) if is_sure else None
         if best.understood.unused and not is_asked:
             return _not_understood(best.table, best.understood.unused)
         return best
@@ -248,15 +267,6 @@ def _as_good(choice: Choice, best: Choice) -> bool:
     near = best.understood.score - choice.understood.score <= TOO_NEAR
     same = len(choice.understood.unused) <= len(best.understood.unused)
     return near and same and choice.table.id != best.table.id
-
-
-def _which(choices: Sequence[Choice]) -> DirectAnswer:
-    names = "\n".join(
-        f"- {choice.table.label}, {choice.table.row_count:,} rows ({choice.table.document_name})"
-        for choice in choices[:6]
-    )
-    text = f"Several tables fit this question equally well. Which one do you mean?\n\n{names}"
-    return DirectAnswer(text, made_by=NAME, declined=True)
 
 
 def _not_understood(table: Table, words: Sequence[str]) -> DirectAnswer:

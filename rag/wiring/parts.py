@@ -35,7 +35,7 @@ def open_collections(settings: Settings, engine: Engine) -> Collections:
     auth = settings.auth
     return Collections(
         engine,
-        Callers(are_one=auth.mode == "single", is_admin=auth.is_admin),
+        Callers(auth.mode == "single", auth.counts_as, auth.is_admin),
     )
 
 

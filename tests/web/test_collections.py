@@ -23,6 +23,7 @@ class World:
     def __init__(self, folder, *, with_ben):
         auth = {"mode": "tokens", "tokens": TOKENS, "admins": ["root"]}
         auth["managers"] = ["anna", "ben", "mia"]
+        auth["groups"] = {"support": ["cleo"]}
         self.application = application_of(Settings(data_dir=folder, auth=auth))
         self.app = app_of(self.application)
         self.client = self.app.test_client()
@@ -310,6 +311,15 @@ def test_stock_clients_choose_a_collection_by_its_model(world):
     assert "Quorn" in content(model="groundnote:Secret")
     assert "Quorn" not in content(model="groundnote:Lamps")
     assert "Quorn" not in content(metadata={"collections": "Lamps, Library"})
+
+
+def test_a_group_may_do_what_its_members_may(world):
+    assert "guide.md" not in {each["name"] for each in world.documents("cleo")}
+
+    world.give(world.bens, **{"group:support": "read"})
+
+    assert "guide.md" in {each["name"] for each in world.documents("cleo")}
+    assert "airships.csv" not in {each["name"] for each in world.documents("anna")}
 
 
 def test_changes_of_rights_are_written_down(world):
