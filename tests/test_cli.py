@@ -197,7 +197,7 @@ class TestWithTheModel:
                 "GROUNDNOTE_LLM__BASE_URL": server.url,
                 "GROUNDNOTE_LLM__MODEL": "[/INST]",
             }
-            (folder / "[/INST].md").write_text("# Refunds\n\nA refund [/b] takes five days.")
+            (folder / "[bold [INST].md").write_text("# Refunds\n\nA refund [/b] takes five days.")
             run("ingest", folder)
             result = run("chat", input="How long do refunds take?\nWhy?\n\n", env=environment)
 

@@ -20,9 +20,7 @@ WORDS = Vocabulary(
 
 
 def meant(word: str, names: frozenset[str] = frozenset()) -> dict[str, bool]:
-    return {
-        term.tokens[0]: term.counts for term in WORDS.meant([Term((word,))], names, WORDS.count)
-    }
+    return {term.tokens[0]: term.counts for term in WORDS.meant([Term((word,))], names, WORDS.held)}
 
 
 @pytest.mark.parametrize(
