@@ -103,6 +103,15 @@ class Postgres(Server):
         subprocess.run([*_as_postgres(), *arguments], check=False, **QUIET)
         super().stop()
 
+    def start(self):
+        super().start()
+        asked = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        end = time.monotonic() + DEADLINE
+        while subprocess.run(asked, check=False, **QUIET).returncode:
+            assert time.monotonic() < end, asked
+            time.sleep(0.05)
+        return self
+
     def remove(self):
         self.stop()
         shutil.rmtree(self.data)
