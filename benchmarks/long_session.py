@@ -21,7 +21,6 @@ import click
 import numpy as np
 from sqlalchemy import Engine, event
 
-from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.database import migrate, open_engine
 from rag.followups.resolve import FollowUps
@@ -32,6 +31,7 @@ from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.summaries.compact import Compactor
+from rag.turns.answering import Answering
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")

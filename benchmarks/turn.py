@@ -20,13 +20,13 @@ import click
 import numpy as np
 
 from benchmarks.corpora import data_option, packaged, rows_of
-from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
+from rag.turns.answering import Answering
 from rag.wiring import Application, build
 
 SECTIONS_PER_FILE = 20

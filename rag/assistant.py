@@ -9,9 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from rag.answering import Answering, Found, Prepared
 from rag.calm import is_time_to_tell
-from rag.drafting import Draft
 from rag.errors import (
     ContextTooLong,
     IndexAway,
@@ -47,6 +45,8 @@ from rag.records import (
     Within,
 )
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+from rag.turns.answering import Answering, Found, Prepared
+from rag.turns.drafting import Draft
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from rag import terminal
+from rag.commands import terminal
+from rag.commands.remote import RemoteServer
+from rag.commands.terminal import Told
 from rag.errors import RagError
 from rag.records import Failed
-from rag.remote import RemoteServer
 from rag.settings import Settings, load_settings
-from rag.terminal import Told
 
 if TYPE_CHECKING:
     from rag.documents.collections import Collections
@@ -61,7 +61,7 @@ def ingest(
     settings: Settings, paths: tuple[Path, ...], once: bool, collection: str, as_json: bool
 ) -> None:
     """Add files and folders to the library; unchanged files cost nothing."""
-    from rag.ingest_command import ingest_paths, was_ingested
+    from rag.commands.ingest import ingest_paths, was_ingested
 
     if once and was_ingested(settings, paths):
         return
@@ -172,7 +172,7 @@ def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_jso
 @click.pass_obj
 def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
     """Replay scripted conversations; folders stand for the .json files in them."""
-    from rag.eval_command import regress as replay_all
+    from rag.commands.evaluate import regress as replay_all
     from rag.evaluation import report
 
     console = Console()
@@ -194,7 +194,7 @@ def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
 @click.pass_obj
 def evaluate(settings: Settings, questions: Path, documents: Path, as_json: bool) -> None:
     """Ask questions whose answers are known, and measure what comes back."""
-    from rag.eval_command import evaluate as ask_all
+    from rag.commands.evaluate import evaluate as ask_all
     from rag.evaluation import report
     from rag.evaluation.measures import summary_of
 
@@ -209,7 +209,7 @@ def evaluate(settings: Settings, questions: Path, documents: Path, as_json: bool
 @click.pass_obj
 def reindex(settings: Settings) -> None:
     """Build the vector index anew from the database."""
-    from rag.ingest_command import reindex as rebuild
+    from rag.commands.ingest import reindex as rebuild
 
     rebuild(settings, console=Console(stderr=True))
 
@@ -220,7 +220,7 @@ def reindex(settings: Settings) -> None:
 @click.pass_obj
 def doctor(settings: Settings, repairs: bool, as_json: bool) -> None:
     """Check everything Groundnote needs, and say what to do where something is missing."""
-    from rag.doctor import examine, repair
+    from rag.commands.doctor import examine, repair
 
     if repairs:
         click.echo(f"Before the repair: {repair(settings)}.", err=True)

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup", "calm", "parallel"},
-    {"metrics", "queues"},
+    {"metrics"},
     {"seams"},
     {"text"},
     {"citations"},
@@ -20,23 +20,13 @@ ORDER = [
     {"summaries"},
     {"migrations", "answers"},
     {"library"},
-    {
-        "answering",
-        "drafting",
-        "toolroom",
-        "ingestion",
-        "settings",
-        "jobs",
-        "job_table",
-        "figures",
-        "progress",
-        "storage",
-    },
+    {"turns", "ingestion", "settings", "figures", "progress", "storage"},
     {"assistant", "memory"},
-    {"background"},
+    {"jobs"},
     {"wiring"},
     {"web", "evaluation"},
-    {"cli", "remote", "terminal", "doctor", "ingest_command", "eval_command", "__init__"},
+    {"commands"},
+    {"cli", "__init__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))

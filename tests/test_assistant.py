@@ -2,7 +2,6 @@
 
 import pytest
 
-from rag.answering import Answering, Beside
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
@@ -28,6 +27,7 @@ from rag.records import (
 )
 from rag.seams import DirectAnswer
 from rag.settings import Settings
+from rag.turns.answering import Answering, Beside
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
 from tests.model_application import World

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rag.doctor import examine
+from rag.commands.doctor import examine
 from rag.retrieval.vectors import ChromaIndex
 from rag.settings import Settings
 from rag.wiring import build

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from rag import job_table, jobs
 from rag.errors import ModelUnavailable, NotFound, SetupError, Unreadable
-from rag.job_table import JobTable
-from rag.jobs import JobQueue
+from rag.jobs import queue as jobs
+from rag.jobs import table as job_table
+from rag.jobs.queue import JobQueue
+from rag.jobs.table import JobTable
 from rag.records import JobState
 from tests.prepared import migrated
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.errors import Conflict, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.seams.judging import Opinion
+from rag.turns.answering import Answering
 from rag.web.sse import encode
 from rag.web.turns import Turns
 from tests.fakes import ScriptedModel

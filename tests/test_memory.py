@@ -13,7 +13,6 @@ from threading import Event
 
 import pytest
 
-from rag.answering import Answering
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.citations.markers import cited_numbers
@@ -24,6 +23,7 @@ from rag.sessions.recall import Recall
 from rag.settings import Settings
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
+from rag.turns.answering import Answering
 from rag.wiring import build
 from tests.fakes import HashEmbedder, ScriptedModel
 

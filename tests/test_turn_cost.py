@@ -3,7 +3,6 @@
 import pytest
 from sqlalchemy import event
 
-from rag.answering import Answering
 from rag.assistant import Assistant, Limits
 from rag.followups.resolve import FollowUps
 from rag.memory import Memory, MemoryRules
@@ -13,6 +12,7 @@ from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
+from rag.turns.answering import Answering
 from tests.fakes import HashEmbedder
 
 NAMES = [f"Nimbus{number}" for number in range(10)]  # each in few messages

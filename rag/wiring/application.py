@@ -14,7 +14,6 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.assistant import Assistant
-from rag.background import Background
 from rag.calm import tell
 from rag.database import reading
 from rag.documents.collections import Collections
@@ -23,6 +22,7 @@ from rag.documents.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelUnavailable, RagError
 from rag.figures import SharedFigures
 from rag.ingestion import Ingestion
+from rag.jobs.background import Background
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
 from rag.retrieval.search import HybridRetriever

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from rag.answering import Answering, Beside
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
-from rag.background import Background, uploads_for
 from rag.documents.claims import EmbeddingClaims
 from rag.documents.guard import GuardedLoader
 from rag.documents.store import SqlDocumentStore
@@ -18,8 +16,9 @@ from rag.figures import SharedFigures
 from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
 from rag.ingestion import Ingestion
-from rag.job_table import JobTable
-from rag.jobs import JobQueue
+from rag.jobs.background import Background, uploads_for
+from rag.jobs.queue import JobQueue
+from rag.jobs.table import JobTable
 from rag.library.answers import LibraryAnswers
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
@@ -41,7 +40,8 @@ from rag.tables.answers import TableAnswers
 from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableStore
-from rag.toolroom import ToolRoom, described_tokens
+from rag.turns.answering import Answering, Beside
+from rag.turns.tools import ToolRoom, described_tokens
 from rag.wiring.application import Application
 from rag.wiring.parts import (
     load_limits,

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import BytesIO
 
-from rag import jobs
+from rag.jobs import queue as jobs
 from rag.records import EVERYTHING, JobState, MessageStatus
 from rag.web import create_app
 from tests.deployment.conftest import until

@@ -3,9 +3,9 @@
 import pytest
 
 from rag.citations.markers import find_markers
+from rag.commands.terminal import LINKS
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.terminal import LINKS
 from rag.wiring import build
 from tests.fakes import HashEmbedder
 

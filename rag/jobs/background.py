@@ -11,7 +11,7 @@ from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
 from rag.ingestion import Ingestion
-from rag.jobs import AWAY, JobQueue, RunningJob, Stopped
+from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rag.commands.remote import RefusedByServer, RemoteServer
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
 from rag.progress import Progress as FileProgress
 from rag.progress import Stage
 from rag.records import DEFAULT_COLLECTION
-from rag.remote import RefusedByServer, RemoteServer
 from rag.settings import Settings
 
 FILES_AHEAD = 8  # handed over before the first of them is waited for

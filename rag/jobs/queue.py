@@ -21,8 +21,8 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from rag.calm import tell
 from rag.database import storable
 from rag.errors import IndexAway, ModelUnavailable, NotFound, RagError
-from rag.job_table import JobTable
-from rag.queues import AloneLock, new_consumer, open_huey, queue_errors
+from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
+from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 
 Handler = Callable[["RunningJob"], None]

@@ -11,7 +11,6 @@ from rag.citations.check import check
 from rag.citations.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
-from rag.drafting import Draft, Registered, through_gate
 from rag.errors import ModelError, ModelInterrupted, RagError
 from rag.hangup import has_hung_up
 from rag.records import (
@@ -41,6 +40,7 @@ from rag.seams import (
 )
 from rag.seams.judging import Judge
 from rag.tokens import count_tokens
+from rag.turns.drafting import Draft, Registered, through_gate
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 

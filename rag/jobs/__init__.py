@@ -1,0 +1,1 @@
+"""Work in the background: its rows, its queue, and what is done."""
