@@ -98,7 +98,8 @@ class LexicalIndex:
             return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
 
         held = known.vocabulary.held if within.ids is None else held_within
-        return list(known.vocabulary.meant(terms_of(query), names_in(query), held))
+        meant = known.vocabulary.meant(terms_of(query), names_in(query), held)
+        return list(dict.fromkeys(meant))  # two words of a query may mean one of the documents
 
     def _size(self, connection: Connection, known: _Known, within: Within) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)

@@ -309,6 +309,14 @@ def test_the_name_of_the_file_is_looked_up_too(library: Library) -> None:
     assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
 
 
+def test_one_word_mistyped_in_two_ways_counts_once(library: Library) -> None:
+    (chunk,) = library.add("Pencils", "Graphite is dear.")
+    query = "garphite or grahpite?"
+
+    assert titles(library, query) == ["Pencils"]
+    assert library.lexical.coverage(query, EVERYTHING, [chunk.id]) == {chunk.id: 1.0}
+
+
 def test_words_of_documents_that_came_since_are_known(library: Library) -> None:
     library.add("One", "A lamp.")
     assert titles(library, "grafite") == []
