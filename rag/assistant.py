@@ -1,7 +1,8 @@
 """One turn, top to bottom: a question becomes an answer with citations."""
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -186,29 +187,38 @@ class Assistant:
     ) -> Generator[Event, None, None]:
         turn = begin()
         draft = Draft(turn.answer, wishes=wishes)
-        try:
-            yield from self._answer(session, turn, draft)
-        except RagError as error:
-            _keep(session, draft, str(error))
-            yield Failed(error, str(error), turn.answer.index)
-        except BaseException:
-            # The client went away, or we are broken: either way what was written is kept.
-            _keep(session, draft, hang_up_reason() or INTERNAL)
-            raise
+        with self._metrics.trace.part("turn") as draft.trace:
+            draft.trace.note(session=session.id, answer=turn.answer.index)
+            try:
+                yield from self._answer(session, turn, draft)
+            except RagError as error:
+                _keep(session, draft, str(error))
+                draft.trace.fail(error)
+                yield Failed(error, str(error), turn.answer.index)
+            except BaseException:
+                # The client went away, or we are broken: either way what was written is kept.
+                _keep(session, draft, hang_up_reason() or INTERNAL)
+                raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question, within = turn.question.content, session.within()
-        resolution = self._followups.resolve(question, self._past(session, turn), within)
-        resolution = self._going_on(session, turn) or resolution
+        with draft.trace.part("follow-up") as span:
+            resolution = self._followups.resolve(question, self._past(session, turn), within)
+            resolution = self._going_on(session, turn) or resolution
+            span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
-        direct = self._answering.direct(session, question, resolution)
+        with draft.trace.part("direct") as span:
+            direct = self._answering.direct(session, question, resolution)
+            span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
             yield from self._say(session, turn, direct, draft)
             return
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
         known = session.source_count() if resolution.source_numbers else 0
-        found = self._find(session, resolution, within, draft)
+        with draft.trace.part("retrieval") as span:
+            found = self._find(session, resolution, within, draft)
+            span.note(sources=len(found.sources), by_words_alone=bool(draft.notices))
         yield Sources(found.sources)
 
         compacted = self._memory.before_turn(session)
@@ -217,12 +227,15 @@ class Assistant:
         yield from _about_unknown(known, resolution, draft)
         shown = yield from self._write(session, turn, found, draft)
 
-        answer = self._answering.checked(session, draft, shown)
+        with draft.trace.part("check") as span:
+            answer = self._answering.checked(session, draft, shown)
+            span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
         message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
-        judged = self._answering.judged(session, message)
+        with draft.trace.part("judge"):
+            judged = self._answering.judged(session, message)
         if judged is not None:
             yield Judged(judged)
 
@@ -305,7 +318,7 @@ class Assistant:
             try:
                 if refused is not None and not is_less:
                     raise refused
-                yield from self._answering.stream(session, prepared, found, draft)
+                yield from self._spoken(session, prepared, found, draft)
             except ContextTooLong as error:
                 if is_less and not draft.text:
                     fewer, refused = fewer + 1, error
@@ -314,6 +327,19 @@ class Assistant:
             except ModelError as error:
                 yield from self._answering.without_model(session, prepared, found, draft, error)
             return prepared.shown
+
+    def _spoken(
+        self, session: SessionHandle, prepared: Prepared, found: Found, draft: Draft
+    ) -> Iterator[Event]:
+        with draft.trace.part("model") as span:
+            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.shown))
+            try:
+                yield from self._answering.stream(session, prepared, found, draft)
+            finally:
+                span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
+                if draft.usage is not None:
+                    span.note(gen_ai__usage__input_tokens=draft.usage.prompt_tokens)
+                    span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
 
     def _of(
         self, session: SessionHandle, answer: Answer, found: Sequence[Source]
@@ -336,6 +362,10 @@ def _about_unknown(known: int, resolution: Resolution, draft: Draft) -> Iterator
             f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
         )
         yield Text(draft.preface)
+
+
+def _verdicts(answer: Answer) -> Mapping[str, int]:
+    return Counter(each.verdict.value for each in answer.citations)
 
 
 def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:

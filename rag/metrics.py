@@ -7,6 +7,7 @@ from time import perf_counter
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from rag.records import Event, Failed, Finished, SummaryReport, Text
+from rag.tracing import Span
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 
@@ -14,7 +15,8 @@ SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 class Metrics:
     """All that is measured while serving; one per application, never global."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: Span | None = None) -> None:
+        self.trace = trace or Span()  # above the spans of turns
         self.registry = CollectorRegistry()
         self.turns = self._counter("turns", "Turns by how they ended.", "status")
         self.turn_seconds = self._histogram("turn_seconds", "From question to stored answer.")

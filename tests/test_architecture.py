@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup", "calm", "parallel"},
+    {"tracing"},
     {"metrics"},
     {"seams"},
     {"text"},
@@ -33,6 +34,7 @@ MODULES = sorted((ROOT / "rag").rglob("*.py"))
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
     "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
+    "opentelemetry",
 }  # fmt: skip
 
 
@@ -111,7 +113,7 @@ class TestImporting:
             "assert app.test_client().get('/').status_code == 200"
         )
 
-        clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx"}
+        clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
         assert not loaded & (clients | {"chromadb", "openvino", "tokenizers", "duckdb", "pyarrow"})
 
 

@@ -87,9 +87,10 @@ class TableUploads:
             connection.execute(delete(uploads).where(uploads.c.id == upload_id))
 
 
-def uploads_for(engine: Engine, folder: Path) -> Uploads:
+def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
     """A folder beside a database of this machine, else the database itself."""
-    return FolderUploads(folder) if engine.dialect.name == "sqlite" else TableUploads(engine)
+    is_here = engine.dialect.name == "sqlite"
+    return FolderUploads(data_dir / "uploads") if is_here else TableUploads(engine)
 
 
 class Background:

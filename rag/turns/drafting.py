@@ -23,6 +23,7 @@ from rag.records import (
     Usage,
 )
 from rag.seams import ModelDelta, SessionHandle, Wishes, Writer
+from rag.tracing import Span
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
 CUT = "The model reached the length it is allowed; its answer ends in the middle."
@@ -84,10 +85,13 @@ class Draft:
     notices: list[Notice] = field(default_factory=list)
     stats: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False
+    trace: Span = field(default_factory=Span)
 
     def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
         """Keep and announce what the gate let through."""
         if text:
+            if not self.text:
+                self.trace.happened("first words")
             self.text += text
             yield Text(text)
         for number in gate.cited[len(self.cited) :]:
@@ -120,6 +124,7 @@ class Draft:
         return True
 
     def complete(self, answer: Answer) -> Message:
+        self.trace.note(status=MessageStatus.COMPLETE.value)
         return replace(
             self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
         )
@@ -127,6 +132,7 @@ class Draft:
     def broken(self, reason: str) -> Message:
         """What there is of it: interrupted if anything was written, else failed."""
         status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
+        self.trace.note(status=status.value)
         return replace(
             self._resolved(), content=self.preface + self.text, status=status, error=reason
         )

@@ -33,6 +33,7 @@ from rag.settings import Settings
 from rag.storage import Differences, check_room, repair
 from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
+from rag.tracing import Traces
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
@@ -58,6 +59,7 @@ class Application:
     jobs: Background
     metrics: Metrics
     figures: SharedFigures
+    traces: Traces
     index: ChromaIndex
     loader: GuardedLoader
     embedder: Embedder
@@ -135,6 +137,7 @@ class Application:
         with suppress(SQLAlchemyError, RagError):
             self.figures.tell()
         self.jobs.stop()
+        self.traces.close()
         self.loader.close()
         self.index.close()
         self.engine.dispose()

@@ -40,6 +40,7 @@ from rag.tables.answers import TableAnswers
 from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableStore
+from rag.tracing import Traces
 from rag.turns.answering import Answering, Beside
 from rag.turns.tools import ToolRoom, described_tokens
 from rag.wiring.application import Application
@@ -72,7 +73,8 @@ class Library:
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
     """The whole application. Models load and servers are asked only when they are first needed."""
     engine = open_database(settings)
-    metrics = Metrics()
+    traces = Traces()
+    metrics = Metrics(traces.root)
     embedder = embedder or open_embedder(settings)
     index = open_index(settings, embedder)
     documents, words = SqlDocumentStore(engine), LexicalIndex(engine)
@@ -84,10 +86,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     ingestion.ask_rights(collections.right)
     if settings.retrieval.chroma_url is not None:
         ingestion.share_with(EmbeddingClaims(engine))
-    queue, uploads = (
-        _job_queue(settings, engine),
-        uploads_for(engine, settings.data_dir / "uploads"),
-    )
+    queue, uploads = _job_queue(settings, engine), uploads_for(engine, settings.data_dir)
     background = Background(queue, ingestion, store, uploads=uploads, metrics=metrics)
     retriever = HybridRetriever(
         embedder,
@@ -115,6 +114,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
         jobs=background,
         metrics=metrics,
         figures=SharedFigures(engine, metrics.registry),
+        traces=traces,
         index=index,
         loader=loader,
         embedder=embedder,
