@@ -31,8 +31,11 @@ from rag.sessions.context import (
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.sessions.recall import Recall
 from rag.summaries.recall import index_of, put_back
+from rag.summaries.summarise import Room
 from rag.turns.answering import Prepared
 
+LEAST_SUMMARY, SUMMARY_SHARE = 1_000, 0.5  # what one may take whatever the turns take: the less
+MOST_SHARE = 0.8  # of the history's budget: for a summary's numbers and names, if they need it
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
@@ -57,22 +60,11 @@ class MemoryRules:
     tool_tokens: Callable[[], int] = lambda: 0  # what describing the tools takes now
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRoom:
-    """How much history fits now: what a compaction has to reach."""
-
-    budget_tokens: int
-    high_tokens: int
-    low_tokens: int
-    max_pairs: int
-    keep_pairs: int  # never summarised as long as they fit
-
-
 class Compactor(Protocol):
     """Makes verified summaries (see `rag.summaries.compact`)."""
 
     def compact(
-        self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
+        self, session: SessionHandle, room: Room, *, at_once: bool, force: bool
     ) -> Summary | None:
         """Summarise the oldest pairs; `at_once` without a model, `force` whatever the water."""
 
@@ -154,7 +146,7 @@ class Memory:
         self._turns.forget(session)
         state = self._state(session)
         room = self._history_room(state)
-        if not state.summarises or self._history_tokens(state) <= room.budget_tokens:
+        if not state.summarises or self._history_tokens(state) <= room.budget:
             self._turns.keep(session, state)
             return None
         summary = self._compactor.compact(session, room, at_once=True, force=False)
@@ -174,8 +166,8 @@ class Memory:
                 self._later(session)
             return
         room = self._history_room(state)
-        over = self._history_tokens(state) > room.high_tokens
-        if over or len(state.recent) > room.max_pairs:
+        over = self._history_tokens(state) > room.high
+        if over or len(state.recent) > self._rules.max_pairs:
             self._later(session)
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
@@ -274,18 +266,23 @@ class Memory:
         """Whether something was said that is not in the context word for word."""
         return 2 * len(state.recent) + 2 < state.session.message_count
 
-    def _history_room(self, state: State) -> HistoryRoom:
+    def _history_room(self, state: State) -> Room:
         config = state.session.config
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
         taken = message_tokens(system, self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
-        return HistoryRoom(
-            budget_tokens=history,
-            high_tokens=int(history * self._rules.high_water),
-            low_tokens=int(history * self._rules.low_water),
-            max_pairs=self._rules.max_pairs,
-            keep_pairs=config.recent_message_count // 2,
+        keep_turns = config.recent_message_count // 2
+        return Room(
+            budget=history,
+            high=int(history * self._rules.high_water),
+            low=int(history * self._rules.low_water),
+            least=min(LEAST_SUMMARY, int(SUMMARY_SHARE * history)),
+            most=max(1, int(MOST_SHARE * history)),
+            keep_turns=keep_turns,
+            max_turns=self._rules.max_pairs,
+            fewer_turns=max(keep_turns, self._rules.max_pairs // 2),
+            shown=2 * history,
         )
 
     def _history_tokens(self, state: State) -> int:

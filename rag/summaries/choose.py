@@ -7,12 +7,10 @@ the user. It writes nothing that stands beside a number. What cannot be read cos
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from rag.errors import ModelError, UnreadableReply
-from rag.records import Role
 from rag.seams import TokenCounter
 from rag.summaries.required import Choice, Line, Required, on_one_line
 from rag.summaries.thread import thread_sentences
@@ -56,27 +54,18 @@ def ranked(required: Required) -> Iterator[Line]:
 # ── With a model ─────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One message of a stretch, as the model is shown it."""
-
-    role: str
-    text: str
-
-
 NOTHING_CHOSEN = Choice()
 
 
 def ask_to_choose(
     ask: Callable[[str, str], str],
-    said: Sequence[Said],
+    turns: Sequence[str],
     lines: Sequence[Line],
     *,
     count: TokenCounter,
     room: int,
 ) -> Choice:
-    """One request for a stretch of turns; `ask` is given instructions and the statements."""
-    turns = [message.text for message in said if message.role == Role.USER]
+    """One request for a stretch; `turns` are the user's, `ask` is given instructions and prompt."""
     if not lines:
         return NOTHING_CHOSEN
     shown, prompt = choice_prompt(turns, lines, count, room=room)

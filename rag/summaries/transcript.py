@@ -2,19 +2,18 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 from rag.citations.gate import canonical
 from rag.records import Role, SummaryReport
 from rag.seams import TokenCounter
 from rag.summaries.compose import Composed
+from rag.summaries.past import Past
 from rag.summaries.recall import RecallIndex
-from rag.summaries.required import SUMMARY_OPENING, Reading, Required, read_message, read_summary
+from rag.summaries.required import SUMMARY_OPENING, Reading, read_summary
 from rag.text.names import Lexicon
 
 MessageDict = Mapping[str, Any]
@@ -27,29 +26,19 @@ _NO_MESSAGE = (
 )
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _ANSWERING = _SYSTEM_ROLES | {"assistant", "tool", "function"}  # all others begin a turn
-_CONTENT = itemgetter("content")
 
 
 @dataclass(slots=True)
-class Transcript:
-    """One conversation as far as it was seen: sizes, turns, and what is summarised of it."""
+class Transcript(Past):
+    """One conversation as far as it was seen, and the summary that is sent of it.
 
-    count: TokenCounter
-    lexicon: Lexicon
-    recall: RecallIndex
-    messages: list[MessageDict] = field(default_factory=list)  # snapshots, as they were read
-    totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
-    texts: list[str] = field(default_factory=list)  # in canonical spelling
-    readings: list[Reading] = field(default_factory=list)
-    turns: list[int] = field(default_factory=list)  # index of each turn's first message
-    pinned: int = 0  # system messages at the beginning, never summarised
-    systems: list[int] = field(default_factory=list)  # later ones, which stay as well
+    `first` is the number of system messages at its beginning, which are never summarised.
+    """
 
-    covered: int = 0  # messages before this index are in the summary
-    told: list[Any] = field(default_factory=list)  # their contents
-    asked: int = 0  # messages from this index on were never shown to the model
-    calls: int = 0
-    required: Required = field(default_factory=Required)
+    lexicon: Lexicon = field(kw_only=True)
+    recall: RecallIndex = field(kw_only=True)
+    messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
+    systems: list[int] = field(default_factory=list)  # system messages that come later
     composed: Composed | None = None
     report: SummaryReport | None = None
 
@@ -59,16 +48,10 @@ class Transcript:
     # ── Recognise ────────────────────────────────────────────────────────────────────────────
 
     def common(self, messages: list[MessageDict]) -> int:
-        """How many messages at the beginning are those that were seen.
-
-        Of what is summarised only the content counts; of the rest whatever a message holds. Each
-        is looked at, because any may have been changed in place: some 50 ns a message.
-        """
-        covered = self.covered
-        self.told += map(content_of, self.messages[len(self.told) : covered])
-        if not begins_with(messages, self.told):
-            return alike(messages, self.messages)
-        return covered + alike(messages[covered:], self.messages[covered:])
+        """How many messages at the beginning are those that were seen, nothing changed in them."""
+        pairs = enumerate(zip(messages, self.messages, strict=False))
+        end = min(len(messages), len(self.messages))
+        return next((index for index, (one, other) in pairs if one != other), end)
 
     def reaches(self, common: int) -> bool:
         """Whether the part in common holds all that is summarised, so that it can be reused."""
@@ -79,12 +62,10 @@ class Transcript:
         fork = copy(self)
         fork.lock = threading.Lock()
         fork.required, fork.recall = self.required.copy(), self.recall.copy(before=common)
-        for name in ("messages", "texts", "readings", "told"):
-            setattr(fork, name, getattr(self, name)[:common])
-        fork.totals = self.totals[: common + 1]
-        fork.turns = [start for start in self.turns if start < common]
+        fork.messages = self.messages[:common]
         fork.systems = [index for index in self.systems if index < common]
-        fork.pinned = min(self.pinned, common)
+        fork.first = min(self.first, common)
+        fork.cut(common)
         return fork
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
@@ -100,49 +81,25 @@ class Transcript:
     def _read(self, index: int, message: MessageDict) -> None:
         role, text = role_of(message), text_of(message)
         rules, summary = split_summary(role, text)
-        if role in _SYSTEM_ROLES and index == self.pinned and not self.turns:
-            self.pinned = index + 1
-            self.covered = max(self.covered, self.pinned)
+        if role in _SYSTEM_ROLES and index == self.first and not self.turns:
+            self.first = self.covered = index + 1
         elif role in _SYSTEM_ROLES and not summary:
             self.systems.append(index)
         elif not self.turns or role not in _ANSWERING:
             self.turns.append(index)
-        self.texts.append(text if role == Role.USER else canonical(summary or text))
-        reading = Reading()
+        tokens = message_tokens(message, rules if summary else text, self.count)
         if summary:  # our own, handed back to us
-            reading = read_summary(index, self.texts[index], self.lexicon, self.count)
-        elif role not in _SYSTEM_ROLES:
-            reading = read_message(
-                index,
-                role,
-                self.texts[index],
-                lexicon=self.lexicon,
-                count=self.count,
-                question=self._question(index),
-            )
-        self.readings.append(reading)
-        if index < self.pinned:
-            self.required.add(reading)
-        self.recall.add(reading.lines, self._question(index))
-        size = message_tokens(message, rules if summary else text, self.count)
-        self.totals.append(self.totals[-1] + size)
-
-    def cover(self, end: int) -> None:
-        """Have the summary stand for the messages before `end`."""
-        for index in range(self.covered, end):
+            text = canonical(summary)
+            self.append(text, read_summary(index, text, self.lexicon, self.count), tokens)
+        elif role in _SYSTEM_ROLES:
+            self.append(canonical(text), Reading(), tokens)
+        else:
+            said = text if role == Role.USER else canonical(text)
+            self.read(role, said, tokens, self.lexicon)
+        if index < self.first:
             self.required.add(self.readings[index])
-        self.covered = max(self.covered, end)
-
-    def _question(self, index: int) -> str:
-        """What an answer replies to."""
-        before = self.messages[index - 1] if index > self.pinned else {}
-        return text_of(before) if role_of(before) == Role.USER else ""
-
-    # ── Measure ──────────────────────────────────────────────────────────────────────────────
-
-    def tokens(self, start: int, end: int | None = None) -> int:
-        """Tokens of a run of messages."""
-        return self.totals[len(self.readings) if end is None else end] - self.totals[start]
+        asked = self.readings[index - 1].is_users if index else False
+        self.recall.add(self.readings[index].lines, self.texts[index - 1] if asked else "")
 
     @property
     def open_start(self) -> int:
@@ -160,11 +117,6 @@ class Transcript:
 def role_of(message: MessageDict) -> str:
     """Who says a message; "" where it does not tell."""
     return str(message.get("role", ""))
-
-
-def content_of(message: Any) -> Any:
-    """What a message says; None for one without content, and for what is no message."""
-    return message.get("content") if isinstance(message, Mapping) else None
 
 
 def text_of(message: MessageDict) -> str:
@@ -207,25 +159,6 @@ def _part_tokens(part: Any) -> int:
         return 1
     kind = str(part.get("type", "")) if isinstance(part, Mapping) else ""
     return IMAGE_TOKENS if "image" in kind else len(json.dumps(part, default=str)) // 4
-
-
-# ── Many messages ────────────────────────────────────────────────────────────────────────────
-
-
-def alike(messages: Sequence[MessageDict], known: Sequence[MessageDict]) -> int:
-    """How many messages at the beginning are equal to the known ones."""
-    pairs = enumerate(zip(messages, known, strict=False))
-    end = min(len(messages), len(known))
-    return next((index for index, (one, other) in pairs if one != other), end)
-
-
-def begins_with(messages: Sequence[MessageDict], contents: list[Any]) -> bool:
-    """Whether the first messages have these contents."""
-    first = islice(messages, len(contents))
-    try:
-        return list(map(_CONTENT, first)) == contents
-    except (KeyError, TypeError):  # some have no content, as where a model calls a tool
-        return [content_of(message) for message in messages[: len(contents)]] == contents
 
 
 def snapshot(message: MessageDict) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rag.records import SummaryReport
 from rag.summaries.client import ClientModel
 from rag.summaries.recall import Embed, RecallIndex
 from rag.summaries.transcript import MessageDict, Transcript
-from rag.summaries.trim_steps import TrimLimits, compact, is_due, shown_messages
+from rag.summaries.trimming import TrimLimits, sent_messages, summarise_if_due
 from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
@@ -86,11 +86,10 @@ class HistoryTrimmer:
         seen = self._taken(given)
         try:
             seen.extend(given)
-            if is_due(seen, self._limits):
-                compact(seen, self._limits, self._model)
+            summarise_if_due(seen, self._limits, self._model)
             if seen.composed is None:
                 return Trimmed([dict(message) for message in given], False, None)
-            return Trimmed(shown_messages(seen, given, self._limits), True, seen.report)
+            return Trimmed(sent_messages(seen, given, self._limits), True, seen.report)
         finally:
             seen.coming = []
             seen.lock.release()
@@ -124,7 +123,7 @@ class HistoryTrimmer:
             if alike == len(seen.messages) > 0:
                 break
         if best is None or not best.reaches(common):
-            best = Transcript(count_tokens, self._lexicon, RecallIndex(self._embed))
+            best = Transcript(count_tokens, lexicon=self._lexicon, recall=RecallIndex(self._embed))
         elif common < len(best.messages):
             best = best.forked(common)
         self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
-from rag.memory import HistoryRoom
 from rag.records import ImportedMessage
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
+from rag.summaries.summarise import Room
 from rag.tokens import count_tokens
 from tests.conftest import DATA
 from tests.fakes import ScriptedModel
@@ -86,7 +86,8 @@ def application(engine, messages, tokens, reply=None):
     session = SqlConversationStore(engine).create("ada")
     session.append([ImportedMessage(m["role"], m["content"]) for m in padded(messages)], [])
     model = ScriptedModel(lambda request: reply) if reply is not None else None
-    room = HistoryRoom(tokens // 2, int(tokens * 0.45), tokens // 4, 20, 5)
+    half = tokens // 2
+    room = Room(half, int(0.9 * half), half // 2, half // 2, int(0.8 * half), 5, 20, 10)
     made = Compactor(model, count_tokens).compact(session, room, at_once=False, force=True)
     return made.text, made.report
 

@@ -1,7 +1,6 @@
 """Summaries of a stored session keep what the turns require, and replace nothing by accident."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,19 +11,20 @@ from rag.errors import ModelUnavailable, UserError
 from rag.records import Chunk, Hit, ImportedMessage
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
-from rag.summaries.plan import plan_compaction
+from rag.summaries.past import Past
+from rag.summaries.required import Reading
+from rag.summaries.summarise import Room, planned_ends
 from rag.text.names import contains_name
 from rag.tokens import count_tokens
 from tests.fakes import ScriptedModel
 
 
-@dataclass(frozen=True)
-class Room:
-    budget_tokens: int = 600
-    high_tokens: int = 500
-    low_tokens: int = 250
-    max_pairs: int = 20
-    keep_pairs: int = 2
+def room_of(budget=600, high=500, low=250):
+    half, most = budget // 2, int(0.8 * budget)
+    return Room(budget, high, low, half, most, keep_turns=2, max_turns=20, fewer_turns=10)
+
+
+ROOM = room_of()
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ class TestACompaction:
     def test_is_not_due_below_high_water(self, session):
         talk(session, 4)
 
-        made = compactor().compact(session, Room(), at_once=False, force=False)
+        made = compactor().compact(session, ROOM, at_once=False, force=False)
 
         assert made is None
         assert session.summaries() == []
@@ -72,7 +72,7 @@ class TestACompaction:
     def test_summarises_the_oldest_pairs_and_stores_the_summary(self, session):
         talk(session, 20)
 
-        made = compactor().compact(session, Room(), at_once=False, force=False)
+        made = compactor().compact(session, ROOM, at_once=False, force=False)
 
         covered = range(1, made.end // 2 + 1)
         assert made.start == 0
@@ -86,17 +86,17 @@ class TestACompaction:
     def test_by_force_leaves_the_pairs_that_are_always_kept(self, session):
         talk(session, 5)
 
-        made = compactor().compact(session, Room(), at_once=False, force=True)
+        made = compactor().compact(session, ROOM, at_once=False, force=True)
 
         assert (made.start, made.end) == (0, 6)
-        assert compactor().compact(session, Room(), at_once=False, force=True) is None
+        assert compactor().compact(session, ROOM, at_once=False, force=True) is None
 
     def test_repeats_no_number_that_somebody_only_typed(self, session):
         asked = ImportedMessage("user", "Is the Vega 9 heavier [99] than in [2]?")
         session.append([asked, ImportedMessage("assistant", "I cannot say.")], [])
         talk(session, 4)
 
-        made = compactor().compact(session, Room(), at_once=False, force=True)
+        made = compactor().compact(session, ROOM, at_once=False, force=True)
 
         assert made.start == 0
         assert "Vega 9" in made.text
@@ -106,7 +106,7 @@ class TestACompaction:
     def test_says_where_each_quotation_stands(self, session):
         talk(session, 5)
 
-        made = compactor().compact(session, Room(), at_once=False, force=True)
+        made = compactor().compact(session, ROOM, at_once=False, force=True)
 
         for quotation in made.quotations:
             line = made.text[quotation.start : quotation.end]
@@ -128,7 +128,7 @@ class TestACompaction:
     def test_stands_without_the_model(self, session, reply):
         talk(session, 5)
 
-        made = compactor(reply).compact(session, Room(), at_once=False, force=True)
+        made = compactor(reply).compact(session, ROOM, at_once=False, force=True)
 
         assert holds(made.text, [1, 2, 3])
         assert (made.report.model, made.report.attempts) == ("extractive", 1)
@@ -140,7 +140,7 @@ class TestACompaction:
 
         for start in range(1, 61, 6):
             talk(session, 6, start=start)
-            compact.compact(session, Room(), at_once=False, force=False)
+            compact.compact(session, ROOM, at_once=False, force=False)
 
         shown = [request.messages[1].content for request in model.requests]
         for number in range(1, 61):
@@ -150,10 +150,10 @@ class TestACompaction:
     def test_remembers_what_a_model_chose_before(self, session):
         first = compactor('{"keep": [1], "thread": [{"turns": [1], "text": "Wants the Vega 1."}]}')
         talk(session, 12)
-        first.compact(session, Room(), at_once=False, force=True)
+        first.compact(session, ROOM, at_once=False, force=True)
         talk(session, 30, start=20)
 
-        made = compactor().compact(session, Room(1000), at_once=False, force=True)
+        made = compactor().compact(session, room_of(1000), at_once=False, force=True)
 
         assert holds(made.text, [1])
         assert "Wants the Vega 1." in made.text
@@ -164,12 +164,12 @@ class TestACompaction:
 
         for start in range(1, 61, 6):
             talk(session, 6, start=start)
-            compact.compact(session, Room(), at_once=False, force=False)
+            compact.compact(session, ROOM, at_once=False, force=False)
 
         (summary,) = session.summaries()
         covered = summary.end // 2
         assert summary.start == 0
-        assert summary.tokens <= 0.8 * Room().budget_tokens
+        assert summary.tokens <= 0.8 * ROOM.budget
         assert set(cited_numbers(summary.text)) == set(range(1, covered + 1))
         assert all(contains_name(summary.text, f"Vega {n}") for n in range(1, covered + 1))
 
@@ -177,7 +177,7 @@ class TestACompaction:
         session.register([hit(n) for n in range(1, 41)])
         talk(session, 40)
 
-        made = compactor().compact(session, Room(300, 200, 100), at_once=False, force=True)
+        made = compactor().compact(session, room_of(300, 200, 100), at_once=False, force=True)
 
         assert "Manual: [1–20]" in made.text
         assert made.report.listed_citations
@@ -193,7 +193,7 @@ class TestACompaction:
         talk(session, 3)
         compact = compactor(names=lambda within: ("eero mini",))
 
-        made = compact.compact(session, Room(), at_once=False, force=True)
+        made = compact.compact(session, ROOM, at_once=False, force=True)
 
         assert "eero mini" in made.required_names
         assert contains_name(made.text, "eero mini")
@@ -203,7 +203,7 @@ class TestAStandIn:
     def test_asks_no_model(self, session):
         talk(session, 20)
 
-        made = compactor("unused").compact(session, Room(), at_once=True, force=False)
+        made = compactor("unused").compact(session, ROOM, at_once=True, force=False)
 
         assert made.report.attempts == 0
         assert set(cited_numbers(made.text)) == set(made.required_numbers)
@@ -212,10 +212,10 @@ class TestAStandIn:
         talk(session, 20)
         model = ScriptedModel('{"keep": [1]}')
         compact = Compactor(model, count_tokens)
-        compact.compact(session, Room(), at_once=True, force=False)
+        compact.compact(session, ROOM, at_once=True, force=False)
         talk(session, 20, start=30)
 
-        made = compact.compact(session, Room(1000), at_once=False, force=False)
+        made = compact.compact(session, room_of(1000), at_once=False, force=False)
 
         assert "1. The Vega 1 weighs 101 g [1]." in model.requests[0].messages[1].content
         assert made.report.chosen == 1
@@ -228,7 +228,7 @@ class TestTwoCompactionsAtOnce:
 
         with ThreadPoolExecutor(4) as pool:
             runs = [
-                pool.submit(compactor().compact, session, Room(), at_once=False, force=True)
+                pool.submit(compactor().compact, session, ROOM, at_once=False, force=True)
                 for _ in range(4)
             ]
             made = [run.result() for run in runs]
@@ -243,7 +243,7 @@ class TestTwoCompactionsAtOnce:
             session.forget_summaries()
             return "Vega 1 weighs 101 g [1]."
 
-        made = compactor(forget, "").compact(session, Room(), at_once=False, force=True)
+        made = compactor(forget, "").compact(session, ROOM, at_once=False, force=True)
 
         assert made is None
         assert session.summaries() == []
@@ -275,6 +275,14 @@ class TestOnRequest:
             compactor().summarize(session, start, end)
 
 
+def turns_of(sizes):
+    past = Past(count_tokens)
+    for index, size in enumerate(sizes):
+        past.turns.append(index)
+        past.append("", Reading(), size)
+    return past
+
+
 class TestPlan:
     @pytest.mark.parametrize(
         ("pairs", "summaries", "force", "dropped"),
@@ -289,20 +297,18 @@ class TestPlan:
         ],
     )
     def test_drops_whole_pairs(self, pairs, summaries, force, dropped):
-        planned = plan_compaction(pairs, summaries, Room(), force=force)
+        ends = planned_ends(turns_of(pairs), summaries, ROOM, force=force)
 
-        assert planned == dropped
+        assert ends == list(range(dropped, len(pairs) + 1) if dropped else [])
 
     @given(st.lists(st.integers(1, 900), max_size=40), st.integers(0, 300), st.booleans())
     def test_always_leaves_what_fits(self, pairs, summaries, force):
-        room = Room()
+        ends = planned_ends(turns_of(pairs), summaries, ROOM, force=force)
 
-        dropped = plan_compaction(pairs, summaries, room, force=force)
-
-        if dropped and dropped < len(pairs):
-            assert sum(pairs[dropped:]) <= room.budget_tokens
-        elif not dropped and not force:
-            assert sum(pairs) + summaries <= room.high_tokens or len(pairs) <= room.keep_pairs
+        if ends and ends[0] < len(pairs):
+            assert sum(pairs[ends[0] :]) <= ROOM.budget
+        elif not ends and not force:
+            assert sum(pairs) + summaries <= ROOM.high or len(pairs) <= ROOM.keep_turns
 
 
 class TestAnyConversation:
@@ -321,7 +327,7 @@ class TestAnyConversation:
             answer = f"The Vega {number} weighs {value} g [{number}][{number + 1}]."
             question = ImportedMessage("user", "Well?")
             session.append([question, ImportedMessage("assistant", answer)], [])
-            compact.compact(session, Room(300, 200, 100), at_once=False, force=False)
+            compact.compact(session, room_of(300, 200, 100), at_once=False, force=False)
 
         text = "\n".join(summary.text for summary in session.summaries())
         end = max((summary.end for summary in session.summaries()), default=0)

@@ -145,7 +145,13 @@ class TestTheSummary:
 
         options = {"max_history_turns": 1, "max_tokens": 900}
         lines = " ".join(f"Part {n} of the desk is {n * 7} cm long [1]." for n in range(1, 90))
-        messages = [SYSTEM, user("All parts?"), assistant(lines), *conversation(1, start=2)]
+        messages = [
+            SYSTEM,
+            user("All parts?"),
+            assistant(lines),
+            user("Well? " * 80),
+            assistant("No."),
+        ]
 
         chosen = HistoryTrimmer(client=Client(choose), model="m", **options).trim(messages)
         plain = HistoryTrimmer(**options).trim(messages)

@@ -1,0 +1,99 @@
+"""What was said in one conversation, each message read once, and what the oldest of it requires."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rag.seams import TokenCounter
+from rag.summaries.choose import NOTHING_CHOSEN, ask_to_choose
+from rag.summaries.required import Choice, Line, Reading, Required, read_message
+from rag.text.names import Lexicon
+
+ASKED_TURNS = 12  # not yet shown to a model, so that asking is worth a call
+Ask = Callable[[str, str], str]  # instructions and text in, the reply out
+
+
+@dataclass(slots=True)
+class Past:
+    """The messages of one conversation, oldest first. Those before `covered` are summarised."""
+
+    count: TokenCounter
+    readings: list[Reading] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)  # in canonical spelling
+    totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
+    turns: list[int] = field(default_factory=list)  # index of each turn's first message
+    first: int = 0  # messages before this index are never summarised
+    covered: int = 0
+    asked: int = 0  # messages before this index were shown to a model
+    required: Required = field(default_factory=Required)
+
+    def read(self, role: str, text: str, tokens: int, lexicon: Lexicon) -> Reading:
+        """Take in the next message."""
+        index = len(self.texts)
+        before = self.readings[-1] if self.readings else Reading()
+        question = self.texts[-1] if before.is_users else ""
+        reading = read_message(
+            index, role, text, lexicon=lexicon, count=self.count, question=question
+        )
+        self.append(text, reading, tokens)
+        return reading
+
+    def append(self, text: str, reading: Reading, tokens: int) -> None:
+        """Take in a message that was read already."""
+        self.texts.append(text)
+        self.readings.append(reading)
+        self.totals.append(self.totals[-1] + tokens)
+
+    def cut(self, end: int) -> None:
+        """Forget the messages from `end` on, none of which is covered."""
+        self.readings, self.texts = self.readings[:end], self.texts[:end]
+        self.totals = self.totals[: end + 1]
+        self.turns = [start for start in self.turns if start < end]
+
+    def cover(self, end: int) -> None:
+        """Have the summary stand for the messages before `end`."""
+        for reading in self.readings[self.covered : end]:
+            self.required.add(reading)
+        self.covered = max(self.covered, end)
+
+    def tokens(self, start: int, end: int | None = None) -> int:
+        """Tokens of a run of messages."""
+        return self.totals[-1 if end is None else end] - self.totals[start]
+
+    def turns_from(self, start: int) -> int:
+        """How many turns begin there or later."""
+        return len(self.turns) - bisect_left(self.turns, start)
+
+    @property
+    def open_start(self) -> int:
+        """Where the part begins that can never be summarised."""
+        return len(self.texts)
+
+    def ends(self) -> list[int]:
+        """Where a summary may end: where it does, where a turn begins, after the last answer."""
+        last = self.open_start
+        starts = self.turns[bisect_left(self.turns, self.covered) : bisect_left(self.turns, last)]
+        return sorted({self.covered, *starts, max(last, self.covered)})
+
+    # ── What a model chooses ─────────────────────────────────────────────────────────────────
+
+    def is_time_to_ask(self, end: int) -> bool:
+        """Whether enough turns were never shown to a model to be worth a call."""
+        unseen = self.turns_from(self.asked) - self.turns_from(end)
+        return unseen >= ASKED_TURNS or (unseen > 0 and not self.asked)
+
+    def ask(self, ask: Ask | None, end: int, *, room: int) -> Choice:
+        """Show a model, once, the statements before `end` that none has seen."""
+        if ask is None:
+            return NOTHING_CHOSEN
+        start, self.asked = max(self.asked, self.first), end
+        unseen = range(start, end)
+        turns = [self.texts[index] for index in unseen if self.readings[index].is_users]
+        lines = [line for index in unseen for line in self.readings[index].lines]
+        return ask_to_choose(ask, turns, lines, count=self.count, room=room)
+
+    def lines_at(self, places: Iterable[tuple[int, int]]) -> tuple[Line, ...]:
+        """The lines that begin at these places."""
+        wanted = set(places)
+        lines = (line for reading in self.readings for line in reading.lines)
+        return tuple(line for line in lines if line.place in wanted)

@@ -1,0 +1,172 @@
+"""How a transcript of plain messages is made small: what fits, and what is sent of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag.errors import TooLarge
+from rag.records import Role
+from rag.summaries.client import ClientModel
+from rag.summaries.recall import put_back
+from rag.summaries.required import SUMMARY_OPENING
+from rag.summaries.summarise import Room, planned_ends, summarise
+from rag.summaries.transcript import (
+    MESSAGE_TOKENS,
+    MessageDict,
+    Transcript,
+    role_of,
+    split_summary,
+    text_of,
+)
+
+REPLY_TOKENS = 3  # every context ends with the beginning of the reply
+OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
+SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
+RECALL_SHARE = 0.1  # of `max_tokens` is kept free for statements put back
+SUMMARY_SHARE = 0.5  # of the room: what a summary may take at least, if it needs it
+LOW_WATER = 0.7  # of the room, for the summary and what stays word for word
+LEAST_SUMMARY = 60  # tokens
+READ_SHARE = 0.9  # of `max_tokens` for what a model is shown
+
+
+@dataclass(frozen=True, slots=True)
+class TrimLimits:
+    """How small a transcript has to become."""
+
+    max_tokens: int
+    recent_messages: int
+    max_turns: int | None
+
+
+def summarise_if_due(seen: Transcript, limits: TrimLimits, model: ClientModel | None) -> None:
+    """Have a summary stand for as many of the oldest turns as it takes.
+
+    Raises:
+        TooLarge: what can never be summarised does not fit.
+    """
+    room = _room(seen, limits)
+    ends = planned_ends(seen, 0 if seen.composed is None else seen.composed.tokens, room)
+    if not ends:
+        return
+    _refuse_too_large(seen, limits)
+    made = summarise(
+        seen,
+        ends,
+        room,
+        ask=None if model is None else model.ask,
+        model="extractive" if model is None else model.name,
+    )
+    seen.composed, seen.report = made.composed, made.report
+
+
+def _refuse_too_large(seen: Transcript, limits: TrimLimits) -> None:
+    start = seen.open_start
+    needed = REPLY_TOKENS + _system_tokens(seen, limits) + seen.tokens(start)
+    needed += LEAST_SUMMARY if start > seen.first else 0
+    if needed > limits.max_tokens:
+        raise TooLarge(
+            f"The newest question and the system messages take {needed} tokens, but max_tokens is "
+            f"{limits.max_tokens}. Shorten them, or raise max_tokens."
+        )
+
+
+def _room(seen: Transcript, limits: TrimLimits) -> Room:
+    """For summary and turns together; before the first summary the turns may fill it all."""
+    free = limits.max_tokens - REPLY_TOKENS - _system_tokens(seen, limits)
+    open_tokens, recalled = seen.tokens(seen.open_start), int(RECALL_SHARE * limits.max_tokens)
+    if free - open_tokens <= 4 * recalled:
+        recalled = 0  # the question itself leaves nothing
+    budget = free - OPENING_TOKENS - recalled
+    return Room(
+        budget=budget,
+        high=budget
+        if seen.composed
+        else limits.max_tokens - REPLY_TOKENS - seen.totals[seen.first],
+        low=int(LOW_WATER * budget),
+        least=int(SUMMARY_SHARE * budget),
+        most=max(0, budget - open_tokens),
+        keep_turns=limits.recent_messages // 2,
+        max_turns=limits.max_turns,
+        fewer_turns=limits.max_turns,
+        shown=int(READ_SHARE * limits.max_tokens),
+    )
+
+
+def _system_tokens(seen: Transcript, limits: TrimLimits) -> int:
+    """Of the rules, and at most of the system messages that come later."""
+    later = sum(seen.tokens(index, index + 1) for index in seen.systems)
+    return seen.tokens(0, seen.first) + min(later, int(SYSTEM_SHARE * limits.max_tokens))
+
+
+# ── What is sent ─────────────────────────────────────────────────────────────────────────────
+
+
+def sent_messages(
+    seen: Transcript, given: list[MessageDict], limits: TrimLimits
+) -> list[dict[str, Any]]:
+    """One system message with the summary, then the newest turns, user and assistant in turn."""
+    assert seen.composed is not None, "only called after composing"
+    systems = _kept_systems(seen, limits)
+    rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
+    summary = f"{SUMMARY_OPENING}\n{seen.composed.text}"
+    system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
+    turns = [i for i in range(seen.covered, len(given)) if i not in seen.systems]
+    taken = REPLY_TOKENS + OPENING_TOKENS + seen.composed.tokens
+    taken += sum(seen.tokens(index, index + 1) for index in [*systems, *turns])
+    said = _in_turn([given[index] for index in turns])
+    return [system, *_with_recalled(seen, said, room=limits.max_tokens - taken)]
+
+
+def _kept_systems(seen: Transcript, limits: TrimLimits) -> list[int]:
+    """Those at the beginning, and of those before the first turn the newest that fit."""
+    kept: list[int] = []
+    left = int(limits.max_tokens * SYSTEM_SHARE)
+    for index in reversed([index for index in seen.systems if index < seen.covered]):
+        left -= seen.tokens(index, index + 1)
+        if left < 0:
+            break
+        kept.insert(0, index)
+    return [*range(seen.first), *kept, *(index for index in seen.systems if index >= seen.covered)]
+
+
+def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:
+    """The messages, those of one side that follow each other joined into one."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        if joined and _is_same_side(joined[-1], message):
+            joined[-1]["content"] = f"{joined[-1]['content']}\n\n{message['content']}"
+        else:
+            joined.append(dict(message))
+    return joined
+
+
+def _is_same_side(before: Mapping[str, Any], after: MessageDict) -> bool:
+    plain = all(
+        message.keys() == {"role", "content"} and isinstance(message["content"], str)
+        for message in (before, after)
+    )
+    return plain and before["role"] == after["role"]
+
+
+def _with_recalled(
+    seen: Transcript, turns: list[dict[str, Any]], *, room: int
+) -> list[dict[str, Any]]:
+    """The turns, with the earlier statements that bear on the newest question in the last one."""
+    if not turns or turns[-1].get("role") != Role.USER:
+        return turns
+    assert seen.composed is not None, "only called after composing"
+    in_sight = {line.text for line in seen.composed.quoted}
+    text = put_back(
+        seen.recall,
+        text_of(turns[-1]),
+        before=seen.covered,
+        room=room,
+        count=seen.count,
+        in_sight=in_sight,
+    ).text
+    if not text:
+        return turns
+    content = turns[-1]["content"]
+    if isinstance(content, str):
+        return [*turns[:-1], turns[-1] | {"content": f"{text}\n\n{content}"}]
+    return [*turns[:-1], turns[-1] | {"content": [{"type": "text", "text": text}, *content]}]
