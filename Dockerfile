@@ -13,7 +13,7 @@ COPY rag rag
 COPY templates templates
 COPY static static
 COPY data data
-RUN pip install --no-deps --no-build-isolation . && pip install "psycopg[binary]>=3.2,<4"
+RUN pip install --no-deps --no-build-isolation . && pip install "psycopg[binary]>=3.2,<4" "authlib>=1.9,<2" "requests>=2.32,<3"
 
 FROM python:3.11-slim
 RUN useradd --uid 10001 --create-home groundnote && install -d -o groundnote -m 0700 /data

@@ -8,6 +8,7 @@ RagError
 │   ├── TooLarge           more than a limit of the settings allows                 413
 │   └── Unreadable         a document we cannot read, with its name and the reason  422
 ├── NotAllowed             no key, or not this one                                  401
+├── ProviderAway           the login provider cannot be reached                    503
 ├── SetupError             settings, keys, missing packages: tell the operator      500
 │   ├── IndexAway          its server or folder cannot be reached now                503
 │   └── IndexMismatch      the index was built with another embedding model         500
@@ -71,6 +72,12 @@ class NotAllowed(RagError):
     """The caller did not say who they are, or may not do this."""
 
     http_status = 401
+
+
+class ProviderAway(RagError):
+    """The login provider cannot be reached; who is logged in stays so."""
+
+    http_status = 503
 
 
 class SetupError(RagError):

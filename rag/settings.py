@@ -6,11 +6,11 @@ Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL`
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,6 +22,7 @@ from rag.errors import SetupError
 
 PREFIX = "GROUNDNOTE_"
 NESTED = "__"
+GROUP = "group:"  # begins the name of a group where members are named
 FILE_VARIABLE = "GROUNDNOTE_SETTINGS"
 HOME = Path(__file__).resolve().parent.parent
 
@@ -165,10 +166,24 @@ class WebSettings(_Section):
     allowed_hosts: tuple[str, ...] = ()
 
 
+class OidcSettings(_Section):
+    """An OpenID Connect provider where callers log in, and what is taken from what it says."""
+
+    discovery_url: str  # ends with /.well-known/openid-configuration
+    client_id: str
+    client_secret: SecretStr | None = None
+    callback_url: str | None = None  # as the provider knows it, where a proxy stands before us
+    scope: str = "openid email profile"
+    owner_claim: str = "email"
+    groups_claim: str = "groups"
+    allowed: tuple[str, ...] = ()  # owners, group:…, @domain; without any: whom the provider knows
+    login_hours: float = Field(12, gt=0)
+
+
 class AuthSettings(_Section):
     """Who a caller is."""
 
-    mode: Literal["single", "tokens", "proxy"] = "single"
+    mode: Literal["single", "tokens", "proxy", "oidc"] = "single"
     tokens: dict[str, str] = Field(default_factory=dict)
     proxy_header: str = "X-Forwarded-User"
     trusted_proxies: tuple[str, ...] = ("127.0.0.0/8", "::1")
@@ -176,18 +191,16 @@ class AuthSettings(_Section):
     admins: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    oidc: OidcSettings | None = None
 
-    def counts_as(self, owner: str) -> frozenset[str]:
-        """An owner and its groups, as members of collections are named."""
-        return frozenset({owner, *(f"group:{g}" for g, who in self.groups.items() if owner in who)})
+    def counts_as(self, owner: str, groups: Iterable[str] = ()) -> frozenset[str]:
+        """An owner and its groups, as members of collections are named.
 
-    def is_manager(self, owner: str) -> bool:
-        """Whether an owner may make collections."""
-        return owner in self.managers
-
-    def is_admin(self, owner: str) -> bool:
-        """Whether an owner may change everything; where everybody is one owner, everybody may."""
-        return self.mode == "single" or owner in self.admins
+        `groups` are those that a login provider names; groups of the settings may hold them, too.
+        """
+        told = {owner, *(f"{GROUP}{group}" for group in groups)}
+        own = (f"{GROUP}{group}" for group, who in self.groups.items() if not told.isdisjoint(who))
+        return frozenset(told.union(own))
 
 
 class JobSettings(_Section):

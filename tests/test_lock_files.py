@@ -35,7 +35,10 @@ def extra(name):
     ("lock", "requirements"),
     [
         ("requirements.lock", PROJECT["dependencies"]),
-        ("requirements-dev.lock", PROJECT["dependencies"] + extra("dev") + extra("postgresql")),
+        (
+            "requirements-dev.lock",
+            PROJECT["dependencies"] + extra("dev") + extra("postgresql") + extra("oidc"),
+        ),
     ],
 )
 def test_a_lock_file_has_what_the_project_asks_for(lock, requirements):
@@ -62,9 +65,10 @@ def test_no_lock_file_brings_a_gpu_or_a_cluster(lock):
     assert not re.search(r"\b(nvidia|cuda|triton|torch|kubernetes|onnxruntime)", names)
 
 
-def test_postgresql_is_an_extra():
-    assert "psycopg" not in pinned("requirements.lock")
-    assert "psycopg" in pinned("requirements-dev.lock")
+@pytest.mark.parametrize("package", ["psycopg", "authlib"])
+def test_what_few_need_is_an_extra(package):
+    assert package not in pinned("requirements.lock")
+    assert package in pinned("requirements-dev.lock")
 
 
 def test_development_has_the_versions_that_users_have():

@@ -275,6 +275,7 @@ logins = Table(
     Column("expires_at", DateTime(timezone=True), nullable=False),
     Column("address", String(100), nullable=False),
     Column("agent", Text, nullable=False),
+    Column("groups", JSON, nullable=False, server_default="[]"),  # as the login provider named them
     Index("logins_by_owner", "owner"),
 )
 

@@ -3,11 +3,12 @@
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Engine, Row, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag.database import collection_members, collections, reading, storable, writing
+from rag.database import collection_members, collections, logins, reading, storable, writing
 from rag.database import documents as document_table
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Right, Within
@@ -41,7 +42,17 @@ class Callers:
 
     are_one: bool = True  # everybody here is the same owner, from whom nothing is kept
     counts_as: As = lambda owner: frozenset({owner})  # itself, and its groups as "group:…"
-    is_admin: Callable[[str], bool] = lambda owner: False
+    admins: frozenset[str] = frozenset()  # owners and groups
+    managers: frozenset[str] = frozenset()
+
+    def is_admin(self, owner: str) -> bool:
+        """Whether an owner may change everything; where everybody is one owner, everybody may."""
+        return self.are_one or not self.admins.isdisjoint(self.counts_as(owner))
+
+    def is_manager(self, owner: str) -> bool:
+        """Whether an owner may make collections."""
+        managers = self.admins | self.managers
+        return self.are_one or not managers.isdisjoint(self.counts_as(owner))
 
 
 class Collections:
@@ -49,13 +60,13 @@ class Collections:
 
     def __init__(self, engine: Engine, callers: Callers | None = None) -> None:
         self._engine = engine
-        self._callers = callers or Callers()
+        self.callers = callers or Callers()
 
     # ── Who may what ─────────────────────────────────────────────────────────────────────────
 
     def readable(self, owner: str) -> Within:
         """What this owner may find, list, count and open."""
-        if self._callers.are_one:
+        if self.callers.are_one:
             return EVERYTHING
         return Within(frozenset(self.rights(owner)))
 
@@ -109,13 +120,13 @@ class Collections:
             .outerjoin(
                 members,
                 (members.c.collection_id == table.c.id)
-                & members.c.member.in_(sorted(self._callers.counts_as(owner))),
+                & members.c.member.in_(sorted(self.callers.counts_as(owner))),
             )
             .group_by(table.c.id, table.c.owner, table.c.everybody)
         )
         if collection_id is not None:
             query = query.where(table.c.id == collection_id)
-        rules_all = not owner or self._callers.are_one or self._callers.is_admin(owner)
+        rules_all = not owner or self.callers.is_admin(owner)
         if not rules_all:
             query = query.where(
                 or_(
@@ -206,6 +217,18 @@ class Collections:
             gone = connection.execute(delete(collections).where(collections.c.id == collection_id))
             if gone.rowcount == 0:
                 raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+
+
+def groups_at_login(engine: Engine, owner: str) -> list[str]:
+    """The groups that a login provider named when this owner last logged in, until that is over."""
+    newest = (
+        select(logins.c.groups)
+        .where(logins.c.owner == owner, logins.c.expires_at > datetime.now(UTC))
+        .order_by(logins.c.created_at.desc())
+        .limit(1)
+    )
+    with reading(engine) as connection:
+        return connection.execute(newest).scalar() or []
 
 
 def _replace_members(

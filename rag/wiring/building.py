@@ -98,7 +98,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     )
     asked = _table_answers(settings, tables)
     mentions = NameMentions(words, documents, documents.lexicon)
-    beside = _beside(settings, UnreadFiles(engine, settings.auth.is_admin), mentions, asked)
+    beside = _beside(settings, UnreadFiles(engine, collections.callers.is_admin), mentions, asked)
     library = Library(documents, retriever, embedder, mentions, beside, asked.told)
     return Application(
         settings=settings,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from rag.documents.collections import Callers, Collections
+from rag.documents.collections import Callers, Collections, groups_at_login
 from rag.documents.store import SqlDocumentStore
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
@@ -33,9 +33,18 @@ def open_documents(settings: Settings) -> SqlDocumentStore:
 def open_collections(settings: Settings, engine: Engine) -> Collections:
     """Collections, with what the settings say of callers."""
     auth = settings.auth
+
+    def counts_as(owner: str) -> frozenset[str]:
+        return auth.counts_as(owner, groups_at_login(engine, owner) if auth.oidc else ())
+
     return Collections(
         engine,
-        Callers(auth.mode == "single", auth.counts_as, auth.is_admin),
+        Callers(
+            are_one=auth.mode == "single",
+            counts_as=counts_as,
+            admins=frozenset(auth.admins),
+            managers=frozenset(auth.managers),
+        ),
     )
 
 

@@ -12,7 +12,7 @@ def collections(any_engine):
     callers = Callers(
         are_one=False,
         counts_as=lambda owner: frozenset({owner, "group:support"} if owner == "sue" else {owner}),
-        is_admin=lambda owner: owner == "root",
+        admins=frozenset({"root"}),
     )
     return Collections(any_engine, callers)
 

@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag.documents.collections import Collections
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.metrics import Metrics
@@ -38,6 +37,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
+from rag.wiring.parts import open_collections
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -189,7 +189,7 @@ class FakeApplication:
         self.engine = engine
         self.store = SqlConversationStore(engine)
         self.documents = SqlDocumentStore(engine)
-        self.collections = Collections(engine)
+        self.collections = open_collections(settings, engine)
         self.ingestion = self.documents
         folder = Path(str(settings.data_dir)) / "tables"
         self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))

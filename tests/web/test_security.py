@@ -11,8 +11,8 @@ from rag.web import create_app
 from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
 from rag.web.access.login import own_path
-from rag.web.access.logins import LoginTable, digest
-from rag.web.access.owner import TokenOwners
+from rag.web.access.logins import Entrant, LoginTable, digest
+from rag.web.access.owner import LoginOwners
 from rag.web.access.security import host_name, trusted_hosts
 from tests.web.fake_application import FakeApplication
 
@@ -238,7 +238,7 @@ class TestLogins:
     def test_are_listed_and_ended_one_by_one(self, token_client, engine):
         log_in(token_client)
         elsewhere = LoginTable(engine).begin(
-            "anna", credential=digest("token-of-anna"), address="10.1.1.1", agent="Old phone"
+            Entrant("anna", digest("token-of-anna")), address="10.1.1.1", agent="Old phone"
         )
         page = token_client.get("/logins").get_data(as_text=True)
         token = token_client.get("/form").get_data(as_text=True)
@@ -252,7 +252,7 @@ class TestLogins:
         assert token_client.get("/api/v1/sessions").status_code == 200
 
     def test_of_others_cannot_be_ended(self, token_client, engine):
-        bens = LoginTable(engine).begin("ben", credential="x", address="", agent="")
+        bens = LoginTable(engine).begin(Entrant("ben", "x"), address="", agent="")
         log_in(token_client)
         token = token_client.get("/form").get_data(as_text=True)
 
@@ -275,7 +275,7 @@ class TestLogins:
     def test_are_over_after_a_month(self, engine):
         now = [datetime(2026, 1, 1, tzinfo=UTC)]
         table = LoginTable(engine, now=lambda: now[0])
-        secret = table.begin("anna", credential="x", address="", agent="")
+        secret = table.begin(Entrant("anna", "x"), address="", agent="")
 
         now[0] += timedelta(days=30)
         assert table.find(secret) is not None
@@ -338,18 +338,18 @@ class TestTokens:
         return LoginTable(engine)
 
     def test_may_be_given_as_digests(self, logins):
-        owners = TokenOwners({"sha256:" + digest("long and random"): "anna"}, logins)
+        owners = LoginOwners({"sha256:" + digest("long and random"): "anna"}, logins)
 
-        assert owners.owner_of("long and random", address="") == "anna"
+        assert owners.entrant("long and random", address="").owner == "anna"
 
     def test_must_be_given(self, logins):
         with pytest.raises(SetupError, match=r"auth\.tokens is empty"):
-            TokenOwners({}, logins)
+            LoginOwners({}, logins)
 
     @pytest.mark.parametrize("tokens", [{"": "anna"}, {" ": "anna"}, {"a": "anna", "b": ""}])
     def test_that_anybody_could_guess_are_refused(self, tokens, logins):
         with pytest.raises(SetupError, match=r"auth\.tokens has an empty"):
-            TokenOwners(tokens, logins)
+            LoginOwners(tokens, logins)
 
 
 class TestOneOwner:

@@ -30,6 +30,15 @@ class Login:
     agent: str
 
 
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """Who logs in, and how that is known."""
+
+    owner: str
+    credential: str  # stands for what they came with: without that the login is over
+    groups: tuple[str, ...] = ()
+
+
 class LoginTable:
     """All logins; a cookie holds a secret of which only the digest is kept."""
 
@@ -39,11 +48,8 @@ class LoginTable:
         self._engine = engine
         self._now = now
 
-    def begin(self, owner: str, *, credential: str, address: str, agent: str) -> str:
-        """Log a browser in; returns the secret for its cookie.
-
-        `credential` stands for what it logged in with: without that the login is over.
-        """
+    def begin(self, entrant: Entrant, *, address: str, agent: str, lasts: timedelta = LASTS) -> str:
+        """Log a browser in; returns the secret for its cookie."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         now = self._now()
         with writing(self._engine) as connection:
@@ -51,11 +57,12 @@ class LoginTable:
             connection.execute(
                 insert(logins).values(
                     id=digest(secret),
-                    owner=owner,
-                    credential=credential,
+                    owner=entrant.owner,
+                    credential=entrant.credential,
+                    groups=list(entrant.groups),
                     created_at=now,
                     last_used_at=now,
-                    expires_at=now + LASTS,
+                    expires_at=now + lasts,
                     address=address,
                     agent=storable(agent)[:LONGEST_AGENT],
                 )

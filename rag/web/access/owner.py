@@ -1,18 +1,21 @@
-"""Who the caller is: everybody alike, the bearer of a token, or whom the proxy in front names."""
+"""Who the caller is: everybody alike, who logged in, or whom the proxy in front names."""
 
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING
 
 from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
 from werkzeug.exceptions import TooManyRequests
-from werkzeug.wrappers import Response
 
 from rag.errors import NotAllowed, SetupError
-from rag.settings import AuthSettings, Settings
+from rag.settings import GROUP, AuthSettings, Settings
 from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
-from rag.web.access.logins import LASTS, LoginTable, digest
+from rag.web.access.logins import Entrant, Login, LoginTable, digest
+
+if TYPE_CHECKING:  # an extra
+    from rag.web.access.oidc import LoginProvider
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
@@ -26,8 +29,18 @@ FindOwner = Callable[[], str]
 def current_owner() -> str:
     """The owner of what this request may see. Raises NotAllowed."""
     if "owner" not in g:
-        g.owner = current_app.extensions[EXTENSION]()
+        g.owner = checked_owner(current_app.extensions[EXTENSION]())
     return str(g.owner)
+
+
+def checked_owner(owner: str) -> str:
+    """Whoever chooses their own name must not become a group by it. Raises NotAllowed."""
+    if not 0 < len(owner) <= LONGEST_OWNER or not owner.isprintable() or owner.startswith(GROUP):
+        raise NotAllowed(
+            f"{owner[:40]!r} is no name of a caller: expected are 1 to {LONGEST_OWNER} printable "
+            f"characters that do not begin with {GROUP}"
+        )
+    return owner
 
 
 def is_cookie_caller() -> bool:
@@ -47,14 +60,20 @@ def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
     trail.add(action, owner=who, subject=subject, address=caller_address())
 
 
-class TokenOwners:
-    """Owners by the bearer tokens of the settings; `sha256:…` is the digest of an unwritten one.
+class LoginOwners:
+    """Owners by bearer tokens, and by logins of browsers with a token or at a provider.
 
-    A digest is good for nothing but comparing: browsers hold a random secret of their own.
+    `sha256:…` in the settings is the digest of an unwritten token, good for nothing but comparing:
+    browsers hold a random secret of their own.
     """
 
-    def __init__(self, tokens: Mapping[str, str], logins: LoginTable) -> None:
-        if not tokens:
+    def __init__(
+        self,
+        tokens: Mapping[str, str],
+        logins: LoginTable,
+        provider: "LoginProvider | None" = None,
+    ) -> None:
+        if not tokens and provider is None:
             raise SetupError(
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
                 '{"auth": {"tokens": {"<a long random token>": "<its owner>"}}}.'
@@ -65,20 +84,29 @@ class TokenOwners:
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
         self._guesses = Guesses()
+        self.has_tokens = bool(tokens)
         self.logins = logins
+        self.provider = provider
 
     def __call__(self) -> str:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind:
-            return self.owner_of(token.strip() if kind.lower() == "bearer" else "")
-        found = self.logins.find(request.cookies.get(COOKIE, ""))
-        if found is not None:
-            login, credential = found
-            if self._by_digest.get(credential) == login.owner:
-                return login.owner
-        raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
+            return self.entrant(token.strip() if kind.lower() == "bearer" else "").owner
+        found = self.login()
+        if found is None:
+            raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
+        return found.owner
 
-    def owner_of(self, token: str, *, address: str | None = None) -> str:
+    def login(self) -> Login | None:
+        """The login that this request came with, while what it was made with holds."""
+        found = self.logins.find(request.cookies.get(COOKIE, ""))
+        if found is None:
+            return None
+        login, credential = found
+        is_providers = self.provider is not None and credential == self.provider.credential
+        return login if is_providers or self._by_digest.get(credential) == login.owner else None
+
+    def entrant(self, token: str, *, address: str | None = None) -> Entrant:
         """Compared by digest, so that the time taken tells nothing.
 
         Raises:
@@ -98,7 +126,7 @@ class TokenOwners:
             self._guesses.was_wrong(address)
             raise NotAllowed("This token is not known. Ask whoever runs this server for one.")
         self._guesses.was_right(given)
-        return owner
+        return Entrant(owner, given)
 
 
 def _digest_of(configured: str) -> str:
@@ -107,55 +135,9 @@ def _digest_of(configured: str) -> str:
     return digest(configured)
 
 
-# ── Browsers ─────────────────────────────────────────────────────────────────────────────────
-
-
 def has_login() -> bool:
-    """Whether callers can log in with a token."""
-    return isinstance(current_app.extensions[EXTENSION], TokenOwners)
-
-
-def token_owners() -> TokenOwners:
-    """Raises NotAllowed where callers are known otherwise."""
-    owners = current_app.extensions[EXTENSION]
-    if not isinstance(owners, TokenOwners):
-        raise NotAllowed("There is nothing to log in to: this server knows its callers otherwise.")
-    return owners
-
-
-def log_in_with(token: str, response: Response) -> None:
-    """Log a browser in: the response sets its cookie. Raises as `TokenOwners.owner_of`."""
-    owners = token_owners()
-    owner = owners.owner_of(token)
-    agent = request.headers.get("User-Agent", "")
-    secret = owners.logins.begin(
-        owner, credential=digest(token), address=caller_address(), agent=agent
-    )
-    note("login", owner=owner)
-    response.set_cookie(
-        COOKIE,
-        secret,
-        max_age=LASTS,
-        httponly=True,
-        samesite="Lax",
-        secure=request.is_secure,  # stays on TLS where it was set over it
-    )
-
-
-def log_out_of(response: Response) -> None:
-    """End this browser's login, here and in every copy of its cookie."""
-    owners = token_owners()
-    found = owners.logins.find(request.cookies.get(COOKIE, ""))
-    if found is not None:
-        owners.logins.end(found[0].owner, found[0].id)
-        note("logout", owner=found[0].owner)
-    response.delete_cookie(COOKIE)
-
-
-def this_login() -> str | None:
-    """The id of the login that this request came with, if it came with one."""
-    found = token_owners().logins.find(request.cookies.get(COOKIE, ""))
-    return None if found is None else found[0].id
+    """Whether browsers log in here."""
+    return isinstance(current_app.extensions[EXTENSION], LoginOwners)
 
 
 # ── Ways to know callers ─────────────────────────────────────────────────────────────────────
@@ -167,13 +149,33 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
     app.extensions[AUDIT] = AuditTrail(engine)
     match auth.mode:
         case "tokens":
-            app.extensions[EXTENSION] = TokenOwners(auth.tokens, LoginTable(engine))
+            app.extensions[EXTENSION] = LoginOwners(auth.tokens, LoginTable(engine))
+        case "oidc":
+            provider = login_provider(auth)
+            app.extensions[EXTENSION] = LoginOwners(auth.tokens, LoginTable(engine), provider)
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)
         case "single":
             refuse_public(settings)
             owner = settings.sessions.default_owner
             app.extensions[EXTENSION] = lambda: owner
+
+
+def login_provider(auth: AuthSettings) -> "LoginProvider":
+    """Raises SetupError."""
+    if auth.oidc is None:
+        raise SetupError(
+            'auth.mode is "oidc", but auth.oidc is not set. Expected: {"discovery_url": '
+            '"https://…/.well-known/openid-configuration", "client_id": "…", "client_secret": "…"}.'
+        )
+    try:
+        from rag.web.access.oidc import LoginProvider
+    except ImportError as error:
+        raise SetupError(
+            f'auth.mode is "oidc", which needs the extra groundnote[oidc] ({error}). Install it '
+            "with pip install 'groundnote[oidc]'."
+        ) from error
+    return LoginProvider(auth.oidc)
 
 
 def refuse_public(settings: Settings) -> None:
@@ -183,8 +185,8 @@ def refuse_public(settings: Settings) -> None:
         return
     raise SetupError(
         f"web.host is {host}, which others can reach, but auth.mode is single: anybody could read, "
-        "add and delete everything. Set auth.mode to tokens or proxy, or auth.allow_public to true "
-        "if that is what you want."
+        "add and delete everything. Set auth.mode to tokens, proxy or oidc, or auth.allow_public "
+        "to true if that is what you want."
     )
 
 
@@ -210,7 +212,7 @@ def named_by_header(auth: AuthSettings) -> FindOwner:
                 "auth.trusted_proxies)."
             )
         owner = request.headers.get(auth.proxy_header, "").strip()
-        if not owner or len(owner) > LONGEST_OWNER:
+        if not owner:
             raise NotAllowed(
                 f"The proxy in front of this server must name the caller in {auth.proxy_header}."
             )

@@ -31,12 +31,12 @@ def rights() -> Mapping[str, Right]:
 
 def is_one() -> bool:
     """Whether everybody here is the same owner."""
-    return application().settings.auth.mode == "single"
+    return application().collections.callers.are_one
 
 
 def is_admin() -> bool:
     """Whether the caller may change everything."""
-    return application().settings.auth.is_admin(current_owner())
+    return application().collections.callers.is_admin(current_owner())
 
 
 def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION) -> Job:
@@ -93,7 +93,7 @@ def held_collection(collection_id: str, *, least: Right = Right.READ) -> Held:
 
 def may_create() -> bool:
     """Whether the caller may make collections."""
-    return is_admin() or application().settings.auth.is_manager(current_owner())
+    return application().collections.callers.is_manager(current_owner())
 
 
 def create_collection(name: str, *, everybody: Right = Right.NONE) -> Collection:

@@ -22,6 +22,8 @@ PUBLIC_ENDPOINTS = frozenset(
         "operations.metrics",
         "login.form",
         "login.log_in",
+        "login.go",
+        "login.come_back",
     }
 )
 CSRF_FIELD = "csrf_token"

@@ -10,7 +10,6 @@ from rag.errors import UserError
 from rag.records import ContextConfig, Session
 from rag.settings import Settings
 from rag.web.api.requests import ContextConfigBody
-from rag.web.current import application
 
 MAX_TITLE_CHARS = 300
 LARGEST_INDEX = 2**31 - 1
@@ -82,8 +81,3 @@ def wanted_range(session: Session) -> tuple[int, int]:
             f"{first or 'nothing'} to {last or 'nothing'} came."
         )
     return 2 * (first - 1), min(2 * last, session.message_count)
-
-
-def is_login_used() -> bool:
-    """Whether browsers log in here."""
-    return application().settings.auth.mode == "tokens"

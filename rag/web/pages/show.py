@@ -4,9 +4,8 @@ from typing import Any
 
 from flask import render_template, request
 
-from rag.web.access.owner import current_owner
+from rag.web.access.owner import current_owner, has_login
 from rag.web.current import application
-from rag.web.pages.forms import is_login_used
 
 SESSIONS_LISTED = 30
 
@@ -19,6 +18,6 @@ def show_page(template: str, **values: Any) -> str:
         listed_sessions=listed[:SESSIONS_LISTED],
         has_more_sessions=len(listed) > SESSIONS_LISTED,
         open_session_id=(request.view_args or {}).get("session_id"),
-        is_login_used=is_login_used(),
+        has_login=has_login(),
         **values,
     )
