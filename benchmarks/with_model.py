@@ -1,35 +1,45 @@
 """What Groundnote adds to a model: time to its first words, and tokens that it is sent.
 
-The model is a server on loopback that answers at once, so that what is measured is ours.
+    python -m benchmarks.with_model [--turns 40] [--every 4]
+
+The model is a server on loopback that answers at once, with what two of its sources say, so that
+what is measured is ours. Plain retrieval is asked beside it, with the same sources and answers.
 """
 
-import argparse
 import json
+import logging
+import re
 import statistics
 import tempfile
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx
 from werkzeug.serving import make_server
 
-from rag.answers.prompts import SYSTEM_PROMPT, question_prompt
+from rag.answers.prompts import CITE, SYSTEM_PROMPT
 from rag.documents.files import IncomingFile
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Hit
 from rag.settings import HOME, Settings
 from rag.tokens import count_tokens
 from rag.web import create_app
 from rag.wiring import build
 
-ANSWER = "The documents say so [1], and a second source adds what is needed to use it [2]."
 SUBJECTS = ("Aero 5", "Aero 5 Pro", "Kontor 24", "Etude", "warranty of the Hora", "refund")
 ASKED = ("How much does the {} weigh?", "How long does the {} last?", "How do I reset the {}?",
          "What must I know before I use the {}?", "Where is the {} described?")  # fmt: skip
 QUESTIONS = [ask.format(subject) for ask in ASKED for subject in SUBJECTS]
+LOOKED_FOR = ("price of a repair", "batteries and disposal", "delivery abroad", "opening hours")
 PAIRS = 5  # that plain retrieval keeps word for word
+FRAME = 4  # tokens of a message beside its text
+SOURCE = re.compile(r"^\[(?P<number>\d+)\].*\n(?P<text>(?:(?!\[\d+\] ).*\n?)*)", re.MULTILINE)
+SENTENCE = re.compile(r"[^\n<>|]{30,}?[.!?](?=\s|$)")
 
 
 class Model(ThreadingHTTPServer):
@@ -37,25 +47,65 @@ class Model(ThreadingHTTPServer):
 
     def __init__(self, every: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.every, self.asked, self.tokens, self.calls = every, 0, 0, 0
+        self.every = every
+        self.sent: Counter[str] = Counter()
+        self.calls = self.asked = 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v1"
 
+    def begin(self) -> None:
+        """Count from here."""
+        self.sent.clear()
+        self.calls = self.asked = 0
+
     def deltas(self, body: dict[str, Any]) -> list[dict[str, Any]]:
-        if "messages" not in body:
-            return []
-        self.tokens += sum(count_tokens(str(each["content"])) + 4 for each in body["messages"])
-        self.tokens += sum(count_tokens(json.dumps(tool)) for tool in body.get("tools", ()))
-        is_first = body["messages"][-1]["role"] == "user"
-        self.asked += is_first
-        if is_first and body.get("tools") and self.asked % self.every == 0:
-            self.calls += 1
-            called = {"name": "search_documents", "arguments": '{"query": "reset", "limit": 3}'}
-            return [{"tool_calls": [{"index": 0, "id": "call00001", "function": called}]}]
-        return [{"content": word + " "} for word in ANSWER.split()]
+        messages = body.get("messages", [])
+        self._count(messages, body.get("tools", ()))
+        is_first = messages[-1:] != [] and messages[-1]["role"] == "user"
+        if body.get("tools") and is_first:
+            self.asked += 1
+            if self.asked % self.every == 0:
+                self.calls += 1
+                return [{"tool_calls": [_call(LOOKED_FOR[self.calls % len(LOOKED_FOR)])]}]
+        said = answer_to("\n".join(each["content"] for each in messages[-1:]))
+        return [{"content": word + " "} for word in said.split()]
+
+    def _count(self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> None:
+        """Tokens by what they are spent on."""
+        if not messages or messages[0]["content"][:60] != SYSTEM_PROMPT[:60]:
+            self.sent["other calls"] += sum(map(_tokens, messages))
+            return
+        self.sent["tools described"] += sum(count_tokens(json.dumps(tool)) for tool in tools)
+        asked = max(n for n, each in enumerate(messages) if each["role"] == "user")
+        if asked < len(messages) - 1:
+            self.sent["again, after a tool"] += sum(map(_tokens, messages))
+            return
+        self.sent["rules and summary"] += _tokens(messages[0])
+        self.sent["past turns"] += sum(map(_tokens, messages[1:asked]))
+        self.sent["question and sources"] += _tokens(messages[asked])
+
+
+def _tokens(message: dict[str, Any]) -> int:
+    called = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
+    return count_tokens(str(message["content"])) + count_tokens(called) + FRAME
+
+
+def _call(query: str) -> dict[str, Any]:
+    called = {"name": "search_documents", "arguments": json.dumps({"query": query})}
+    return {"index": 0, "id": "call00001", "function": called}
+
+
+def answer_to(prompt: str) -> str:
+    """The first sentence of each of two numbered sources."""
+    said = []
+    for source in SOURCE.finditer(prompt):
+        sentence = SENTENCE.search(source["text"])
+        if sentence is not None:
+            said.append(f"{sentence[0].strip().rstrip('.!?')} [{source['number']}].")
+    return " ".join(said[:2]) or "I do not know."
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -84,67 +134,104 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing is printed."""
 
 
-def first_words(url: str, body: dict[str, Any], sign: str) -> float:
-    """Milliseconds until a line of the stream begins so; the rest is read, too."""
-    began, found = time.perf_counter(), 0.0
-    headers = {"Accept": "text/event-stream"}
-    with httpx.stream("POST", url, json=body, headers=headers, timeout=60) as reply:
-        for line in reply.iter_lines():
-            if not found and line.startswith(sign):
-                found = 1000 * (time.perf_counter() - began)
-    return found
+class Asked:
+    """Milliseconds until the first words: by the clock, and of the processor."""
+
+    def __init__(self) -> None:
+        self.clock: list[float] = []
+        self.cpu: list[float] = []
+
+    def ask(self, url: str, body: dict[str, Any], sign: str) -> str:
+        """The lines of a stream; it is timed until one begins so."""
+        began, cpu, lines = time.perf_counter(), time.process_time(), []
+        headers = {"Accept": "text/event-stream"}
+        seen = False
+        with httpx.stream("POST", url, json=body, headers=headers, timeout=60) as reply:
+            for line in reply.iter_lines():
+                if not seen and line.startswith(sign):
+                    seen = True
+                    self.clock.append(1000 * (time.perf_counter() - began))
+                    self.cpu.append(1000 * (time.process_time() - cpu))
+                lines.append(line)
+        return "\n".join(lines)
 
 
-def measure(folder: Path, turns: int, every: int) -> None:
-    """Ask the questions both ways, and print the figures."""
-    model = Model(every)
+class Plain:
+    """Retrieval alone: the rules, the same sources, and turns word for word: the last, or all."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.recent = self.whole = 0
+
+    def ask(self, question: str, hits: Sequence[Hit]) -> None:
+        sources = "\n\n".join(
+            f"[{n}] {hit.chunk.document_title} › {hit.chunk.locator}\n{hit.passage}"
+            for n, hit in enumerate(hits, start=1)
+        )
+        asked = f"Sources:\n\n{sources}\n\n{CITE}\n\nQuestion: {question}"
+        fixed = sum(count_tokens(text) + FRAME for text in (SYSTEM_PROMPT, asked))
+        past = [count_tokens(text) + FRAME for text in self.said]
+        self.recent += fixed + sum(past[-2 * PAIRS :])
+        self.whole += fixed + sum(past)
+
+
+def asked_both_ways(folder: Path, turns: int, every: int) -> Iterator[str]:
+    """The lines of the report."""
+    model, ours, alone, plain = Model(every), Asked(), Asked(), Plain()
     llm = {"base_url": model.url, "model": "any", "context_window": 16_000, "tools": every > 0}
     application = build(Settings.model_validate({"data_dir": folder, "llm": llm}))
+    application.start()
     paths = [path for path in (HOME / "data" / "library").rglob("*") if path.is_file()]
     files = [IncomingFile.from_bytes(path.name, path.read_bytes()) for path in sorted(paths)]
     list(application.ingestion.ingest(files))
     web = make_server("127.0.0.1", 0, create_app(application), threaded=True)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{web.server_port}/api/v1/sessions"
-    session = httpx.post(base, json={}).json()["id"]
-    plain: list[int] = []
-    said: list[str] = []
-    alone, ours = [], []
-    asked = (QUESTIONS * 2)[:turns]
-    first_words(f"{base}/{session}/messages", {"content": "Warm?"}, "event: delta")
-    model.tokens = model.calls = model.asked = 0
+    Asked().ask(f"{base}/{_new(base)}/messages", {"content": "Warm?"}, "event: delta")
+    session, asked = _new(base), (QUESTIONS * (1 + turns // len(QUESTIONS)))[:turns]
+    model.begin()
     for question in asked:
-        ours.append(
-            first_words(f"{base}/{session}/messages", {"content": question}, "event: delta")
-        )
-        hits = application.retriever.search(question, EVERYTHING, limit=8)
-        sources = "\n\n".join(f"[{n}] {hit.passage}" for n, hit in enumerate(hits, start=1))
-        recent = said[-2 * PAIRS :]
-        prompt = [SYSTEM_PROMPT, *recent, question_prompt(question, sources)]
-        plain.append(sum(count_tokens(text) + 4 for text in prompt))
-        said += [question, ANSWER]
-    sent, calls = model.tokens, model.calls
+        told = ours.ask(f"{base}/{session}/messages", {"content": question}, "event: delta")
+        plain.ask(question, application.retriever.search(question, EVERYTHING, limit=8))
+        plain.said += [question, _final(told)]
+    sent, calls = model.sent.copy(), model.calls
     for question in asked:
         body = {"messages": [{"role": "user", "content": question}], "stream": True}
-        alone.append(first_words(f"{model.url}/chat/completions", body, "data: "))
+        alone.ask(f"{model.url}/chat/completions", body, "data: ")
     web.shutdown()
     application.stop()
-    p50 = statistics.median(ours) - statistics.median(alone)
-    print(f"{turns} turns, {calls} tool calls")
-    print(f"first words, p50: model alone {statistics.median(alone):.1f} ms, + {p50:.1f} ms")
-    p95 = statistics.quantiles(ours, n=20)[-1] - statistics.median(alone)
-    print(f"first words, p95: + {p95:.1f} ms")
-    print(f"prompt tokens: {sent:,}, plain {sum(plain):,}, {sent / sum(plain):.2f} times")
+    yield f"{turns} turns, {calls} tool calls"
+    for what, row in (("clock", (alone.clock, ours.clock)), ("CPU", (alone.cpu, ours.cpu))):
+        p50, p95 = (statistics.quantiles(row[1], n=20)[at] for at in (9, 18))
+        model_p50 = statistics.median(row[0])
+        yield f"first words, {what}: model alone {model_p50:.0f} ms, p50 + {p50 - model_p50:.0f},"
+        yield f"    p95 + {p95 - model_p50:.0f} ms"
+    total = sent.total()
+    yield f"prompt tokens: {total:,}, {total / turns:,.0f} a turn"
+    for kind, tokens in sent.most_common():
+        yield f"    {tokens:>9,}  {kind}"
+    for what, tokens in ((f"last {PAIRS} turns", plain.recent), ("all turns", plain.whole)):
+        yield f"plain with its {what}: {tokens:,}; ours are {total / tokens:.2f} times as many"
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=40)
-    parser.add_argument("--every", type=int, default=4, help="a tool call in each so many turns")
-    options = parser.parse_args()
+def _new(base: str) -> str:
+    return str(httpx.post(base, json={}).json()["id"])
+
+
+def _final(stream: str) -> str:
+    data = stream.rpartition("event: final")[2].partition("data: ")[2].partition("\n")[0]
+    return str(json.loads(data)["content"])
+
+
+@click.command()
+@click.option("--turns", default=40, show_default=True)
+@click.option("--every", default=4, show_default=True, help="a call in each so many turns; 0: none")
+def main(turns: int, every: int) -> None:
+    """Print what is sent, and when words come."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder), options.turns, options.every)
+        for line in asked_both_ways(Path(folder), turns, every):
+            print(line)
 
 
 if __name__ == "__main__":

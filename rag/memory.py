@@ -16,7 +16,7 @@ from rag.records import (
     Summary,
     SummaryReport,
 )
-from rag.seams import OpenTurn, SessionHandle, TokenCounter
+from rag.seams import OpenTurn, SessionHandle, TokenCounter, ToolSpec
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
@@ -46,6 +46,19 @@ RECALLED_TURNS = 16  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 
+class Offer(Protocol):
+    """Which tools a model is offered (see `rag.turns.tools`)."""
+
+    def most_tokens(self) -> int:
+        """What describing all of them takes now; 0 where there are none."""
+
+    def specs(self, session: SessionHandle, *, leaves_out: bool) -> tuple[ToolSpec, ...]:
+        """Those that can help, where the model sees all turns and where it does not."""
+
+    def tokens(self, specs: Sequence[ToolSpec]) -> int:
+        """What describing these takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
     """Bounds that hold for every session."""
@@ -57,7 +70,7 @@ class MemoryRules:
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
-    tool_tokens: Callable[[], int] = lambda: 0  # what describing the tools takes now
+    tools: Offer | None = None
 
 
 class Compactor(Protocol):
@@ -134,11 +147,15 @@ class Memory:
         )
         selection = self._selection(state.session.config, fewer)
         context = self._assembled(session, parts, selection, budget, resolved or question)
+        offer = self._rules.tools if budget.tools else None
+        tools = offer.specs(session, leaves_out=context.is_compressed) if offer else ()
+        described = offer.tokens(tools) if offer else 0
         return Prepared(
             messages=context.messages,
             max_tokens=budget.max_tokens,
             shown=fitted.sources,
-            stats=stats_of(context, state.summaries, budget),
+            tools=tools,
+            stats=stats_of(context, state.summaries, replace(budget, tools=described)),
         )
 
     def before_turn(self, session: SessionHandle) -> Compacted | None:
@@ -245,7 +262,7 @@ class Memory:
             window = min(config.max_tokens, window)
         reserved, answer = self._rules.reserved_tokens, self._rules.answer_tokens
         budget = Budget(window, self._rules.input_share, reserved, answer)
-        tools = self._rules.tool_tokens()
+        tools = self._rules.tools.most_tokens() if self._rules.tools else 0
         if tools > TOOL_SHARE * budget.input_tokens:
             return budget
         return replace(budget, reserved=reserved + tools, tools=tools)

@@ -9,7 +9,7 @@ from rag.errors import ModelInterrupted
 from rag.llm.replies import call_id
 from rag.llm.written_calls import calls_in
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
-from rag.seams import ModelDelta, TokenCounter, ToolSpec, Writer, WriteRequest
+from rag.seams import ModelDelta, TokenCounter, Writer, WriteRequest
 from rag.sessions.context import MESSAGE_TOKENS, message_tokens
 
 SHOWN_ARGUMENTS = 500  # characters, in the event for people
@@ -34,9 +34,6 @@ class ToolResult(Protocol):
 
 class Tools(Protocol):
     """Tools by name (see `rag.sessions.tools.Toolbox`)."""
-
-    @property
-    def specs(self) -> tuple[ToolSpec, ...]: ...
 
     def run(self, call: ToolCall) -> ToolResult:
         """The result; an error that is the model's own is a result, too."""
@@ -104,7 +101,7 @@ class Conversation:
         request = replace(
             self._request,
             messages=tuple(self._messages),
-            tools=self._tools.specs if with_tools else (),
+            tools=self._request.tools if with_tools else (),
         )
         for delta in self._writer.write(request):
             reply.calls += delta.tool_calls
@@ -121,7 +118,7 @@ class Conversation:
         """The last call; a model that still writes calls has no answer to give."""
         reply = Reply()
         yield from self.ask(reply, with_tools=False)
-        names = [spec.name for spec in self._tools.specs]
+        names = [spec.name for spec in self._request.tools]
         if reply.calls or not reply.text.strip() or calls_in(reply.text, names):
             raise ModelInterrupted(
                 f"{self._writer.name} kept calling tools and wrote no answer. Ask again."

@@ -1,7 +1,7 @@
 """The tools of one session: its documents, its past, and what the next context shows of it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rag.citations.markers import neutralise
@@ -15,13 +15,9 @@ from rag.sessions.tools import BadArguments, Toolbox, ToolResult, tool_spec
 MAX_HITS = 20
 MAX_SLICE = 200  # messages
 SNIPPET_CHARACTERS = 240
-TOOLS = (
-    "search_documents",
-    "query_table",
-    "search_session_history",
-    "request_context_slice",
-    "summarize_message_range",
-)
+OF_TABLES = "query_table"
+OF_THE_PAST = ("search_session_history", "request_context_slice", "summarize_message_range")
+TOOLS = ("search_documents", OF_TABLES, *OF_THE_PAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,47 +28,44 @@ class Actions:
     prefer: Callable[[SessionHandle, ContextPreferences], None]
     summarize: Callable[[SessionHandle, int, int], Summary]
     recall: Recall
-    query_tables: Callable[[SessionHandle, str], str] | None = None  # None: no tables are kept
+    query_tables: Callable[[SessionHandle, str], str]
 
 
 class SessionTools:
-    """The functions whose signatures the model is shown; every index is checked."""
+    """The functions whose signatures the model is shown; every index is checked.
 
-    def __init__(self, session: SessionHandle, actions: Actions) -> None:
+    Sources whose numbers are `shown` to the model already are not sent to it again.
+    """
+
+    def __init__(self, session: SessionHandle, actions: Actions, shown: Iterable[int] = ()) -> None:
         self._session = session
         self._actions = actions
+        self._shown = set(shown)
 
     def toolbox(self) -> Toolbox:
         """All of them."""
         return Toolbox([getattr(self, name) for name in TOOLS])
 
     def search_documents(self, query: str, limit: int = 5) -> ToolResult:
-        """Search the documents. Only when the sources beside the question do not answer it.
-
-        Cite what you use by the numbers given here.
-
-        Args:
-            query: What to look for, as a question or in keywords.
-            limit: How many sources at most, from 1 to 20.
-        """
+        """Search again, in other words, where the sources given do not answer."""
         hits = self._actions.search(self._session, query, _limited(limit))
         sources = self._session.register(hits)
         if not sources:
             return ToolResult("Nothing in the documents fits.", "found nothing")
-        text = "\n\n".join(_numbered(source) for source in sources)
+        new = [source for source in sources if source.number not in self._shown]
+        old = [source.marker for source in sources if source.number in self._shown]
+        self._shown |= {source.number for source in new}
+        texts = [_numbered(source) for source in new]
+        texts += [f"{', '.join(old)}: given above."] if old else []
         marks = ", ".join(source.marker for source in sources)
-        return ToolResult(text, f"found {marks}")
+        return ToolResult("\n\n".join(texts), f"found {marks}")
 
     def query_table(self, question: str) -> ToolResult:
-        """Have figures computed from tables of the documents: counts, sums, averages, ranks.
-
-        Take every figure from the result and cite its number; never calculate yourself.
+        """Count, add up, average or rank rows of tables; never calculate yourself.
 
         Args:
-            question: What to compute, such as "sum of Revenue by Region in Q3".
+            question: Such as "sum of Revenue by Region in Q3".
         """
-        if self._actions.query_tables is None:
-            raise BadArguments("There are no tables to query.")
         try:
             text = self._actions.query_tables(self._session, question)
         except UserError as error:
@@ -80,14 +73,7 @@ class SessionTools:
         return ToolResult(text, f"computed “{question[:80]}”")
 
     def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
-        """Search all earlier messages of this conversation, also those no longer shown to you.
-
-        When the question is about something said before that you do not see.
-
-        Args:
-            query: The words to find; messages that contain them come first, then related ones.
-            limit: How many messages at most, from 1 to 20.
-        """
+        """Search earlier messages of this conversation that you do not see."""
         limit = _limited(limit)
         found = self._session.search(query, limit=limit)
         results = [_result(match.index, match.role, match.snippet, "text") for match in found.found]
@@ -110,24 +96,14 @@ class SessionTools:
         ][:room]
 
     def request_context_slice(self, start: int, end: int) -> ToolResult:
-        """Have earlier messages shown to you word for word with the next question.
-
-        Args:
-            start: Index of the first message, from 0.
-            end: Index after the last message.
-        """
+        """Have messages from `start` to before `end` (from 0) shown with the next question."""
         self._check_range(start, end)
         self._actions.prefer(self._session, ContextPreferences(start, end))
         said = f"Messages {start} to {end - 1} will be shown with the next question, once."
         return ToolResult(said, f"messages {start} to {end - 1} for the next question")
 
     def summarize_message_range(self, start: int, end: int) -> ToolResult:
-        """Summarise earlier messages, with all their source numbers and product names.
-
-        Args:
-            start: Index of the first message, from 0.
-            end: Index after the last message.
-        """
+        """Summarise messages from `start` to before `end` (from 0)."""
         self._check_range(start, end)
         for summary in self._session.requested_summaries():
             if (summary.start, summary.end) == (start, end):
@@ -148,9 +124,13 @@ class SessionTools:
             )
 
 
-def tool_specs() -> tuple[ToolSpec, ...]:
-    """All tools as a model is told of them."""
-    return tuple(tool_spec(getattr(SessionTools, name)) for name in TOOLS)
+def tool_specs(*, has_tables: bool = True, leaves_out: bool = True) -> tuple[ToolSpec, ...]:
+    """The tools that can help: where there are tables, and where the model sees not all turns."""
+    helps = {OF_TABLES: has_tables, **dict.fromkeys(OF_THE_PAST, leaves_out)}
+    return tuple(spec for spec in _SPECS if helps.get(spec.name, True))
+
+
+_SPECS = tuple(tool_spec(getattr(SessionTools, name)) for name in TOOLS)
 
 
 def _limited(limit: int) -> int:
@@ -160,9 +140,9 @@ def _limited(limit: int) -> int:
 
 
 def _numbered(source: Source) -> str:
-    """A source under its number; what looks like a marker in its own text is none."""
+    """A source under its number, without its neighbourhood; its own text has no markers."""
     place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
-    return f"{source.marker} {place}\n{neutralise(source.passage)}"
+    return f"{source.marker} {place}\n{neutralise(source.text)}"
 
 
 def _result(index: int, role: str, snippet: str, match: str) -> dict[str, str | int]:

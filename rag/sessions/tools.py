@@ -44,20 +44,14 @@ def tool_spec(function: Tool) -> ToolSpec:
     parameters = dict(inspect.signature(function).parameters)
     parameters.pop("self", None)
     types = get_type_hints(function)
-    properties = {
-        name: {"type": JSON_TYPES[types[name]], "description": notes.get(name, "")}
-        for name in parameters
-    }
+    properties = {name: {"type": JSON_TYPES[types[name]]} for name in parameters}
+    for name, note in notes.items():
+        properties[name]["description"] = note
     required = [name for name, each in parameters.items() if each.default is each.empty]
     return ToolSpec(
         name=function.__name__,
         description=" ".join(purpose.split()),
-        parameters={
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
+        parameters={"type": "object", "properties": properties, "required": required},
     )
 
 
@@ -69,7 +63,6 @@ class Toolbox:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = {tool.__name__: tool for tool in tools}
-        self.specs = tuple(tool_spec(tool) for tool in tools)
 
     def run(self, call: ToolCall) -> ToolResult:
         """Check a call's arguments and make it."""

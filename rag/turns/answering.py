@@ -34,6 +34,7 @@ from rag.seams import (
     DirectAnswers,
     ModelDelta,
     SessionHandle,
+    ToolSpec,
     Wishes,
     Writer,
     WriteRequest,
@@ -52,6 +53,7 @@ class Prepared:
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     shown: tuple[Source, ...]  # the sources in it, best first
+    tools: tuple[ToolSpec, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -315,6 +317,7 @@ def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest
         sources=prepared.shown,
         messages=prepared.messages,
         max_tokens=prepared.max_tokens,
+        tools=prepared.tools,
         relevance=found.relevance,
         wishes=wishes,
         within=found.within,

@@ -42,7 +42,7 @@ from rag.tables.library import TableLibrary
 from rag.tables.store import TableStore
 from rag.tracing import Traces
 from rag.turns.answering import Answering, Beside
-from rag.turns.tools import ToolRoom, described_tokens
+from rag.turns.tools import ToolOffer, ToolRoom
 from rag.wiring.application import Application
 from rag.wiring.parts import (
     load_limits,
@@ -67,7 +67,11 @@ class Library:
     embedder: Embedder
     mentions: NameMentions
     beside: Beside
-    query_tables: Callable[[SessionHandle, str], str] | None = None
+    asked: TableAnswers
+
+    def has_tables(self, session: SessionHandle) -> bool:
+        """Whether any can be asked in this session."""
+        return bool(self.asked.library.store.ids(session.within()))
 
 
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
@@ -99,7 +103,7 @@ def build(settings: Settings, *, embedder: Embedder | None = None) -> Applicatio
     asked = _table_answers(settings, tables)
     mentions = NameMentions(words, documents, documents.lexicon)
     beside = _beside(settings, UnreadFiles(engine, collections.callers.is_admin), mentions, asked)
-    library = Library(documents, retriever, embedder, mentions, beside, asked.told)
+    library = Library(documents, retriever, embedder, mentions, beside, asked)
     return Application(
         settings=settings,
         engine=engine,
@@ -154,16 +158,14 @@ def _assistant(
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
     count = CalibratedCounter(token_counter(settings.llm.model or ""))
-    offers_tools = model is not None and settings.llm.tools
-
-    def tool_tokens() -> int:
-        return described_tokens(count) if model and offers_tools and model.takes_tools else 0
-
+    offer = None
+    if model is not None and settings.llm.tools:
+        offer = ToolOffer(lambda: model.takes_tools, library.has_tables, count)
     made = metrics.count_summary
-    memory = _memory(settings, library, model, count=count, made=made, tool_tokens=tool_tokens)
+    memory = _memory(settings, library, model, count=count, made=made, offer=offer)
     background.compact_with(lambda session: memory.compact(session, force=False))
     memory.compact_later(background.submit_compaction)
-    tools = _tools(library, memory, count) if offers_tools else None
+    tools = _tools(library, memory, count) if offer else None
     answering = Answering(
         writer,
         tools,
@@ -201,7 +203,7 @@ def _memory(
     *,
     count: TokenCounter,
     made: Callable[[SummaryReport], None],
-    tool_tokens: Callable[[], int],
+    offer: ToolOffer | None,
 ) -> Memory:
     context = settings.context
     without_model = settings.llm.context_window or context.default_window
@@ -215,7 +217,7 @@ def _memory(
         low_water=context.low_water,
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
-        tool_tokens=tool_tokens,
+        tools=offer,
     )
     return Memory(
         _compactor(settings, library, count),
@@ -249,6 +251,6 @@ def _tools(library: "Library", memory: Memory, count: TokenCounter) -> ToolRoom:
         prefer=memory.prefer,
         summarize=memory.summarize,
         recall=Recall(library.embedder),
-        query_tables=library.query_tables,
+        query_tables=library.asked.told,
     )
     return ToolRoom(actions, count, memory.budget)

@@ -21,6 +21,7 @@ REQUEST = WriteRequest(
     sources=(),
     messages=(ChatMessage(Role.SYSTEM, "Cite."), ChatMessage(Role.USER, "How heavy is it?")),
     max_tokens=100,
+    tools=(ToolSpec("look", "Look.", {}),),
 )
 
 
@@ -32,8 +33,6 @@ class Result:
 
 class Tools:
     """Tools that echo their calls."""
-
-    specs = (ToolSpec("look", "Look.", {}),)
 
     def __init__(self, content="It weighs 200 g [1]."):
         self.calls = []
@@ -66,7 +65,7 @@ def test_an_answer_without_calls_passes_through():
     pieces = run(model, Tools())
 
     assert text_of(pieces) == "It weighs 200 g [1]."
-    assert model.requests[0].tools == Tools.specs
+    assert model.requests[0].tools == REQUEST.tools
 
 
 def test_a_call_is_made_and_its_result_read():

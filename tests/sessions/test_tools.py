@@ -11,7 +11,7 @@ from rag.errors import ModelUnavailable
 from rag.records import Chunk, Hit, ImportedMessage, Summary, SummaryReport, ToolCall
 from rag.sessions.context import ContextPreferences
 from rag.sessions.recall import Recall
-from rag.sessions.session_tools import Actions, SessionTools
+from rag.sessions.session_tools import Actions, SessionTools, tool_specs
 from rag.sessions.store import SqlConversationStore
 from rag.sessions.tools import Toolbox, ToolResult, tool_spec
 from tests.fakes import HashEmbedder
@@ -47,11 +47,10 @@ def test_a_tool_is_described_by_its_signature_and_docstring():
         "properties": {
             "product": {"type": "string", "description": "Its name."},
             "decimals": {"type": "integer", "description": "How many digits."},
-            "exact": {"type": "boolean", "description": ""},
-            "factor": {"type": "number", "description": ""},
+            "exact": {"type": "boolean"},
+            "factor": {"type": "number"},
         },
         "required": ["product"],
-        "additionalProperties": False,
     }
 
 
@@ -187,23 +186,40 @@ def toolbox(session, outside):
             prefer=outside.prefer,
             summarize=outside.summarize,
             recall=recall,
+            query_tables=lambda session, question: "7 rows [1]",
         ),
+        shown=[1],
     ).toolbox()
 
 
-def test_the_model_is_told_of_five_tools(toolbox):
-    assert [spec.name for spec in toolbox.specs] == [
-        "search_documents",
-        "query_table",
-        "search_session_history",
-        "request_context_slice",
-        "summarize_message_range",
-    ]
-    assert all(
-        parameter["description"]
-        for spec in toolbox.specs
-        for parameter in spec.parameters["properties"].values()
-    )
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"has_tables": False, "leaves_out": False}, []),
+        ({"has_tables": True, "leaves_out": False}, ["query_table"]),
+        (
+            {"has_tables": False, "leaves_out": True},
+            ["search_session_history", "request_context_slice", "summarize_message_range"],
+        ),
+    ],
+)
+def test_the_model_is_told_of_the_tools_that_can_help(given, names):
+    specs = tool_specs(**given)
+
+    assert [spec.name for spec in specs] == ["search_documents", *names]
+    assert all(spec.description for spec in specs)
+
+
+def test_a_source_that_the_model_has_is_not_sent_again(toolbox, session, outside):
+    outside.hits = [hit("c1", "The Aero 5 weighs 200 g."), hit("c2", "It is red.")]
+
+    first = toolbox.run(call("search_documents", query="weight", limit=1)).content
+    second = toolbox.run(call("search_documents", query="colour", limit=2)).content
+
+    assert "200 g" in first
+    assert "200 g" not in second
+    assert "It is red." in second
+    assert second.endswith("[4]: given above.")
 
 
 def test_documents_come_with_numbers_of_the_session(toolbox, session, outside):
