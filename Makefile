@@ -6,7 +6,9 @@ VENV ?= .venv
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 # A process for each core; what takes longest is printed.
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist loadgroup --durations 15
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --durations 15
+# Compiled once, whatever the shell says: the tests start dozens of processes that load it all.
+test check check-tests: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CLIENTS := tests/web/clients
@@ -15,7 +17,7 @@ LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
-.PHONY: run test check install dev clients format lock sbom clean
+.PHONY: run test check check-style check-types check-tests install dev clients format lock sbom clean
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
@@ -25,9 +27,16 @@ test: $(VENV)/.installed-dev  ## all tests; those that need a missing server or 
 	$(PYTEST) --cov=rag --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
 
 check: $(VENV)/.installed-dev  ## what to run before every commit
+	@$(MAKE) --jobs 2 --output-sync check-style check-types check-tests
+
+check-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+check-types:
 	$(BIN)/mypy
+
+check-tests:
 	$(PYTEST) -m "not slow"
 
 format: $(VENV)/.installed-dev

@@ -1,11 +1,14 @@
 """Applications for tests: over a copied database, with templates that are compiled once."""
 
+from functools import cache
+
 from jinja2 import BytecodeCache
 from sqlalchemy import make_url
 from werkzeug.routing import Rule
 
+from rag.documents.guard import GuardedLoader
 from rag.web import create_app
-from rag.wiring import build
+from rag.wiring import build, building
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -41,6 +44,16 @@ def compiled_once(compile_builder):
 
 
 Rule._compile_builder = compiled_once(Rule._compile_builder)
+
+
+class SharedLoader(GuardedLoader):
+    """Reading processes that outlive an application: the next one reads with them."""
+
+    def close(self):
+        """They end with the tests."""
+
+
+building.GuardedLoader = cache(SharedLoader)
 
 
 def application_of(settings):

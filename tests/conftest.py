@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +28,18 @@ if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
 gc.disable()  # until all is loaded: nothing of it is garbage
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """A file's tests run in one process: they share what its fixtures build."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            # All tests of deployment share the servers that they start, stop and kill.
+            return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
+
+    return ByFile(config, log)
 
 
 def pytest_collection_finish():
@@ -105,9 +118,11 @@ def public_data():
 
 
 skipped: list[str] = []
+spent: Counter[str] = Counter()
 
 
 def pytest_runtest_logreport(report):
+    spent[report.nodeid.partition("::")[0]] += report.duration
     if report.skipped and not hasattr(report, "wasxfail"):
         skipped.append(f"{report.nodeid}: {report.longrepr}")
 
@@ -119,6 +134,10 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_terminal_summary(terminalreporter):
+    if sum(spent.values()) > 60:
+        terminalreporter.write_line("Files that took longest, in seconds of the clock:")
+        for file, seconds in spent.most_common(10):
+            terminalreporter.write_line(f"{seconds:8.1f} {file}")
     if os.environ.get("CI") and skipped:
         terminalreporter.write_line("Skipped in CI, which counts as a failure:", red=True)
         for line in skipped:

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,15 @@ def part_of(path: Path) -> str:
     return path.relative_to(ROOT / "rag").parts[0].removesuffix(".py")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def parts_imported_by(path: Path) -> set[str]:
     """The parts of rag/ that a file imports: `from rag.llm.windows import X` gives "llm"."""
     names = set()
-    for found in ast.walk(ast.parse(path.read_text())):
+    for found in ast.walk(tree_of(path)):
         if isinstance(found, ast.Import):
             names |= {alias.name for alias in found.names}
         elif isinstance(found, ast.ImportFrom):
@@ -68,7 +74,7 @@ class TestEveryModule:
 
     def test_can_be_read_at_once(self, path):
         text = path.read_text()
-        tree = ast.parse(text)
+        tree = tree_of(path)
         functions = [
             found
             for found in ast.walk(tree)
@@ -81,7 +87,7 @@ class TestEveryModule:
             assert lines <= 50, f"{function.name} is {lines} lines long"
 
     def test_says_what_it_is_for(self, path):
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
 
         assert not tree.body or ast.get_docstring(tree)
 

@@ -28,8 +28,8 @@ from rag.records import (
 from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.turns.answering import Answering, Beside
-from rag.wiring import build
-from tests.fakes import HashEmbedder, ScriptedModel
+from tests.applications import application_of
+from tests.fakes import ScriptedModel
 from tests.model_application import World
 from tests.openai_server import reply
 
@@ -52,7 +52,7 @@ The Aero 5 weighs 410 g. As said in [7], the Aero 5 has four ports.
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
     settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
-    application = build(settings, embedder=HashEmbedder())
+    application = application_of(settings)
     files = [("refunds.md", REFUNDS), ("aero.md", AERO)]
     incoming = [IncomingFile.from_bytes(name, text.encode()) for name, text in files]
     list(application.ingestion.ingest(incoming))

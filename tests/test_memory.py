@@ -24,8 +24,8 @@ from rag.settings import Settings
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
-from rag.wiring import build
-from tests.fakes import HashEmbedder, ScriptedModel
+from tests.applications import application_of
+from tests.fakes import ScriptedModel
 
 ROOT = Path(__file__).parents[1]
 WINDOW = 4000
@@ -44,7 +44,7 @@ def manual(number):
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
     settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
-    application = build(settings, embedder=HashEmbedder())
+    application = application_of(settings)
     files = [IncomingFile.from_bytes(f"nimbus-{n}.md", manual(n).encode()) for n in range(1, 21)]
     list(application.ingestion.ingest(files))
     yield application
@@ -86,7 +86,11 @@ class TestLongSessions:
         "model",
         [
             pytest.param(None, id="without a model"),
-            pytest.param(ScriptedModel(lambda request: ""), id="a model that says nothing"),
+            pytest.param(
+                ScriptedModel(lambda request: ""),
+                id="a model that says nothing",
+                marks=pytest.mark.slow,
+            ),
             pytest.param(
                 ScriptedModel(lambda request: "All is well [99]. Nimbus 3 is Nimbus 4 [1]."),
                 id="a model that invents",
@@ -169,7 +173,7 @@ class TestLongSessions:
         session = application.store.create("ada")
         assistant = remembering(application, None, later=lambda session: None)
 
-        for question in questions(60):
+        for question in questions(40):
             last = list(assistant.ask(session, question))[-1]
             assert last.context["tokens"] <= last.context["budget"]
 
@@ -296,7 +300,7 @@ memory.compact(session)
 class TestAKill:
     def test_in_the_middle_of_a_compaction_loses_nothing_and_doubles_nothing(self, tmp_path):
         settings = Settings(data_dir=tmp_path / "var")
-        application = build(settings, embedder=HashEmbedder())
+        application = application_of(settings)
         list(application.ingestion.ingest([IncomingFile.from_bytes("n.md", manual(1).encode())]))
         session = application.store.create("ada", config=ContextConfig(recent_message_count=2))
         assistant = remembering(application, None, later=lambda session: None)
@@ -315,7 +319,7 @@ class TestAKill:
         os.kill(process.pid, signal.SIGKILL)
         process.wait(timeout=30)
 
-        restarted = build(settings, embedder=HashEmbedder())
+        restarted = application_of(settings)
         again = restarted.store.open(session.id, owner="ada")
         assert again.messages() == before
         assert again.summaries() == summarised
@@ -326,13 +330,13 @@ class TestAKill:
 
     def test_in_the_middle_of_an_answer_leaves_it_interrupted_and_regenerable(self, tmp_path):
         settings = Settings(data_dir=tmp_path / "var")
-        application = build(settings, embedder=HashEmbedder())
+        application = application_of(settings)
         list(application.ingestion.ingest([IncomingFile.from_bytes("n.md", manual(1).encode())]))
         session = application.store.create("ada")
         session.begin("What is the weight of the Nimbus 1?")
         application.stop()
 
-        restarted = build(settings, embedder=HashEmbedder())
+        restarted = application_of(settings)
         time.sleep(0.01)
         restarted.start()
         again = restarted.store.open(session.id, owner="ada")

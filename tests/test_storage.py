@@ -11,7 +11,7 @@ from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.storage import check_room, compare
 from rag.web import create_app
-from rag.wiring import build
+from tests.applications import application_of
 from tests.fakes import HashEmbedder
 
 TEXT = b"# Refunds\n\nRefunds take five days.\n\n## Abroad\n\nTwelve days from abroad.\n"
@@ -25,7 +25,7 @@ def opened(tmp_path):
     def open_one():
         for each in applications:
             each.stop()
-        applications.append(build(Settings(data_dir=tmp_path), embedder=HashEmbedder()))
+        applications.append(application_of(Settings(data_dir=tmp_path)))
         return applications[-1]
 
     yield open_one

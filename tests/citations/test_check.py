@@ -264,7 +264,7 @@ def test_every_marker_has_its_verdict(text: str) -> None:
 
 
 @given(TEXTS, st.sets(st.sampled_from([1, 2, 4, 5])))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_other_source_takes_part(text: str, others: set[int]) -> None:
     """The verdict is the same in a fresh session and after forty turns with other sources."""
     cited = {n: SOURCES[n] for n in cited_numbers(text) if n in SOURCES}

@@ -74,7 +74,7 @@ def test_every_split_gives_the_same_text(text: str, data: st.DataObject) -> None
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_single_characters_give_the_same_text(text: str) -> None:
     assert stream(list(text)) == canonical(text, (1, 2))
 

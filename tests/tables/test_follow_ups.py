@@ -5,8 +5,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from rag.tables.running.result import result_from
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 ROOMS = ("Attic", "Lab", "Cellar")
 FILES = {
@@ -29,7 +28,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
     assert [r.stage for r in application.ingestion.ingest(files)].count("failed") == 0
     yield application

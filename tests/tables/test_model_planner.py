@@ -10,8 +10,8 @@ from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
 from rag.tables.asking.model_planner import ModelPlanner
-from rag.wiring import build
-from tests.fakes import HashEmbedder, ScriptedModel
+from tests.applications import application_of
+from tests.fakes import ScriptedModel
 
 SALES = "Product,Region,Revenue\nAero 5,North,100\nAero 6,South,200\nAero 7,South,50\n"
 QUESTION = "Which region flourished by Revenue?"
@@ -25,7 +25,7 @@ PLAN = {
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
     yield application
     application.stop()

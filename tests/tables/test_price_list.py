@@ -9,8 +9,7 @@ from rag.documents.files import IncomingFile
 from rag.errors import UserError
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 COMPANY = Path(__file__).parents[2] / "data" / "library" / "company"
 LIST = list(csv.DictReader((COMPANY / "price-list-2026.csv").open(encoding="utf-8")))
@@ -18,7 +17,7 @@ LIST = list(csv.DictReader((COMPANY / "price-list-2026.csv").open(encoding="utf-
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     file = COMPANY / "price-list-2026.csv"
     list(application.ingestion.ingest([IncomingFile.from_bytes(file.name, file.read_bytes())]))
     yield lambda question: application.asked.ask(question, EVERYTHING)
@@ -108,7 +107,7 @@ def test_what_it_does_not_know_is_said(asked):
 
 
 def test_tables_that_fit_alike_are_offered(tmp_path):
-    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path))
     try:
         file = COMPANY / "price-list-2026.xlsx"
         list(application.ingestion.ingest([IncomingFile.from_bytes(file.name, file.read_bytes())]))

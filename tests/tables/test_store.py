@@ -7,15 +7,14 @@ from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
 from rag.tables.plan import Kind, Measure, TablePlan
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 SALES = 'Product,Quarter,Revenue\nAero 5,Q1,"1,200.50"\nAero 6,Q2,900.00\nTotal,,"2,100.50"\n'
 
 
 @pytest.fixture
 def application(tmp_path):
-    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path))
     yield application
     application.stop()
 

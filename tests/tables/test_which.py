@@ -6,15 +6,14 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 COMPANY = Path(__file__).parents[2] / "data" / "library" / "company"
 
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     files = [COMPANY / "price-list-2026.xlsx", COMPANY / "price-list-2026.csv"]
     list(
         application.ingestion.ingest(IncomingFile.from_bytes(f.name, f.read_bytes()) for f in files)

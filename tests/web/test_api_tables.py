@@ -10,8 +10,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 SALES = (
     "Product,Region,Quarter,Revenue\n"
@@ -21,7 +20,7 @@ SALES = (
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = build(Settings(data_dir=tmp_path_factory.mktemp("data")), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
     yield application
     application.stop()
@@ -240,7 +239,7 @@ class TestThePlanAsAForm:
 
 
 def test_a_changed_table_is_told_of_and_asked_again(tmp_path):
-    application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path))
     try:
         client = create_app(application).test_client()
         list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))

@@ -6,8 +6,7 @@ import pytest
 
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring import build
-from tests.fakes import HashEmbedder
+from tests.applications import application_of
 
 TOKENS = {"token-of-anna": "anna", "token-of-ben": "ben", "token-of-cleo": "cleo"}
 
@@ -15,7 +14,7 @@ TOKENS = {"token-of-anna": "anna", "token-of-ben": "ben", "token-of-cleo": "cleo
 @pytest.fixture
 def application(tmp_path):
     auth = {"mode": "tokens", "tokens": TOKENS, "admins": ["cleo"]}
-    application = build(Settings(data_dir=tmp_path, auth=auth), embedder=HashEmbedder())
+    application = application_of(Settings(data_dir=tmp_path, auth=auth))
     yield application
     application.stop()
 

@@ -105,7 +105,7 @@ def convert(model: Path, target: Path) -> None:
 
     reference = Reference(model)
 
-    class Embedding(torch.nn.Module):
+    class Embedding(torch.nn.Module):  # type: ignore[misc]
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             given = {"input_ids": input_ids, "attention_mask": attention_mask}
             return reference.model(given)["sentence_embedding"]

@@ -102,7 +102,7 @@ class Reference:
         from sentence_transformers import SentenceTransformer
         from transformers.utils.logging import disable_progress_bar
 
-        disable_progress_bar()  # type: ignore[no-untyped-call]  # "Loading weights"
+        disable_progress_bar()  # "Loading weights"
         try:
             return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)
         except (OSError, ValueError, KeyError) as error:
