@@ -1,12 +1,20 @@
 """See when a model repeats itself without end."""
 
-import re
+import regex
 
 WATCHED = 6_000  # characters at the end of a text
-MOST_WORDS = 120  # of what is repeated
+MOST_WORDS = 240  # of what is repeated
 LEAST_TIMES = 4
 LEAST_CHARACTERS = 240  # of the repetitions together
-_WORD = re.compile(r"(?P<number>^[ \t]*\d{1,4}[.)](?=\s))|\S+", re.MULTILINE)
+LONGEST_WORD = 60  # characters; what is longer is read letter by letter
+_FILLS = frozenset("|-=_.·:+ ")  # a table's empty cells, rules and leaders may be long
+_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{So}"
+# Where words are not set apart, and in what is too long to be a word, each character is one.
+_WORD = regex.compile(
+    rf"(?P<number>^[ \t]*\d{{1,4}}[.)](?=\s))"
+    rf"|(?<=[\s{_SCRIPTS}]|^)[^\s{_SCRIPTS}]{{1,{LONGEST_WORD}}}+(?=[\s{_SCRIPTS}]|$)|\S",
+    regex.MULTILINE,
+)
 
 
 def end_before_loop(text: str) -> int | None:
@@ -18,8 +26,10 @@ def end_before_loop(text: str) -> int | None:
     found = list(_WORD.finditer(text[start:]))
     words = ["1." if word["number"] else word[0] for word in found]
     for period in range(1, min(MOST_WORDS, len(words) // LEAST_TIMES) + 1):
-        if not any(any(map(str.isalpha, word)) for word in words[-period:]):
-            continue  # a table's empty cells
+        if words[-period:] != words[-2 * period : -period]:
+            continue
+        if _FILLS.issuperset("".join(words[-period:])):
+            continue
         first = _begin_of_loop(words, period)
         looped = len(text) - start - found[first].start()
         times = (len(words) - first) // period

@@ -115,17 +115,17 @@ class Reply:
     def _take(self, event: Mapping[str, Any]) -> list[ModelDelta]:
         self.ended = bool(event.get("done"))
         self.usage = _usage(event.get("usage")) or self.usage
-        choices = event.get("choices")
-        if choices == [] and self.usage:  # the last chunk of those that count at the end
+        if event.get("choices") == [] and self.usage:  # the last chunk of those that count
             self.finish_reason = self.finish_reason or "stop"
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        choice = _choice_of(event)
+        if choice is None:
             return []
-        choice = choices[0]
         reason = choice.get("finish_reason")
         self.finish_reason = (reason.lower() if isinstance(reason, str) else "") or (
             self.finish_reason
         )
         delta = choice.get("delta")
+        delta = {"content": delta} if isinstance(delta, str) else delta
         self._streams = self._streams or isinstance(delta, dict)
         message = delta if self._streams else choice.get("message")
         if message is None and isinstance(choice.get("text"), str):  # as completions had it
@@ -192,6 +192,17 @@ class Reply:
             )
 
 
+def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The first choice; of what others may follow nobody asked."""
+    choices = event.get("choices")
+    if choices is None and "message" in event:  # as Ollama's own protocol has it
+        reason = event.get("done_reason") or ("stop" if event.get("done") else None)
+        return {"delta": event["message"], "finish_reason": reason}
+    listed = choices if isinstance(choices, list) else [choices]
+    first = (each for each in listed if isinstance(each, dict) and not each.get("index"))
+    return next(first, None)
+
+
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 _TOO_SHORT = ("length", "max_tokens", "model_length", "max_output_tokens", "max_length")
 _BROKEN = (
@@ -230,7 +241,7 @@ def _text(value: object) -> str:
         return "".join(_text(part) for part in value)
     if isinstance(value, dict):
         is_text = value.get("type", "text") in ("text", "output_text")
-        return _text(value.get("text")) if is_text else ""
+        return _text(value.get("text", value.get("value"))) if is_text else ""
     return value if isinstance(value, str) else ""
 
 

@@ -1,53 +1,77 @@
-"""The marks by which servers and models set apart what is no part of an answer."""
+"""The marks by which servers and models set apart what is no part of an answer.
+
+Families of models spell them in their own ways, so they are known by their words: what thinks, what
+calls, what answers, what ends a turn.
+"""
 
 from functools import cache
 
 import regex
 
-_THOUGHT_NAMES = (
-    r"(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|reasoning|"
-    r"reflection|scratchpad|inner_(?:monologue|thoughts?)|analysis|cot)"
+_T = (  # words for thoughts
+    r"(?:(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|thinking_process"
+    r"|reasoning|reflection|deliberation|scratch_?pad|planning|cot|analysis"
+    r"|(?:inner|internal)_(?:monologue|thoughts?)))"
 )
+_A = r"(?:(?:final_?)?(?:answer|response|output|reply|solution)|final)"  # for the answer
+_C = r"\w{0,20}(?:tool|function)\w{0,20}"  # for calls
+_LT, _GT, _BAR = r"(?:<|&lt;)", r"(?:>|&gt;)", r"[|｜]"
+_B, _E = r"(?:begin|start)", r"end"
+_OF = r"[_▁]of[_▁]"
+
 _OPENS = (
-    rf"<{_THOUGHT_NAMES}(?:\s[^<>\n]{{0,80}})?>|\[THINK\]|\[REASONING\]|◁think▷"
-    r"|<\|(?:START_THINKING|begin_of_(?:thought|thinking|reasoning)|think|thinking)\|>"
-    r"|<unused94>(?:thought)?|<\|?channel>thought"
+    rf"{_LT}{_T}(?:\s[^<>\n]{{0,80}})?{_GT}|\[(?:THINK|REASONING|thinking|think|reasoning)\](?!\()"
+    rf"|◁think▷|<{_BAR}(?:{_B}_|{_B}{_OF})?(?:{_T}|inner)(?:_{_B}|_prefix)?{_BAR}>"
+    r"|<details\s[^<>\n]{0,60}type=\"reasoning\"[^<>\n]{0,60}>|<unused94>(?:thought)?"
+    r"|<\|?channel>thought"
 )
 _CLOSES = (
-    rf"</{_THOUGHT_NAMES}>|\[/THINK\]|\[/REASONING\]|◁/think▷"
-    r"|<\|(?:END_THINKING|end_of_(?:thought|thinking|reasoning)|/think|/thinking)\|>"
+    rf"{_LT}/{_T}\s?{_GT}|\[/(?:THINK|REASONING|thinking|think|reasoning)\]|◁/think▷"
+    rf"|<{_BAR}(?:/|{_E}_|{_E}{_OF}){_T}{_BAR}>|<{_BAR}(?:{_T}|inner)_(?:{_E}|suffix){_BAR}>"
     r"|<unused95>|<channel\|>"
 )
-_CHANNEL = r"<\|channel\|>(?P<header>[^<]{0,200})(?:<\|constrain\|>[^<]{0,30})?<\|message\|>"
+_CHANNEL = (
+    r"(?:<\|start\|>assistant\s?(?:to=[\w.]{1,60})?)?<\|channel\|>(?P<header>[^<\n]{0,200})"
+    r"(?:<\|constrain\|>[^<]{0,30})?(?:<\|message\|>|(?<=analysis|commentary|final)\n)"
+)
 _CALLS = (
-    r"<\|?tool_calls?\|?>|<function_calls?>|<functioncall>|<function=[\w.-]{1,80}>|<\|python_tag\|>"
-    r"|<invoke name=\"[\w.-]{1,80}\">|\[TOOL_CALLS\]|\[TOOL_CALL\]|<\|tool_calls?_begin\|>"
-    r"|<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>|<｜tool▁call▁begin｜>"
-    r"|<\|START_ACTION\|>|<start_function_call>|<\|tool_call>"
+    rf"<(?:{_BAR}?\w{{1,20}}[:|｜])?(?:{_BAR}?{_C}\|?|invoke(?=\s)|execute_\w{{1,20}})(?:[\s=][^<>\n]{{1,80}})?>"
+    r"|\[TOOL_CALLS?\]"
+    rf"|<{_BAR}(?:\w{{0,20}}(?i:(?:tool|action|function)[\w▁]{{0,20}}(?:{_B}|prefix))"
+    rf"|python_tag|START_ACTION|tool_calls?){_BAR}>"
 )
 _ENDS = (
-    r"<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|EOT|eot|END_RESPONSE"
-    r"|END_OF_TURN_TOKEN)\|>|</s>|<end_of_turn>|<turn\|>|<eos>|<｜end▁of▁sentence｜>"
+    rf"<{_BAR}(?:im_end|e[no][a-z]_id|eo[mst]|EO[MST]|end|return|end(?:▁)?of[\w▁]{{0,20}}|end_of_(?!box)\w{{1,20}}"
+    rf"|assistant_end|role_end|END_\w{{1,20}}){_BAR}>"
+    r"|\[\|end\w{0,12}\|\]|</s>|<end_of_\w{1,12}>|<turn\|>|<eo[sdt]>|\[EOS\]|<extra_id_\d{1,3}>"
 )
 _HEAD = (  # of a message; without a role it is the model's own
-    r"(?:<\|(?:im_start|start|start_header_id|header_start|turn)\|?>|<start_of_turn>)"
+    r"(?:<\|(?:im_start|start_header_id|header_start|turn)\|?>|<start_of_turn>"
+    r"|<\|start\|>(?!assistant\s(?:to=|(?:to?)?$)))"  # who is called may yet follow
     r"(?P<role>\w{0,12})"
 )
-_OTHER = r"<\|(?:user|system|USER_TOKEN)\|>|<｜User｜>|\[INST\]"
+_OTHER = r"<\|(?:user|system|USER_TOKEN)\|>|<｜User｜>|\[INST\]|\[\|(?:user|system)\|\]"
 _NOT_ALONE = r"(?!\|(?:channel|im_start|start|start_header_id|header_start)\|)"
 _CONTROL = (
     r"<" + _NOT_ALONE + r"[|｜][^<>|｜\n]{1,60}[|｜]>|</?s>|<(?:bos|pad|unk)>|\[/INST\]|<</?SYS>>"
-    r"|</?(?:answer|final_answer)>"
+    rf"|</?(?i:{_A})(?:\s[^<>\n]{{0,60}})?>|</?sources?>|<role>\w{{1,12}}</role>|\[\|[a-z]\w{{0,20}}\|\]"
 )
 
-TOKENS = regex.compile(
-    f"(?P<channel>{_CHANNEL})|(?P<call>{_CALLS})|(?P<opens>{_OPENS})|(?P<closes>{_CLOSES})"
-    f"|(?P<ends>{_ENDS})|(?P<other>{_OTHER})|(?P<head>{_HEAD})"
-    f"|(?P<control>{_CONTROL})"
-)
-TOKENS_AT_END = regex.compile(TOKENS.pattern.replace(_NOT_ALONE, ""))
-_KINDS = ("channel", "call", "opens", "closes", "ends", "other", "head", "control")
-CLOSE = regex.compile(_CLOSES)
+
+def _tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
+    control = _CONTROL.replace(_NOT_ALONE, not_alone)
+    return regex.compile(
+        f"(?P<channel>{_CHANNEL})|(?P<opens>(?i:{_OPENS}))|(?P<closes>(?i:{_CLOSES}))"
+        f"|(?P<bytes>(?:<0x[0-9A-F]{{2}}>)+)|(?P<call>{_CALLS})"
+        f"|(?P<ends>{_ENDS})|(?P<other>{_OTHER})|(?P<head>{_HEAD})|(?P<control>{control}{half})"
+    )
+
+
+TOKENS = _tokens(_NOT_ALONE, "")
+TOKENS_AT_END = _tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
+_KINDS = ("channel", "call", "opens", "closes", "bytes", "ends", "other", "head", "control")
+CLOSE = regex.compile(f"(?i:{_CLOSES}|</details>)")
+THOUGHT_NAME = regex.compile(_T)
 
 # Thoughts whose opening mark the chat template has swallowed, or the server has stripped:
 # how they begin, and where they end. Text that begins so is held back to see which it is.
@@ -62,19 +86,37 @@ _FINAL_CHANNEL = (
     r"(?:<\|start\|>)?assistant\s{0,2}(?:<\|channel\|>)?final(?:<\|message\|>)?"
     r"|(?<=[.!?…\n])\s{0,2}final(?=\s{0,2}\p{Lu})"
 )
-_ANSWER_LINE = r"(?:^|\n)\s{0,3}(?:\*\*|#{1,4} )?(?:Final )?[Aa]nswer(?:\*\*)?:(?:\*\*)?(?=[^*])"
+_BOLD = r"(?:\*\*|#{1,4} )?"
+_THINKS_ALOUD = r"(?i:Thoughts?|Thought process|Thinking|Reasoning|Analysis)"
+_ANSWERS = r"(?:Final )?(?:[Aa]nswer|[Rr]esponse)"
+_ANSWER_LINE = (
+    rf"(?:^|\n)\s{{0,3}}{_BOLD}(?:{_ANSWERS}(?:\*\*)?:(?:\*\*)?(?=[^*])"
+    rf"|(?<=\*\*|# ){_ANSWERS}(?:\*\*)?[ ]*\n|Here is my response:)"
+)
 HELD_STARTS = (
     (
-        regex.compile(r"(?:analysis|commentary)\s{0,2}(?=[\p{Lu}\"'“(0-9])"),
+        regex.compile(r"(?:assistant)?(?:analysis|commentary)\s{0,2}(?=[\p{Lu}\"'“(0-9])"),
         regex.compile(_FINAL_CHANNEL),
     ),
     (
-        regex.compile(r"(?:\*\*|#{1,4} )?(?:Thoughts?|Thinking|Reasoning|Analysis)(?:\*\*)?:"),
-        regex.compile(f"{_CLOSES}|{_ANSWER_LINE}"),
+        regex.compile(
+            rf"{_BOLD}{_THINKS_ALOUD}(?:\*\*)?:|Here is my thought process:"
+            rf"|(?:\*\*|#{{1,4}} )(?!Analysis){_THINKS_ALOUD}(?:\*\*)?[ ]*\n"
+        ),
+        regex.compile(f"(?i:{_CLOSES})|{_ANSWER_LINE}"),
     ),
     (regex.compile(_ALOUD), CLOSE),
 )
-LEADING = regex.compile(r"assistant\s{0,2}final(?=\s{0,2}[\p{Lu}\"“])|assistant\n+|final(?=\p{Lu})")
+LEADING = regex.compile(
+    r"assistant\s{0,2}final(?=\s{0,2}[\p{Lu}\"“])|assistant\n+|final(?=\p{Lu})"
+    r"|(?:GPT4 Correct )?(?:Assistant|ASSISTANT): |### (?:Response|Assistant|Answer):?[ \n]"
+    rf"|{_BOLD}(?:Final )?[Aa]nswer(?:\*\*)?:(?:\*\*)?[ \n]"
+)
+# Another turn of the conversation, which the model goes on to make up.
+NEXT_TURN = regex.compile(
+    r"#{2,4} ?(?:Instruction|Human|User)(?::|[ ]*(?:\n|$))|(?:Human|User): [^\n]{1,300}\?(?:\n|$)"
+)
+NEXT_TURN_SO_FAR = regex.compile(NEXT_TURN.pattern.replace("$", "(?!)"))
 
 WRAPPING_INFO = frozenset({"markdown", "md"})
 BARE_INFO = frozenset({"", "text", "txt", "plain", "plaintext"})

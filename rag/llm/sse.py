@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from rag.errors import UnreadableReply
 
 DONE = "[DONE]"
 MOST_STRAY_LINES = 10_000
+_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")  # one that ends a piece may be half of an end
 LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
 
 
@@ -49,6 +51,8 @@ class _Reading:
             self._add(line[5:].strip())
             if _is_whole(self.begun):
                 yield from self._end()
+        elif line == DONE:
+            yield {"done": True}
         elif not line.startswith((":", "id:", "retry:")) and len(self._stray) < MOST_STRAY_LINES:
             self._stray.append(line)
 
@@ -61,14 +65,17 @@ class _Reading:
     def _end(self) -> Iterator[Mapping[str, Any]]:
         data, self.begun = self.begun, ""
         if data:
-            yield _object_of(data, is_error=self._is_error)
+            yield from _objects_of(data, is_error=self._is_error)
 
     def rest(self) -> Iterator[Mapping[str, Any]]:
         """Once nothing more comes."""
         yield from self._end()
         text = "\n".join(self._stray).strip()
+        lines = text.splitlines()
         if text and (not self._seen or text.startswith('{"error"')):
-            yield from _objects_of(text)
+            is_one_each = len(lines) > 1 and all(re.fullmatch(r"\{.*\}", line) for line in lines)
+            for each in lines if is_one_each else [text]:
+                yield from _objects_of(each)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
@@ -76,13 +83,13 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     pending = ""
     for piece in pieces:
-        *whole, pending = (pending + decoder.decode(piece)).split("\n")
+        *whole, pending = _LINE_END.split(pending + decoder.decode(piece))
         for line in whole:
-            yield line.rstrip("\r"), True
+            yield line.strip(), True
         if len(pending) > LONGEST_LINE:
             raise UnreadableReply(f"A line of the reply is over {LONGEST_LINE} characters long.")
     if pending:
-        yield pending, False
+        yield pending.strip(), pending.endswith("\r")
 
 
 def _is_whole(data: str) -> bool:
@@ -98,24 +105,23 @@ def _is_whole(data: str) -> bool:
     return True
 
 
-def _objects_of(text: str) -> Iterator[Mapping[str, Any]]:
-    """A whole reply, or one object on each line."""
-    lines = [line.strip() for line in text.splitlines()]
-    if len(lines) > 1 and all(line.startswith("{") and line.endswith("}") for line in lines):
-        yield from map(_object_of, lines)
-    else:
-        yield _object_of(text)
-
-
-def _object_of(event: str, *, is_error: bool = False) -> Mapping[str, Any]:
-    if event == DONE:
-        return {"done": True}
+def _objects_of(event: str, *, is_error: bool = False) -> Iterator[Mapping[str, Any]]:
+    """One, or a list of them, or nothing worth a word."""
+    if event.strip('"').upper() == DONE:
+        yield {"done": True}
+        return
     try:
         found = json.loads(event)
     except (ValueError, RecursionError) as error:
         raise UnreadableReply(_not_json(event)) from error
-    if not isinstance(found, dict):
-        raise UnreadableReply(_not_json(event))
+    for each in found if isinstance(found, list) else [found]:
+        if isinstance(each, dict):
+            yield _checked(each, is_error=is_error)
+        elif each is not None:
+            raise UnreadableReply(_not_json(event))
+
+
+def _checked(found: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
     complaint = _complaint_of(found) or (found if is_error else None)
     if complaint:
         raise ServerComplaint(

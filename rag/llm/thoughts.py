@@ -14,6 +14,9 @@ from rag.llm.spoken_forms import (
     CLOSE,
     HELD_STARTS,
     LEADING,
+    NEXT_TURN,
+    NEXT_TURN_SO_FAR,
+    THOUGHT_NAME,
     TOKENS,
     TOKENS_AT_END,
     WRAPPING_INFO,
@@ -27,7 +30,8 @@ from rag.seams import ModelDelta
 
 TAIL = 64  # characters: no closing mark is longer
 LONGEST_LINE_OF_CODE = 1_000
-_PLAIN = regex.compile(r"[^<\[`◁\n]+")
+_PLAIN = regex.compile(r"[^<\[`◁&\n]+")
+_UNWANTED = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 _CITES = regex.compile(r"[\w.!?)] ?\[\d{1,4}\]")
 DISCARD = ModelDelta(discard=True)
 
@@ -57,7 +61,7 @@ class SpokenText:
 
     def feed(self, text: str) -> list[ModelDelta]:
         """What is certain by now."""
-        self._buffer += text
+        self._buffer += text.translate(_UNWANTED)
         return self._advance()
 
     def finish(self) -> list[ModelDelta]:
@@ -88,10 +92,27 @@ class SpokenText:
             self._close, self._state = ends, self._hold
             return True
         leading = LEADING.match(self._buffer, partial=not self._final)
-        if leading is not None and leading.partial:
-            return False
+        if leading is not None:
+            return False if leading.partial else self._drop(leading.end())
         self._state = self._text
-        return self._drop(leading.end() if leading else 0)
+        return self._unwrap_json()
+
+    def _unwrap_json(self) -> bool:
+        """An answer that is a value in a JSON object, perhaps in a fence; calls are none."""
+        begins = _JSON.match(self._buffer, partial=not self._final)
+        if begins is None:
+            return True
+        whole = None if begins.partial else written_calls.whole_json(self._buffer[begins.end() :])
+        length, value = whole or (0, None)
+        rest = self._buffer[begins.end() + length :]
+        if not self._final and (whole is None or (begins[0] and not _GOES_PAST.match(rest))):
+            self._state = self._start
+            return False
+        rest = _FENCE_END.sub("", rest, count=1)
+        said = None if written_calls.calls_in_value(value) else written_calls.answer_in(value)
+        if said is not None and not TOKENS_AT_END.sub("", rest).strip():
+            self._buffer = said + rest
+        return True
 
     def _hold(self) -> bool:
         """Until the thoughts end; if they never do, it was text."""
@@ -132,9 +153,14 @@ class SpokenText:
             return False
         if fence is not None:
             return self._fence(fence)
-        if not self._tools:
-            return None
-        return self._call_in_line()
+        if "\n\n" in self._blank and self._said:
+            turn = (NEXT_TURN if self._final else NEXT_TURN_SO_FAR).match(
+                self._buffer, partial=not self._final
+            )
+            if turn is not None:
+                self._state = self._text if turn.partial else self._after
+                return not turn.partial
+        return self._call_in_line() if self._tools else None
 
     def _call_in_line(self) -> bool | None:
         found = self._line_calls.read(self._buffer, final=self._final)
@@ -184,9 +210,14 @@ class SpokenText:
             return self._drop(opening.end())
         closing = regex.compile(rf"\n {{0,3}}{opening['marks'][0]}{{{len(opening['marks'])},}}")
         end = closing.search(self._buffer, opening.end() - 1)
+        if not self._said and THOUGHT_NAME.fullmatch(info):
+            self.thought = True
+            return (self._final or end is not None) and self._drop(
+                end.end() if end else len(self._buffer)
+            )
         if not self._said and info in BARE_INFO | WRAPPING_INFO:
             return self._perhaps_wrapped(opening, end)
-        if self._tools and info in written_calls.FENCES:
+        if self._tools and (info in written_calls.FENCES or info in self._tools):
             done = self._call_in_fence(opening, end)
             if done is not None:
                 return done
@@ -238,7 +269,7 @@ class SpokenText:
     ) -> bool | None:
         if end is None and not self._final:
             return False
-        body = self._buffer[opening.end() : end.start() if end else None]
+        body = self._buffer[opening.start("info") : end.start() if end else None]
         calls = written_calls.calls_in(body, self._tools)
         if not calls:
             return None
@@ -269,7 +300,10 @@ class SpokenText:
                 self.thought_unopened = self.thought = True
                 self._orphan = bool(self._said)
             case "channel":
-                self._enter_channel(found["header"])
+                self._enter_channel(found[0], found["header"])
+            case "bytes":
+                raw = bytes.fromhex(found[0].replace("<0x", "").replace(">", ""))
+                self._buffer = raw.decode("utf-8", "replace") + self._buffer
             case "call":
                 self._calling, self._state = found[0], self._written_call
             case "ends" if self._said:
@@ -277,8 +311,8 @@ class SpokenText:
             case "other":
                 self._state = self._after
 
-    def _enter_channel(self, header: str) -> None:
-        called = regex.search(r"to=(?:functions\.)?([\w.-]+)", header)
+    def _enter_channel(self, mark: str, header: str) -> None:
+        called = regex.search(r"to=(?:functions\.)?([\w.-]+)", mark)
         if called is not None:
             self._calling, self._state = f"<|channel|>{called[1]}", self._written_call
         elif "final" not in header:
@@ -321,6 +355,9 @@ class SpokenText:
         return True
 
 
+_JSON = regex.compile(r"(?:(?:`{3,}|~{3,})(?:json)?\s*)?(?=\{\s*[\"'}])")
+_FENCE_END = regex.compile(r"\s*(?:`{3,}|~{3,})\s*")
+_GOES_PAST = regex.compile(_FENCE_END.pattern + r"[^\s`~]")
 _FENCE = regex.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n`]*)\n")
 _FENCE_AT_END = regex.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n`<]*)(?:\n|$|(?=<))")
 _GOES_ON = regex.compile(

@@ -1,8 +1,13 @@
-"""Tool calls that a model wrote as text, in the forms that models are trained on."""
+"""Tool calls that a model wrote as text, and answers that it wrote as JSON.
+
+Models are trained on many forms, so a call is known by what all have in common: the name of a tool
+that was offered, and behind it its arguments, as JSON, as elements, or as a call in Python.
+"""
 
 import ast
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,44 +18,28 @@ from rag.records import ToolCall
 FENCES = frozenset({"", "json", "tool_call", "tool_calls", "tool_code", "tool", "python", "xml"})
 UNREADABLE = "unreadable_call"  # no tool has this name: the model is told which there are
 
-_ENDS = (
-    (r"<\|channel\|>", r"<\|(?:call|end|return)\|>"),
-    (r"<function=", r"</function>"),
-    (r"<invoke", r"</invoke>"),
-    (r"<function_calls>", r"</function_calls>"),
-    (r"<tool_calls>", r"</tool_calls>"),
-    (r"<\|tool_calls_section_begin", r"<\|tool_calls_section_end\|>"),
-    (r"<｜tool▁calls▁begin", r"<｜tool▁calls▁end｜>"),
-    (r"<\|START_ACTION", r"<\|END_ACTION\|>"),
-    (r"<start_function_call>", r"<end_function_call>"),
-    (r"<tool_call>|<\|tool_call>", r"</?tool_call\|?>"),
-    (r"<function_?call>", r"</function_?call>"),
-    (r"\[TOOL_CALLS?\]|<\|python_tag", r"\[/TOOL_CALLS?\]|<\|(?:eom_id|eot_id|im_end)\|>|</s>"),
-    (r".", r"<\|(?:tool_call_end|tool_calls_end|im_end|eot_id|end|end_of_text)\|>|</s>"),
-)
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = (
     "arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs",
 )  # fmt: skip
-_MARKUP = (
-    # GLM: the name, then keys and values in turn
-    r"^\s*(?P<name>[\w.-]+)\s*(?P<pairs>(?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)+)",
-    # Qwen Coder and others: a parameter is an element
-    r"<(?:function=|invoke name=\")(?P<name>[\w.-]+)\"?>(?P<pairs>.*?)(?:</(?:function|invoke)>|$)",
-)
-_PAIRS = regex.compile(
-    r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>"
-    r"|<parameter(?:=| name=\")([\w.-]+)\"?>\s*(.*?)\s*</parameter>",
-    regex.DOTALL,
-)
+_INSIDE = ("tool_calls", "tool_call", "function_call", "function")
+_ANSWERS = ("answer", "final_answer", "response", "content", "text", "output", "reply", "message",
+            "result", "summary")  # fmt: skip
+Found = list[tuple[str, str]]
 
 
 # ── What begins with a mark ──────────────────────────────────────────────────────────────────
 
 
 def end_of(mark: str, body: str) -> "regex.Match[str] | None":
-    """Where a call that a mark began ends."""
-    ends = next(end for begins, end in _ENDS if regex.match(begins, mark, regex.IGNORECASE))
+    """Where a call that a mark began ends: at its other half, or with the turn."""
+    name = regex.search(r"(?:[\w]+:)?([\w▁]+)", mark.replace("｜DSML｜", ""))
+    ends = r"<\|(?:call|end|return|im_end|eot_id|eom_id|end_of_text)\|>|</s>"
+    if name is not None and not mark.startswith(("<|channel", "<|start|")):
+        other = regex.sub("(?i)begin|start", "end", name[1])
+        other = "END_ACTION" if name[1] == "START_ACTION" else other.replace("prefix", "suffix")
+        kind = r"(?:[|｜]?\w+[:|｜])?[|｜]?"
+        ends += rf"|[<\[]{kind}/?{kind}{other}[|｜]?[>\]]"
     return regex.search(ends, body)
 
 
@@ -61,22 +50,16 @@ def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
     """
     if not names:
         return []
-    named = regex.match(r"<\|channel\|>(?P<name>[\w.-]+)", mark)
+    named = regex.search(r"^<\|channel\|>(?P<name>[\w.-]+)", mark)
     if named is not None:
-        return [_call(named["name"], body)]
-    text = f"{mark}{body}" if mark.startswith(("<function=", "<invoke")) else body
-    found = calls_in(text, names) or _any_call(text)
+        return [ToolCall("", named["name"], body.strip())]
+    text = mark + body
+    found = calls_in(text, names) or _calls(_from_json(body) or _from_markup(text))
     return found or [ToolCall("", UNREADABLE, "{}")]
 
 
-def _any_call(text: str) -> list[ToolCall]:
-    """A call of a tool that does not exist: the model is told so."""
-    found = _from_json(text, None) or _from_markup(text)
+def _calls(found: Found) -> list[ToolCall]:
     return [ToolCall("", name, arguments) for name, arguments in found]
-
-
-def _call(name: str, arguments: str) -> ToolCall:
-    return ToolCall("", name, arguments.strip())
 
 
 # ── What is known by its form alone ──────────────────────────────────────────────────────────
@@ -84,28 +67,54 @@ def _call(name: str, arguments: str) -> ToolCall:
 
 def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
     """The calls that a whole text consists of, whichever way they are written."""
-    found = _from_markup(text) or _from_marked_names(text, names) or _from_json(text, names)
-    found = found or _from_python(text, names)
-    return [ToolCall("", name, arguments) for name, arguments in found if name in names]
+    text = _plain_marks(text)
+    for read in (_from_markup, _from_json):
+        found = [call for call in read(text) if call[0] in names]
+        if found:
+            return _calls(found)
+    named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
+    return _calls(
+        _from_python(text, named) or _before_json(text, named) or _from_words(text, named)
+    )
 
 
-Found = list[tuple[str, str]]
-_BETWEEN = r"(?::\d+)?(?:\[CALL_ID\]\w+|\[[A-Z_]+\]|<[^<>]{1,60}>|```json|\s)*(?=\{)"
+def _plain_marks(text: str) -> str:
+    """Elements without a namespace; quotation marks where a model has a token for them."""
+    text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜])(?=\w)", r"\1", text)
+    return regex.sub(r'<\|\\?"\|>', '"', text)
+
+
+_PAIRS = regex.compile(
+    r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>"
+    r"|<parameter(?:=| name=\")(?P<key>[\w.-]+)\"?[^<>]*>\s*(?P<value>.*?)\s*</parameter>"
+    r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
+    regex.DOTALL,
+)
+_MARKUP = (
+    # GLM: the name, then keys and values in turn
+    r"(?:^|>)\s*(?P<name>[\w.-]+)\s*(?P<body>(?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)+)",
+    # Qwen Coder and others: a parameter is an element
+    r"<(?:function=|invoke name=\")(?P<name>[\w.-]+)\"?>(?P<body>.*?)(?:</(?:function|invoke)>|$)",
+    # all of it is elements
+    r"<(?:tool_)?name>\s*(?P<name>[\w.-]+)\s*</(?:tool_)?name>\s*(?P<body>.*)",
+    r"<(?P<name>\w+_\w+)>(?P<body>\s*<(\w+)>.*?</\3>\s*)</(?P=name)>",
+)
 
 
 def _from_markup(text: str) -> Found:
     found: Found = []
     for pattern in _MARKUP:
         for element in regex.finditer(pattern, text, regex.DOTALL):
-            pairs = _PAIRS.findall(element["pairs"])
-            values = {
-                (key or other): _value(first or second) for key, first, other, second in pairs
-            }
-            body = element["pairs"].strip()
-            if pairs or not body:
+            body = element["body"].strip()
+            inner = regex.search(r"\{.*\}", body, regex.DOTALL)
+            pairs = [(each["key"], each["value"]) for each in _PAIRS.finditer(body)]
+            if inner is not None and not any(key not in _ARGUMENTS for key, _ in pairs):
+                found.append((element["name"], inner[0]))
+            elif pairs or not body:
+                values = {key: _value(value) for key, value in pairs}
                 found.append((element["name"], json.dumps(values, ensure_ascii=False)))
-            elif body.startswith("{"):
-                found.append((element["name"], body))
+        if found:
+            break
     return found
 
 
@@ -118,44 +127,54 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def _from_marked_names(text: str, names: Collection[str]) -> Found:
-    """A name directly before its JSON, with marks between them: Mistral's, DeepSeek's, Kimi's."""
+def _before_json(text: str, named: str) -> Found:
+    """A name with its JSON somewhere behind it, whatever marks are between them."""
     found: Found = []
-    for name in names:
-        for begins in regex.finditer(rf"\b{regex.escape(name)}{_BETWEEN}", text):
-            value = _decoded(text[begins.end() :])
-            if isinstance(value, dict):
-                found.append((name, json.dumps(value, ensure_ascii=False)))
+    for begins in regex.finditer(rf"\b(?P<name>{named})\b[^{{}}()]{{0,80}}\(?(?=\{{)", text):
+        value = _decode(text[begins.end() :])[1]
+        if isinstance(value, dict):
+            found.append((begins["name"], json.dumps(value, ensure_ascii=False)))
     return found
 
 
-def _from_json(text: str, names: Collection[str] | None) -> Found:
-    start = regex.search(r"[\[{]", text)
+def _from_words(text: str, named: str) -> Found:
+    """ "Action: search[refund]", "Action Input: refund"."""
+    begins = regex.search(
+        rf"\b(?P<name>{named})\W*?"
+        r"(?:\[(?P<said>[^\]\n]+)\]|\n?[\w ]*[Ii]nput\W*:\s*(?P<said>[^\n]+))",
+        text,
+    )
+    said = {"query": begins["said"].strip().strip("\"'")} if begins else {}
+    return [(begins["name"], json.dumps(said, ensure_ascii=False))] if begins else []
+
+
+def _from_json(text: str) -> Found:
+    start = regex.search(r"\{|\[(?=\s*[\[{])", text)
     found: Found = []
     rest = text[start.start() :] if start else ""
-    while rest:
+    while rest.startswith(("{", "[")):
         length, value = _decode(rest)
         if not length:
             break
-        found += _calls_in_value(value, names)
+        found += calls_in_value(value)
         rest = rest[length:].lstrip(" \t\r\n,;")
-        rest = rest if rest.startswith(("{", "[")) else ""
     return found
 
 
-def _calls_in_value(value: Any, names: Collection[str] | None) -> Iterator[tuple[str, str]]:
+def calls_in_value(value: Any) -> Found:
+    """The calls that a JSON value is."""
     if isinstance(value, list):
-        for each in value:
-            yield from _calls_in_value(each, names)
-    elif isinstance(value, Mapping):
-        inner = next((value[key] for key in ("tool_calls", "function") if key in value), None)
-        if isinstance(inner, list | Mapping):
-            yield from _calls_in_value(inner, names)
-            return
-        name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
-        name = name.removeprefix("functions.")
-        if name and (names is None or name in names):
-            yield name, _arguments_of(value)
+        return [call for each in value for call in calls_in_value(each)]
+    if not isinstance(value, Mapping):
+        return []
+    inner = next((value[key] for key in _INSIDE if key in value), None)
+    if isinstance(inner, list | Mapping):
+        return calls_in_value(inner)
+    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
+    if not name and len(value) == 1 and isinstance(next(iter(value.values())), Mapping):
+        name, arguments = next(iter(value.items()))
+        return [(name, json.dumps(arguments, ensure_ascii=False))]
+    return [(name.removeprefix("functions."), _arguments_of(value))] if name else []
 
 
 def _arguments_of(value: Mapping[str, Any]) -> str:
@@ -166,37 +185,53 @@ def _arguments_of(value: Mapping[str, Any]) -> str:
 
 
 def _decode(text: str) -> tuple[int, Any]:
-    """The JSON value that a text begins with and its length; forgotten brackets are forgiven."""
+    """The JSON value that a text begins with and its length; usual mistakes are forgiven."""
+    whole = whole_json(text)
+    if whole is not None:
+        return whole
+    quoted = regex.sub(r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":', text)
+    for repaired in (text, quoted):
+        for end in (m.end() for m in regex.finditer(r"[}\]]", repaired[:4000])):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                return len(text), ast.literal_eval(repaired[:end])
+    for forgotten in ("}", "}}", "]", "}]", '"}', '"}}'):
+        with suppress(ValueError, RecursionError):
+            return len(text), json.loads(text.rstrip() + forgotten, strict=False)
+    return 0, None
+
+
+def whole_json(text: str) -> tuple[int, Any] | None:
+    """The length and value of the JSON that a text begins with, if all of it is there."""
     try:
         value, length = json.JSONDecoder(strict=False).raw_decode(text)
     except (ValueError, RecursionError):
-        for forgotten in ("}", "}}", "]", "}]", '"}', '"}}'):
-            try:
-                return len(text), json.loads(text.rstrip() + forgotten, strict=False)
-            except (ValueError, RecursionError):
-                continue
-        return 0, None
+        return None
     return length, value
 
 
-def _decoded(text: str) -> Any:
-    return _decode(text)[1]
+def answer_in(value: Any) -> str | None:
+    """The text that a JSON object gives as the answer."""
+    if not isinstance(value, Mapping):
+        return None
+    given = next((value[key] for key in _ANSWERS if key in value), None)
+    if isinstance(given, list) and given and all(isinstance(each, str) for each in given):
+        return "\n\n".join(given)
+    return given if isinstance(given, str) else answer_in(given)
 
 
-def _from_python(text: str, names: Collection[str]) -> Found:
+def _from_python(text: str, named: str) -> Found:
     """`name(key="value")`, alone, in a list, in `print(…)` or with `.call`."""
-    begins = regex.search(_python_start(names), text)
+    begins = regex.search(rf"(?P<name>(?:\b[a-z_]{{1,20}}\.)?\b(?:{named})(?:\.call)?)\(", text)
     if begins is None:
         return []
     source = text[begins.start("name") :].strip().removesuffix("]")
     for end in range(len(source), 0, -1):
         if source[end - 1] != ")":
             continue
-        try:
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             tree = ast.parse(f"[{source[:end]}]", mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        return [call for call in map(_python_call, ast.walk(tree)) if call and call[0] in names]
+            found = (_python_call(node) for node in ast.walk(tree))
+            return [call for call in found if call and regex.fullmatch(named, call[0])]
     return []
 
 
@@ -212,18 +247,12 @@ def _python_call(node: ast.AST) -> tuple[str, str] | None:
     try:
         values = {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
         if node.args:
-            values["query"] = ast.literal_eval(node.args[0])
+            first = ast.literal_eval(node.args[0])
+            values |= first if isinstance(first, dict) else {"query": first}
     except (ValueError, TypeError):
         return name, "{}"
     return name, json.dumps(values, ensure_ascii=False, default=str)
 
-
-def _python_start(names: Collection[str]) -> str:
-    any_name = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
-    return rf"(?:\[|print\()?\s*(?P<name>(?:[a-z_]{{1,20}}\.)?(?:{any_name})(?:\.call)?)\("
-
-
-_ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
 
 # ── At the beginning of a line, while it arrives ─────────────────────────────────────────────
 
@@ -237,16 +266,20 @@ class LineCall:
     calls: tuple[ToolCall, ...] = ()
 
 
+_ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
+_LABEL = r"[^\w\s`]{0,4}(?:[A-Za-z]{1,14}[^\w\s`][^\w\n`]{0,3}){0,2}"  # "Action: ", ">>>", "print("
+
+
 class LineCalls:
     """Sees calls without any mark around them: JSON, Python, "Action:" with its input."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
-        any_name = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
+        named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
         self._begins = regex.compile(
-            r"(?P<json>\{\s*\"|\[\s*\{\s*\"|functools\s*\[)"
-            rf"|(?P<python>{_python_start(names)})"
-            rf"|(?P<action>Action:\s*(?P<tool>{any_name})\s*Action Input:\s*)"
+            r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
+            rf"|{_LABEL}(?P<name>{named})(?:\.call)?"
+            r"(?:\(|\[|\s?[^\w\s,;.`]|(?P<alone>[ ]*\n))"
         )
 
     def read(self, text: str, *, final: bool) -> LineCall | None:
@@ -256,36 +289,24 @@ class LineCalls:
             return None
         if found.partial:
             return LineCall(waits=True)
-        if found["action"]:
-            return self._action(text, found, final=final)
-        return self._whole(text, is_json=bool(found["json"]), final=final)
-
-    def _whole(self, text: str, *, is_json: bool, final: bool) -> LineCall | None:
-        """To the end of the paragraph in Python, of the value in JSON."""
-        length = self._json_length(text) if is_json else text.find(")\n") + 1
-        if length <= 0:
+        length = _json_length(text) if found["json"] else self._paragraph(text, found)
+        if not length:
             if not final:
                 return LineCall(waits=True)
             length = len(text)
         calls = calls_in(text[:length], self._names)
-        if is_json and not calls and _ANY.match(text):
-            calls = _any_call(text[:length])
+        if found["json"] and not calls and _ANY.match(text):
+            calls = _calls(_from_json(text[:length]))
         return LineCall(length=length, calls=tuple(calls)) if calls else None
 
-    def _json_length(self, text: str) -> int:
-        start = max(0, min((text.find(c) for c in "{[" if c in text), default=0))
-        try:
-            return start + json.JSONDecoder(strict=False).raw_decode(text[start:])[1]
-        except (ValueError, RecursionError):
-            return 0
+    @staticmethod
+    def _paragraph(text: str, found: "regex.Match[str]") -> int:
+        """Where it ends: with its bracket at the end of a line, or before an empty line."""
+        end = regex.search(r"\)\n|\n\n" if found[0].endswith("(") else r"\n\n", text)
+        return end.start() + 1 if end else 0
 
-    def _action(self, text: str, found: "regex.Match[str]", *, final: bool) -> LineCall | None:
-        rest = text[found.end() :]
-        length = self._json_length(rest) if rest.startswith("{") else rest.find("\n")
-        if length <= 0:
-            if not final:
-                return LineCall(waits=True)
-            length = len(rest)
-        given = rest[:length].strip()
-        arguments = given if given.startswith("{") else json.dumps({"query": given.strip("\"'")})
-        return LineCall(length=found.end() + length, calls=(_call(found["tool"], arguments),))
+
+def _json_length(text: str) -> int:
+    start = max(0, min((text.find(c) for c in "{[" if c in text), default=0))
+    whole = whole_json(text[start:])
+    return start + whole[0] if whole else 0

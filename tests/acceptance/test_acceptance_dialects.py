@@ -132,6 +132,36 @@ ANSWERED = {
     "tool_calls null and empty": deltas(
         {"content": ANSWER, "tool_calls": None}, {"tool_calls": [], "function_call": None}
     ),
+    "other choices between": events(
+        said(ANSWER[:9]),
+        {"choices": [{"index": 1, "delta": {"content": "Other"}, "finish_reason": "length"}]},
+        {"choices": [{"index": 1, "delta": {"content": "x"}}, said(ANSWER[9:])["choices"][0]]},
+        STOP,
+    ),
+    "carriage returns alone": raw(event(said(ANSWER), end="\r\r"), event(STOP, end="\r\r")),
+    "events that are null or empty": raw(
+        b"data: null\n\ndata: []\n\ndata:\n\ndata: {}\n\n", event(said(ANSWER)), event(STOP)
+    ),
+    "an end mark without its field": raw(event(said(ANSWER)), b"[DONE]\n\n"),
+    "an end mark in quotes": raw(event(said(ANSWER)), b'data: "[DONE]"\n\n'),
+    "one choice that is no list": events(
+        {"choices": {"index": 0, "delta": {"content": ANSWER}}}, STOP
+    ),
+    "a delta that is a text": events({"choices": [{"index": 0, "delta": ANSWER}]}, STOP),
+    "one list of all events": page(
+        json.dumps([said(ANSWER), STOP]), content_type="application/json"
+    ),
+    "messages on lines, as Ollama's own protocol": page(
+        "\n".join(
+            json.dumps({"message": {"content": text}, "done": not text, "done_reason": None})
+            for text in (ANSWER[:9], ANSWER[9:], "")
+        ),
+        content_type="application/x-ndjson",
+    ),
+    "parts whose text is an object": deltas(
+        {"content": [{"type": "text", "text": {"value": ANSWER}}]}
+    ),
+    "fields before data indented": raw(b" " + event(said(ANSWER)), event(STOP)),
     "chosen tokens beside the text": events(
         {"choices": [{"delta": {"content": ANSWER}, "logprobs": {"content": []}, "index": 0}]}, STOP
     ),

@@ -1,5 +1,8 @@
 """What models write around an answer never reaches it, however the reply is cut into deltas."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +59,8 @@ LEFTOVERS = {
     "fence without a name": f"```\n{ANSWER}\n```",
     "fence after a thought": f"<think>{THOUGHT}</think>\n```markdown\n{ANSWER}\n```\n",
 }
+MORE = [json.loads(line) for line in (Path(__file__).parent / "dialects.jsonl").open()]
+DIALECTS = {each["form"]: each["reply"] for each in MORE if not each["calls"]}
 KEPT = [
     "Write `<think>` before and `</think>` after it [1].",
     "Set the stop to `<|im_end|>` [1]. Then restart [2].",
@@ -77,6 +82,16 @@ KEPT = [
     "~~~\ncode\n~~~\nafter [1]",
     "An unclosed ` backtick [1].\nAnother line [2].",
     "````markdown\n```\ninner\n```\n````\ntext [1]",
+    "Set it to &lt;b&gt; [1].",
+    "<details>\n<summary>More</summary>\nFive days [1].\n</details>",
+    "Put it into the `<output>` element, or <output> without it [1].",
+    '{"answer": 42}',
+    'Send this [1]:\n\n```json\n{"content": "Hello"}\n```\n\nThen wait [2].',
+    '```json\n{"content": "Hello"}\n```\n\nThat is the body [1].',
+    "Log in [1]:\n\nUser: admin\nPassword: 1234 [2]",
+    "Two parts [1].\n\n## User guide\n\nIt is printed [2].",
+    "## Analysis\n\nRefunds take five days [1].",
+    "The plan `A<|B` and x[|1|] stay [1].",
 ]
 
 
@@ -87,7 +102,7 @@ def read(pieces, tools=TOOLS):
     return text, spoken
 
 
-@pytest.mark.parametrize("reply", [*THOUGHTS.values(), *LEFTOVERS.values()])
+@pytest.mark.parametrize("reply", [*THOUGHTS.values(), *LEFTOVERS.values(), *DIALECTS.values()])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
 def test_only_the_answer_comes_out(reply, size):
     pieces = [reply[at : at + size] for at in range(0, len(reply), size)]
@@ -184,6 +199,18 @@ CALLS = {
     "after a thought": f"<think>{THOUGHT}</think>\n" + '<tool_call>{"name": "search_documents", '
     '"arguments": {"query": "refund"}}</tool_call>',
 }
+
+
+OTHER_CALLS = {each["form"]: each["reply"] for each in MORE if each["calls"]}
+
+
+@pytest.mark.parametrize("reply", OTHER_CALLS.values(), ids=OTHER_CALLS)
+@pytest.mark.parametrize("size", [1, 3, 7, 10_000])
+def test_calls_of_other_families_are_calls(reply, size):
+    _, spoken = read([reply[at : at + size] for at in range(0, len(reply), size)])
+
+    assert [call.name for call in spoken.calls] == [CALL[0]]
+    assert json.loads(spoken.calls[0].arguments) == {"query": "refund"}
 
 
 @pytest.mark.parametrize("reply", CALLS.values(), ids=CALLS)
