@@ -36,7 +36,7 @@ from rag.database import migrate, open_engine
 from rag.documents.chunk import document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.records import EVERYTHING, Chunk, Document
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
 from rag.retrieval.fuse import ranked, reciprocal_rank_fusion
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
@@ -84,15 +84,15 @@ class Installation:
         self.index = ChromaIndex(embedder.name, directory=folder / "chroma")
         self.retriever = HybridRetriever(embedder, self.index, self.lexical, self.store)
 
-    def ingest(self, entries: Iterable[Entry]) -> int:
+    def ingest(self, entries: Iterable[Entry], collection_id: str = DEFAULT_COLLECTION) -> int:
         """Store the entries and index their chunks; returns how many chunks."""
-        stored = [_document(entry, chunks_of(entry, self.embedder)) for entry in entries]
+        stored = [
+            _document(entry, chunks_of(entry, self.embedder), collection_id) for entry in entries
+        ]
         self.store.replace_all(stored)
         chunks = [chunk for document in stored for chunk in document.chunks]
         vectors = self.embedder.embed([chunk.embedded_text for chunk in chunks])
-        self.index.add(
-            [chunk.id for chunk in chunks], vectors, ["1"] * len([chunk.id for chunk in chunks])
-        )
+        self.index.add([chunk.id for chunk in chunks], vectors, [collection_id] * len(chunks))
         return len(chunks)
 
     def rankings(self, query: str) -> dict[str, list[tuple[str, float]]]:
@@ -106,20 +106,30 @@ class Installation:
         ]
         found = (words, vectors, ranked(rrf), ours)
         chunks = self.store.chunks([key for ranking in found for key, _ in ranking], EVERYTHING)
-        best = [_by_document(ranking, chunks) for ranking in found]
+        best = [by_document(ranking, chunks) for ranking in found]
         return dict(zip(SYSTEMS, best, strict=True))
 
 
-def _document(entry: Entry, chunks: Sequence[Chunk]) -> StoredDocument:
+def _document(entry: Entry, chunks: Sequence[Chunk], collection_id: str) -> StoredDocument:
     title = entry.product or entry.title
     now = datetime.now(UTC)
     own_id = document_id_for(entry.id)  # ids of the sets are of any length
-    record = Document(own_id, entry.id, title, "text/plain", "", len(entry.text), len(chunks), now)
+    record = Document(
+        own_id,
+        entry.id,
+        title,
+        "text/plain",
+        "",
+        len(entry.text),
+        len(chunks),
+        now,
+        collection_id=collection_id,
+    )
     own = [replace(chunk, document_id=own_id) for chunk in chunks]
     return StoredDocument(record, [section_of(entry)], own)
 
 
-def _by_document(
+def by_document(
     ranking: Iterable[tuple[str, float]], chunks: dict[str, Chunk]
 ) -> list[tuple[str, float]]:
     """Documents in the order of their best chunks; the score is the rank's, ties cannot be."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
+from rag.retrieval.exact import ExactVectors
 from rag.seams import Matrix
 
 Found = TypeVar("Found")
@@ -24,6 +26,10 @@ COLLECTION = "chunks"
 PLACE = "collection"  # what the index knows of a chunk: where it is
 LOCK_FILE = "in_use_by.json"
 PAGE = 5000  # ids listed in one request
+# Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
+# packaged model's. Those of a server travel as text, and others write there.
+MOST_HELD, MOST_HELD_OF_A_SERVER = 50_000, 2_000
+FRESH_SECONDS = 5.0
 # Wide beams: a missed neighbour is a missed answer, and 20 000 chunks take a millisecond anyway.
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
 
@@ -54,6 +60,12 @@ class ChromaIndex:
         self._is_ours = False
         self._client: Any = None
         self._collection: Any = None
+        self._exact = ExactVectors(
+            self._vectors_in,
+            self._count_in,
+            most=MOST_HELD if url is None else MOST_HELD_OF_A_SERVER,
+            fresh_seconds=math.inf if url is None else FRESH_SECONDS,
+        )
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         if not chunk_ids:
@@ -73,6 +85,7 @@ class ChromaIndex:
 
         with self._lock:  # writers one at a time; Chroma orders them no better itself
             self._use(upsert, None, create=dimensions)
+            self._exact.add(chunk_ids, vectors, collections)
 
     def move(self, collections: Mapping[str, str]) -> None:
         def update(collection: Any) -> None:
@@ -86,6 +99,7 @@ class ChromaIndex:
 
         with self._lock:
             self._use(update, None)
+            self._exact.move(collections)
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
         def delete(collection: Any) -> None:
@@ -95,12 +109,17 @@ class ChromaIndex:
 
         with self._lock:
             self._use(delete, None)
+            self._exact.remove(chunk_ids)
 
     def nearest(
         self, vector: NDArray[np.float32], within: Within, *, limit: int
     ) -> list[tuple[str, float]]:
         def query(collection: Any) -> list[tuple[str, float]]:
             self._check(collection, len(vector))
+            if within.ids is not None:
+                exact = self._exact.nearest(vector, within.ids, limit=limit)
+                if exact is not None:
+                    return exact
             found = collection.query(
                 query_embeddings=[vector],
                 n_results=limit,
@@ -111,6 +130,19 @@ class ChromaIndex:
             return list(zip(found["ids"][0], distances, strict=True))
 
         return self._use(query, []) if limit > 0 and within.ids != frozenset() else []
+
+    def _vectors_in(self, place: str) -> tuple[list[str], Matrix]:
+        """All of a collection of ours."""
+        none: dict[str, Any] = {"ids": [], "embeddings": np.empty((0, 0))}
+        found = self._use(
+            lambda collection: collection.get(where={PLACE: place}, include=["embeddings"]), none
+        )
+        return found["ids"], np.asarray(found["embeddings"], dtype=np.float32)
+
+    def _count_in(self, place: str) -> int:
+        return self._use(
+            lambda collection: len(collection.get(where={PLACE: place}, include=[])["ids"]), 0
+        )
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         def read(collection: Any) -> dict[str, NDArray[np.float32]]:
@@ -143,6 +175,7 @@ class ChromaIndex:
                 return  # nothing was ever added
             finally:
                 self._collection = None
+                self._exact.clear()
 
     def check(self) -> None:
         """Raise IndexMismatch if another embedding model built the index. Opens it."""
@@ -181,6 +214,7 @@ class ChromaIndex:
                     return otherwise if collection is None else act(collection)
             except NotFoundError:  # cleared by another index object or process since we opened it
                 self._collection = None
+                self._exact.clear()
                 if attempt == 2:
                     raise
         return otherwise

@@ -4,12 +4,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rag.errors import IndexMismatch, SetupError
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Within
+from rag.retrieval.exact import ExactVectors
 from rag.retrieval.vectors import LOCK_FILE, ChromaIndex, holder_of
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex
@@ -229,3 +231,125 @@ def test_two_indexes_in_one_process_share_the_directory(tmp_path: Path, open_ind
     assert holder_of(tmp_path) == os.getpid()
     two.close()
     assert holder_of(tmp_path) is None
+
+
+class TestWithinCollections:
+    """Vectors of chosen collections are kept in memory: whatever is written must show at once."""
+
+    ONE, TWO = Within(frozenset({"1"})), Within(frozenset({"2"}))
+
+    @pytest.fixture
+    def filled(self, index: ChunkIndex) -> ChunkIndex:
+        index.add(["a", "b", "c"], AXES[:3], ["1", "2", "1"])
+        assert ids(index.nearest(BETWEEN, self.ONE, limit=5)) == ["a", "c"]
+        assert ids(index.nearest(BETWEEN, self.TWO, limit=5)) == ["b"]
+        return index
+
+    def test_the_nearest_come_with_the_same_cosine(self, filled: ChunkIndex) -> None:
+        of_all = dict(filled.nearest(BETWEEN, EVERYTHING, limit=5))
+
+        for within in (self.ONE, self.TWO, Within(frozenset({"1", "2"}))):
+            for key, cosine in filled.nearest(BETWEEN, within, limit=5):
+                assert cosine == pytest.approx(of_all[key], abs=1e-5)
+
+    def test_the_limit_holds_over_all_of_them(self, filled: ChunkIndex) -> None:
+        both = Within(frozenset({"1", "2"}))
+
+        assert ids(filled.nearest(BETWEEN, both, limit=2)) == ["a", "b"]
+
+    def test_what_is_added_is_found(self, filled: ChunkIndex) -> None:
+        filled.add(["d"], AXES[3:4], ["2"])
+
+        assert ids(filled.nearest(AXES[3], self.TWO, limit=5)) == ["d", "b"]
+
+    def test_what_is_added_again_is_there_once(self, filled: ChunkIndex) -> None:
+        filled.add(["b"], AXES[3:4], ["2"])
+
+        assert filled.nearest(AXES[3], self.TWO, limit=5) == [("b", pytest.approx(1.0))]
+
+    def test_what_is_removed_or_moved_is_gone(self, filled: ChunkIndex) -> None:
+        filled.remove(["a"])
+        filled.move({"c": "2"})
+
+        assert filled.nearest(BETWEEN, self.ONE, limit=5) == []
+        assert set(ids(filled.nearest(BETWEEN, self.TWO, limit=5))) == {"b", "c"}
+
+    def test_what_is_added_elsewhere_has_left(self, filled: ChunkIndex) -> None:
+        filled.add(["a"], AXES[:1], ["2"])
+
+        assert ids(filled.nearest(BETWEEN, self.ONE, limit=5)) == ["c"]
+
+    def test_a_cleared_index_holds_nothing(self, filled: ChunkIndex) -> None:
+        filled.clear()
+
+        assert filled.nearest(BETWEEN, self.ONE, limit=5) == []
+
+    def test_large_collections_are_searched_in_the_index(
+        self, filled: ChunkIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small = filled.nearest(BETWEEN, self.ONE, limit=5)
+        if isinstance(filled, ChromaIndex):
+            monkeypatch.setattr(filled._exact, "_most", 1)
+
+        large = filled.nearest(BETWEEN, self.ONE, limit=5)
+
+        assert ids(large) == ids(small)
+        assert [cosine for _, cosine in large] == pytest.approx([c for _, c in small], abs=1e-5)
+
+
+class TestKeptVectors:
+    """Those of a server, where others write as well, and more than there is room for."""
+
+    def kept(self, **options: Any) -> tuple[ExactVectors, dict[str, list[str]], list[str]]:
+        there = {"1": ["a", "b"], "2": ["c"]}
+        reads: list[str] = []
+
+        def read(collection: str) -> tuple[list[str], Any]:
+            reads.append(collection)
+            held = list(there[collection])
+            return held, np.ones((len(held), 4), dtype=np.float32)
+
+        options = {"most": 10, "fresh_seconds": 60.0} | options
+        return ExactVectors(read, lambda each: len(there[each]), **options), there, reads
+
+    def test_are_read_once_and_again_when_they_are_old(self) -> None:
+        exact, there, reads = self.kept()
+        for _ in range(3):
+            exact.nearest(BETWEEN, ["1"], limit=5)
+        assert reads == ["1"]
+
+        old, there, reads = self.kept(fresh_seconds=0.0)
+        old.nearest(BETWEEN, ["1"], limit=5)
+        there["1"].append("z")
+        assert "z" in ids(old.nearest(BETWEEN, ["1"], limit=5) or [])
+
+    def test_make_room_for_each_other(self) -> None:
+        exact, _, reads = self.kept(most=2)
+        for collection in ("1", "2", "1"):
+            assert exact.nearest(BETWEEN, [collection], limit=5)
+
+        assert reads == ["1", "2", "1"]
+
+    def test_too_many_are_never_read(self) -> None:
+        exact, _, reads = self.kept(most=2)
+
+        assert exact.nearest(BETWEEN, ["1", "2"], limit=5) is None
+        assert reads == []
+
+    def test_read_while_somebody_wrote_are_not_kept(self) -> None:
+        exact, _there, reads = self.kept()
+
+        def read(collection: str) -> tuple[list[str], Any]:
+            reads.append(collection)
+            exact.remove(["a"])
+            return ["a", "b"], np.ones((2, 4), dtype=np.float32)
+
+        exact._read = read
+        exact.nearest(BETWEEN, ["1"], limit=5)
+        exact.nearest(BETWEEN, ["1"], limit=5)
+
+        assert reads == ["1", "1"]
+
+
+def ids(found: list[tuple[str, float]]) -> list[str]:
+    return [key for key, _ in found]
