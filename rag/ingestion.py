@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
@@ -239,18 +239,18 @@ class Ingestion:
         waiting = Waiting(stored, changes.added)
         yield from waiting.all(Stage.EMBEDDING)
         try:
-            with self._turn:
-                self._remove_deleted()
-                self._file_moved()
-                while True:
+            while True:
+                with self._turn:
+                    self._remove_deleted()
+                    self._file_moved()
                     for chunks in self._embed_missing():
                         yield from waiting.embedded(chunks)
-                    added = (chunk.id for chunk in changes.added)
-                    if self._claims is None or self._claims.are_done(added):
-                        break
-                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
-                    time.sleep(OTHERS_SECONDS)
-                self._file_moved()
+                    self._file_moved()
+                added = (chunk.id for chunk in changes.added)
+                if self._claims is None or self._claims.are_done(added):
+                    break
+                yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                time.sleep(OTHERS_SECONDS)
         except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
             return
@@ -280,7 +280,8 @@ class Ingestion:
     def _embed(self, chunks: Sequence[Chunk]) -> None:
         ids = [chunk.id for chunk in chunks]
         vectors = self._embedder.embed([chunk.embedded_text for chunk in chunks])
-        self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
+        with self._claims.one_writer() if self._claims is not None else nullcontext():
+            self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
         deleted_meanwhile = self._store.mark_embedded(ids)
         if deleted_meanwhile:
             self._index.remove(deleted_meanwhile)

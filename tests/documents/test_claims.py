@@ -1,6 +1,8 @@
 """Chunks are embedded once, however many processes share them."""
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -58,3 +60,19 @@ def test_chunks_are_done_once_they_are_embedded_or_gone(any_engine, ids):
     store.mark_embedded(ids[:1])
     assert own.are_done([*ids, "gone"])
     assert own.take(10) == []
+
+
+def test_vectors_are_written_by_one_process_at_a_time(any_engine, ids):
+    inside, most, writes = set(), [], 24
+
+    def write_vectors(number):
+        with EmbeddingClaims(any_engine).one_writer():
+            inside.add(number)
+            most.append(len(inside))
+            time.sleep(0.002)
+            inside.discard(number)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(write_vectors, range(writes)))
+
+    assert most == [1] * writes
