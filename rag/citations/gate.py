@@ -14,6 +14,17 @@ _HEAD = regex.compile(
     r"(?: cited| used)?[\s*_]*(?:[:：]?[\s*_]*$|[:：][\s*_]*(?=[\[【［(^\d]))",
     regex.IGNORECASE,
 )
+# Any heading that a list of sources at the end may have: what follows decides.
+_TITLE = regex.compile(
+    r"[\s>]*(?:#{1,6}[ \t]+[^\n\[\]]{1,60}|(?:\*\*|__)[^\n*_\[\]]{1,60}(?:\*\*|__)[:：]?)\s*$"
+)
+_TWO_WORDS = regex.compile(r"\s*[^\W\d_]+(?: [^\W\d_]+)?[:：]\s*$")  # after a blank line
+# An entry of such a list, a title and no sentence: no full stop, no small letter first, no measure.
+_ENTITLED = regex.compile(
+    r"\s*(?:[-*+•>][ \t]+)?[\[【［][\[^]?(?P<number>[0-9]{1,9})[\]】］]{1,2}[:：.]?[ \t]+"
+    r"(?=[\p{Lu}\p{Lo}\"“„«*_])(?P<title>[^\n]{1,160})$"
+)
+_STATES = regex.compile(r"[.!?。:：;][\s*_]*$|\d\s?(?:[a-zA-Zµ°]{1,4}\b|[%€$£°])|[:：]\s+\p{Ll}")
 _RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
 _DEFINITION = regex.compile(
     r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"
@@ -85,6 +96,8 @@ class _Ending:
         self._passes = False  # the line is none of a list
         self._held = ""  # lines of a list, and what is blank before it
         self._is_list = False
+        self._is_likely = False  # by its shape alone: every line has to have it
+        self._is_titled = False
         self._after_rule = False
         self._in_fence = False
 
@@ -111,9 +124,10 @@ class _Ending:
     def _may_belong(self, line: str) -> bool:
         if self._in_fence or len(line) > _LONGEST_LINE:
             return False
-        if self._is_list:
+        if self._is_list and not self._is_likely:
             return True
         patterns = [_HEAD, _RULE, _DEFINITION, *([_ENTRY] if self._after_rule else [])]
+        patterns += [*self._titles(), *([_ENTITLED] if self._has_cited() else [])]
         return any(pattern.match(line, partial=True) for pattern in patterns)
 
     def _complete(self) -> str:
@@ -133,13 +147,40 @@ class _Ending:
         if _RULE.match(line):
             self._after_rule = True
             return True
+        if self._is_likely or self._is_entitled(line):
+            self._is_list = self._is_likely = self._is_entitled(line)
+            return self._is_list
         begins = (
             _HEAD.match(line) or self._defines(line) or (self._after_rule and _ENTRY.match(line))
         )
         if begins:
             self._is_list = True
             return True
+        if not self._is_list and any(each.match(line) for each in self._titles()):
+            self._is_titled = True
+            return True
         return self._is_list and (bool(_NUMBERED.match(line)) or not _SENTENCE.search(line))
+
+    def _titles(self) -> list["regex.Pattern[str]"]:
+        """What heads a list now; there is one heading at most."""
+        if self._is_titled or not self._has_cited():
+            return []
+        return [_TITLE, _TWO_WORDS] if self._held and not self._held.strip() else [_TITLE]
+
+    def _is_entitled(self, line: str) -> bool:
+        """`[7] Title` where the answer has cited 7 before, and nothing leads a list in."""
+        found = _ENTITLED.match(line)
+        if not found or _STATES.search(found["title"]):
+            return False
+        passed = "".join(self._passed)
+        before = passed.rstrip().rpartition("\n")[2]
+        leads_in = not self._held.strip() and (
+            before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
+        )
+        return not leads_in and int(found["number"]) in cited_numbers(passed)
+
+    def _has_cited(self) -> bool:
+        return any("[" in piece or "【" in piece or "［" in piece for piece in self._passed)
 
     def _defines(self, line: str) -> bool:
         """`[7]: https://…`, or `[7]: title` where the answer has cited 7 before."""
@@ -152,5 +193,6 @@ class _Ending:
     def _release(self) -> str:
         released = self._held + self._line
         self._passed.append(released)
-        self._held, self._is_list, self._after_rule, self._passes = "", False, False, True
+        self._held, self._passes = "", True
+        self._is_list = self._is_likely = self._is_titled = self._after_rule = False
         return released

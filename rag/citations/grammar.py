@@ -7,50 +7,83 @@ a stream has to know.
 
 import re
 import unicodedata
+from functools import cache
 
 import regex
 
-OPENING = "[【［〔"
+OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
 BLANKS = " \\t\u00a0\u2009\u202f\u3000"
 ZEROS = "".join(map(chr, filter(lambda code: unicodedata.decimal(chr(code), 1) == 0, range(65536))))
 BEGINS_BRACKET = OPENING + "\\"
+PAIRS = list(zip(OPENING[1:], CLOSING[1:], strict=True))  # the first may be escaped
 MOST = 1_000  # characters of a spelling
 MAX_CODE = 500  # characters between a backtick and the one that closes it, on the same line
 MAX_MATH = 300
 _LOOK_BACK = 80
 
 _B = rf"[{BLANKS}{INVISIBLE}]*+"
+_S = rf"[{BLANKS}]?"
 _DIGIT = r"\d"  # of any script
 _NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
-_DASH = rf"(?:[-‐‑–—－]|(?<=[{BLANKS}])(?:to|through|bis)(?=[{BLANKS}]))"
-_RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}{_NUMBER})?+)"
-_SOURCE = r"(?:sources?|src|refs?|references?|cit(?:e|ation)s?|quellen?|来源|來源|出典|参考)"
+_DASH = (
+    rf"(?:--?|[‐‑‒–—―−－~〜～…]|\.{{2,3}}|"
+    rf"(?<=[{BLANKS}])(?:to|through|bis|until)(?=[{BLANKS}]))"
+)
+_SOURCE = (
+    r"(?:sources?|src|refs?|references?|cit(?:e|ation)s?|quellen?|fuentes?|fontes?|fonti|bron(?:nen)?|"
+    r"kilder?|källa|lähde|źródło|zdroj|forrás|kaynak|nguồn|источник|джерело|πηγή|مصدر|מקור|"
+    r"来源|來源|出典|参考|출처|स्रोत)"
+)
+_WORDS = (
+    rf"(?:{_SOURCE}|doc(?:ument)?s?|passages?|excerpts?|chunks?|snippets?|contexts?|results?|"
+    r"footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
+)
+_CONNECTS = rf"{_B}[.:：#=_-]?{_B}[#№@]?[\"']?"
 _PREFIX = (
-    rf"(?:(?:{_SOURCE}|doc(?:ument)?s?|passages?|excerpts?|chunks?|footnotes?){_B}[.:#]?{_B}\#?|"
-    rf"[s#^№]{_B})"
+    rf"(?:(?:see|cf\.?|siehe|vgl\.?):?{_B})?+"
+    rf"(?:{_WORDS}{_CONNECTS}|(?:s|[#^№@†*→]|n(?:[or]\.|[°º])){_B})?+"
 )
-_REST = r"[^\[\]【】［］〔〕\n]"
-_TAIL = (
-    rf"(?:(?::[0-9]{{1,4}})?[†‡]{_REST}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
-    rf"|[ \u00a0][-–—][ \u00a0](?=[^\W\d_]{{2}}|[\"“„'‘«]){_REST}{{0,120}}+"  # 7 – title
-    rf"|{_B}[,;:]?{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|fig(?:ure)?s?|"
-    rf"seiten?|abschnitt|kapitel|zeilen?)\b){_REST}{{0,80}}+"  # 7, §1.1
-    rf"|{_B}[:：][ \u00a0](?=[^\W\d_]{{2}}|[\"“„'‘«]){_REST}{{0,120}}+"  # 7: title
-    rf"|,[ \u00a0](?!None|True|False|NaN|{_SOURCE})(?-i:[A-ZÄÖÜ][a-zäöüß]{{2}}){_REST}{{0,120}}+)"
-)
+_RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
+_LONG = r"[^\W\d_]{2}|[\"“„'‘«]"  # a title begins
+_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[kc]t|nov|de[zc])"
+
+
+def _item(rest: str) -> str:
+    """A number or range, with what names it before and what tells of it behind."""
+    tail = (
+        rf"(?:(?::[0-9]{{1,4}})?[†‡]{rest}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
+        rf"|[ \u00a0](?:[-–—|][ \u00a0]|\((?:pp?\.)?)(?={_LONG}|\s?\d){rest}{{0,120}}+"  # 7 – title
+        rf"|{_B}[,;:]?{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|"
+        rf"fig(?:ure)?s?|seiten?|abschnitt|kapitel|zeilen?)\b\.?{_B}\d|(?<=[,;]{_S})s\.{_B}\d)"
+        rf"{rest}{{0,80}}+"  # 7, §1.1
+        rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){rest}{{0,120}}+"  # 7: title
+        rf"|\.[ \u00a0](?!{_MONTH})(?-i:[A-ZÄÖÜ]){rest}{{1,120}}+"  # 7. Title
+        rf"|[,;][ \u00a0](?!None|True|False|NaN|{_WORDS})"
+        rf"(?:(?-i:[A-ZÄÖÜ][a-zäöüß]{{2}}){rest}{{0,120}}+|{rest}{{1,80}}\.[a-z]{{2,4}}\b{rest}{{0,40}}+))"
+    )
+    return rf"{_PREFIX}{_RANGE}[\"']?+(?:{tail})?+"
+
+
 _BREAK = rf"{_B}\n?{_B}"
 # A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
-_JOINS = r"(?!(?:x|by|of|von|vs|per|pro)\b)[^\W\d_]{1,3}"
+_JOINS = r"(?!(?:x|by|of|von|vs|per|pro)(?:\b|\d))[^\W\d_]{1,3}"
 _BETWEEN = (
-    rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:{_JOINS}[{BLANKS}])?|{_JOINS}(?=[{BLANKS}\d])){_BREAK}"
+    rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:{_JOINS}[{BLANKS}])?|{_JOINS}(?=[{BLANKS}\d])|"
+    rf"(?P<unsure>[/|+·])){_BREAK}"
 )
 # Called by its name: written out in each of its places it takes half a second to compile.
-_ITEM = "(?&item)"
-_DEFINED = rf"(?(DEFINE)(?P<item>(?:{_PREFIX})?{_RANGE}(?:{_TAIL})?))"
-_INNER = rf"{_B}{_ITEM}(?:{_BETWEEN}{_ITEM})*{_B}"
-_BRACKET = rf"(?:\\{{0,2}}\[{_INNER}\\{{0,2}}\]|【{_INNER}】|［{_INNER}］|〔{_INNER}〕)"
+_NO_BRACKET = rf"[^{re.escape(OPENING + CLOSING)}\n]"
+_NO_ROUND = rf"[^{re.escape(OPENING + CLOSING)}()（）\n]"
+_INNER, _IN_ROUND, _BRACKET, _ROW = "(?&inner)", "(?&round)", "(?&bracket)", "(?&row)"
+_LIGHT = r"(?P<light>[*_]{1,3}|[({<])"  # within the brackets
+
+
+def _items(rest: str) -> str:
+    return rf"{_B}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}"
+
+
 _TARGET = (
     r"\((?P<target>[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
     r"(?:[ ]\"[^\"\n]{0,100}+\")?\)"
@@ -58,14 +91,32 @@ _TARGET = (
 _SEPARATOR = (
     rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?(?<=[{BLANKS}])(?:and|und|or|oder|&)(?=[{BLANKS}]))?{_B}"
 )
-_ROW = rf"\^?{_BRACKET}(?:{_TARGET})?(?:{_SEPARATOR}{_BRACKET}(?:{_TARGET})?)*"
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++){_B}"
 _DOUBLE = rf"\[(?:{_B}(?:{_SOURCE}{_B}[.:\#]?{_B})?{_ROW}{_B}|{_HIGH})\]"
+_EITHER = rf"(?:{_ROW}|(?P<figure>{_INNER}))"
+_ENTITY = rf"&(?:\#0*91|\#x0*5b|lbrack|lsqb);{_INNER}&(?:\#0*93|\#x0*5d|rbrack|rsqb);"
 _ANCHOR = rf"<a\b[^<>\n]{{0,200}}+>{_B}(?:{_BRACKET}|{_INNER}){_B}</a>"
 
 
+_DEFINED = {  # each by what calls it: written out in each of its places it takes long to compile
+    _ROW: rf"\^?{_BRACKET}(?:{_TARGET})?(?:{_SEPARATOR}{_BRACKET}(?:{_TARGET})?)*",
+    _BRACKET: (
+        rf"(?:\[(?:{_INNER}|{_B}{_LIGHT}{_INNER}(?:(?P=light)|[)}}>]){_B})\\{{0,2}}\]|"
+        rf"\\{{1,2}}\[{_INNER}\\{{0,2}}\]|"
+        + "|".join(f"{opening}{_INNER}{closing}" for opening, closing in PAIRS)
+        + ")"
+    ),
+    _INNER: _items(_NO_BRACKET),
+    _IN_ROUND: _items(_NO_ROUND),
+}
+
+
 def _compiled(pattern: str) -> "regex.Pattern[str]":
-    return regex.compile(_DEFINED + pattern if _ITEM in pattern else pattern, regex.IGNORECASE)
+    needed = pattern
+    for name, defined in _DEFINED.items():
+        if name in needed:
+            needed = f"(?(DEFINE)(?P<{name[3:-1]}>{defined})){needed}"
+    return regex.compile(needed, regex.IGNORECASE)
 
 
 def _behind(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
@@ -76,23 +127,45 @@ def _behind(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
 BRACKET = _compiled(_BRACKET)
 TARGET = _compiled(_TARGET)
 SEPARATOR = _compiled(rf"{_SEPARATOR}(?=[{regex.escape(OPENING)}\\])")
-AROUND = {  # by the character that they begin with
-    "[": _compiled(_DOUBLE),
-    "(": _compiled(
-        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?|{_SOURCE}{_B}[.:\#]?){_B})?(?:{_ROW}|{_DOUBLE}|"
-        rf"{_HIGH}|{_SOURCE}{_B}[.:\#]?{_B}{_INNER}){_B}[)）]"
+_AROUND = {  # by the character that they begin with
+    "[": (rf"{_DOUBLE}|\[(?P<tag>sup|cite|ref|citation|source)\]{_INNER}\[/(?P=tag)\]"),
+    "(": (
+        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?|{_SOURCE}{_CONNECTS}){_B})?(?:{_ROW}|{_DOUBLE}|"
+        rf"{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
     ),
-    "<": _compiled(
-        rf"<(?P<tag>sup|cite|ref|citation|source|footnote)\b[^<>\n]{{0,80}}+>{_B}"
+    "<": (
+        rf"<(?P<tag>sup|cite|co?|ref|citation|sources?|footnote)\b[^<>\n]{{0,80}}+>{_B}"
         rf"(?:{_ANCHOR}|{_ROW}|(?P<figure>{_INNER})){_B}</(?P=tag)>|{_ANCHOR}"
         rf"|<(?P<style>b|i|u|em|strong|small|span|mark)\b[^<>\n]{{0,80}}+>{_B}{_ROW}{_B}</(?P=style)>"
         rf"|<(?:cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?/?>"
     ),
-    "^": _compiled(rf"\^{_BRACKET}"),
-    "*": _compiled(rf"(?P<run>\*{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^*])"),
-    "_": _compiled(rf"(?P<run>_{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^_\w])"),
+    "^": (rf"\^(?:{_BRACKET}|{_EITHER})\^|\^{_BRACKET}"),
+    "$": (rf"\$\^(?:(?P<figure>{_INNER})|\{{{_EITHER}\}})\$"),
+    "\\": (
+        rf"\\(?:[a-z]{{0,8}}cite[a-z]{{0,8}}\*?|ref|textsuperscript)(?:\[[^\[\]\n]{{0,80}}+\]){{0,2}}"
+        rf"\{{{_EITHER}\}}"
+    ),
+    "{": (
+        rf"\{{(?:(?P<unsure>{_RANGE}(?:{_BETWEEN}{_RANGE})*)|(?=[\"'\#]|{_WORDS})[\"']?{_INNER})\}}"
+        rf"|\{{[\"'](?:{_SOURCE})[\"']:{_B}{_EITHER}\}}"
+    ),
+    "&": (_ENTITY),
+    "*": (rf"(?P<run>\*{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^*])"),
+    "_": (rf"(?P<run>_{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^_\w])"),
 }
-AROUND["（"] = AROUND["("]
+_AROUND["（"] = _AROUND["("]
+
+
+@cache
+def around(char: str) -> "regex.Pattern[str] | None":
+    """What stands around a citation, or spells one, and begins with a character."""
+    return _compiled(_AROUND[char]) if char in _AROUND else None
+
+
+# Between two markers: all that is between their numbers is cited.
+SPAN = _compiled(
+    rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:to|through|bis)(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
+)
 RAISED = _compiled(
     rf"[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+"
     rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])"
@@ -130,7 +203,7 @@ MATH = {
 
 def beginning_with(char: str) -> "list[regex.Pattern[str]]":
     """The patterns of what may begin with this character."""
-    found = [AROUND.get(char), MATH.get(char), BRACKET if char in BEGINS_BRACKET else None]
+    found = [around(char), MATH.get(char), BRACKET if char in BEGINS_BRACKET else None]
     return [pattern for pattern in found if pattern]
 
 

@@ -41,7 +41,7 @@ def _markers(text: str) -> tuple[Marker, ...]:
     if not _FIGURE.search(text):
         return ()
     tokens = Scanner().scan(text, final=True)
-    found = (token for token in tokens if isinstance(token, Cited) and not token.leads_away)
+    found = (token for token in tokens if isinstance(token, Cited) and not token.is_unsure)
     return tuple(marker for cited in found for marker in cited.markers)
 
 
@@ -67,10 +67,12 @@ def marker_text(numbers: Sequence[int]) -> str:
 
 # ── Documents' own markers ───────────────────────────────────────────────────────────────────
 
+_BRACKETS = re.escape(grammar.OPENING + grammar.CLOSING)
 # A bracket that is a marker or could become one, whatever is put behind it.
 _CANDIDATE = re.compile(
     rf"([{re.escape(grammar.OPENING)}])([\s{grammar.INVISIBLE}]*(?:[\^#s]\s*)?"
-    rf"(?:\d[^\[\]【】［］〔〕\n]{{0,200}})?)([\]】］〕]|(?=[{re.escape(grammar.OPENING)}])|\Z)",
+    rf"(?:\d[^{_BRACKETS}\n]{{0,200}})?)([{re.escape(grammar.CLOSING)}]|"
+    rf"(?=[{re.escape(grammar.OPENING)}])|\Z)",
     re.IGNORECASE,
 )
 
@@ -96,8 +98,8 @@ def _harmless(found: re.Match[str]) -> str:
 
 
 def _in_parentheses(cited: Cited) -> str:
-    if cited.leads_away:
-        return cited.text
+    if cited.is_unsure and "](" in cited.text:
+        return cited.text  # a link
     numbers = ", ".join(str(n) for marker in cited.markers for n in marker.numbers)
     return f"{cited.leaves} ({numbers})".lstrip() if cited.leaves else f"({numbers})"
 
@@ -112,7 +114,9 @@ _BLANK = re.compile(rf"[{grammar.BLANKS}]")
 _BEFORE_ANYTHING = "([{（「『«“„\"'"
 _OPENS_BLOCK = "`~-*+•◦‣–>"
 _TAIL = 300  # characters of the output that may come to be read otherwise
-_BEGUN = re.compile(r"[\[【［〔<$\\]|[(（](?=\W*(?:src|ref|cit|sou|que))", re.IGNORECASE)
+_BEGUN = re.compile(
+    rf"[{re.escape(grammar.OPENING)}<$\\{{&]|" r"[(（](?=\W*(?:src|ref|cit|sou|que))", re.IGNORECASE
+)
 
 
 class Rewriter:
@@ -189,7 +193,7 @@ class Rewriter:
     def _keep(self, cited: Cited) -> str:
         numbers = [n for marker in cited.markers for n in marker.numbers]
         allowed = {number for number in numbers if self._allowed(number)}
-        if cited.leads_away and len(allowed) < len(set(numbers)):
+        if cited.is_unsure and len(allowed) < len(set(numbers)):
             return self._literal(cited.text)
         self.cited.update(dict.fromkeys(n for n in numbers if n in allowed))
         self.removed.update(dict.fromkeys(n for n in numbers if n not in allowed))

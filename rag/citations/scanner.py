@@ -18,15 +18,16 @@ _MAX_TOGETHER = 20
 _CONTEXT = 500  # characters of the line that are kept for looking back
 _MAX_LINE = 300  # of a line that may open or close a fence
 
-_SPECIAL = r"\n`$\\\[【［〔(（<^*_" + grammar.SUPERSCRIPT
+_SPECIAL = r"\n`$\\(（<^*_{&" + re.escape(grammar.OPENING) + grammar.SUPERSCRIPT
 _PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ])+")
 _LINE = regex.compile(r"[^\n]+")
 _RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
 _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
 _TICKS = re.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
+_USUAL = re.compile(r"\[([1-9][0-9]{0,4})\][^(]")
 _TELLING = 8  # visible characters of a line that tell a list's entry
-_NOT_ESCAPED = "\n\\[【［"
+_NOT_ESCAPED = "\n\\" + grammar.OPENING
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Cited:
     markers: tuple[Marker, ...]
     between: tuple[str, ...]
     text: str  # as it was spelled
-    leads_away: bool = False  # a link to elsewhere: a citation only if its number is known
+    is_unsure: bool = False  # such as a link to elsewhere: a citation only if its number is known
     leaves: str = ""  # what stays of it without its numbers
 
 
@@ -173,7 +174,10 @@ class Scanner:
         char = self._text[at]
         if char in "[\\(" and not is_next and grammar.is_index(self._before(at)):
             return None
-        around = grammar.AROUND.get(char)
+        plain = _USUAL.match(self._text, at)
+        if plain:  # nearly all are so
+            return self._cited((int(plain[1]),), at, plain.end() - 1)
+        around = grammar.around(char)
         found = self._match(around, at) if around else None
         is_plain = not found and char in grammar.BEGINS_BRACKET
         if is_plain:
@@ -188,22 +192,27 @@ class Scanner:
         if not numbers:
             return None
         end = target.end() if target else end
+        unsure = found.capturesdict().get("unsure", [])
+        if unsure and not numbers[0] <= numbers[-1] < numbers[0] + MAX_RANGE:
+            return None  # a fraction, a date
         leads_away = bool(target and is_plain and grammar.AWAY.search(target["target"]))
-        return self._cited(numbers, at, end, leads_away=leads_away)
+        is_unsure = bool(unsure) or leads_away
+        return self._cited(numbers, at, end, is_unsure=is_unsure)
 
     def _cited(
-        self, numbers: tuple[int, ...], at: int, end: int, *, leads_away: bool = False
+        self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False
     ) -> Cited:
         marker = Marker(numbers, self._offset + at, self._offset + end)
-        return Cited((marker,), ("",), self._text[at:end], leads_away)
+        return Cited((marker,), ("",), self._text[at:end], is_unsure)
 
     def _fits(self, char: str, found: "regex.Match[str]") -> bool:
-        """Whether emphasis opens here, and a raised figure is no exponent."""
+        """Whether emphasis opens here, a raised figure is no exponent, and no name goes on."""
         before = self._before(found.start())
-        if char == "<":
-            return not (found["figure"] and _is_exponent(before, found["figure"]))
+        if char == "{":
+            return not before or before[-1].isspace()
         if char not in "*_":
-            return True
+            figure = found.groupdict().get("figure")
+            return not (figure and char in "<^$\\" and _is_exponent(before, figure))
         run = re.escape(found["run"])
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
@@ -211,12 +220,15 @@ class Scanner:
     def _together(self, first: Cited) -> Cited:
         """With the markers that stand beside it, so that what is between them can go with them."""
         found, at = first, self._at + len(first.text)
-        while not first.leads_away and len(found.markers) < _MAX_TOGETHER:
-            separator = self._match(grammar.SEPARATOR, at)
+        while not first.is_unsure and len(found.markers) < _MAX_TOGETHER:
+            span = self._match(grammar.SPAN, at)
+            separator = span or self._match(grammar.SEPARATOR, at)
             is_next = bool(separator and separator.end() == at)
             unit = self._unit(separator.end(), is_next=is_next) if separator else None
-            if not separator or not unit or unit.leads_away:
+            if not separator or not unit or unit.is_unsure:
                 break
+            if span:
+                unit = _with_all_between(found, unit)
             between = (*found.between, separator.group())
             text = found.text + separator.group() + unit.text
             found = Cited(found.markers + unit.markers, between, text)
@@ -253,6 +265,13 @@ class Scanner:
     def _follows_marker(self) -> bool:
         cited_to = self._cited_to - self._offset
         return cited_to >= 0 and not self._text[cited_to : self._at].strip(" \t>*_-…")
+
+
+def _with_all_between(first: Cited, last: Cited) -> Cited:
+    """`[7]–[9]`: the second marker with the numbers that are between the two."""
+    marker = last.markers[0]
+    between = _numbers([f"{first.markers[-1].numbers[-1]}-{marker.numbers[0]}"])[1:-1]
+    return replace(last, markers=(replace(marker, numbers=between + marker.numbers),))
 
 
 def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
