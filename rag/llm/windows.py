@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 DEFAULT_WINDOW = 8000
+OLLAMA_WINDOW = 4096  # of a model that is not loaded yet and was given no `num_ctx`
 SHRINKING = 0.75  # of a window that was too large, where nobody says what fits
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
@@ -197,13 +198,19 @@ def _loaded_window(listing: object, key: str, model: str) -> int | None:
     """The window with which a server has loaded the model; it may be far below the model's own."""
     rows = listing.get(key) if isinstance(listing, dict) else None
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and model in (row.get("id"), row.get("name"), row.get("model")):
+        names = (
+            {row.get(key) for key in ("id", "name", "model")} if isinstance(row, dict) else set()
+        )
+        if names & {model, f"{model}:latest"}:
             return _first_window(row, (("loaded_context_length",), ("context_length",)))
     return None
 
 
 def _window_of_ollama(shown: object) -> int | None:
-    """`num_ctx` of its parameters, else what the model was made for; the setting can cap it."""
+    """`num_ctx` of its parameters; else what Ollama loads by itself, which no model tells.
+
+    It says nothing when messages are longer, and leaves out their beginning: the rules.
+    """
     if not isinstance(shown, dict):
         return None
     chosen = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
@@ -211,7 +218,8 @@ def _window_of_ollama(shown: object) -> int | None:
         return _first_window({"num_ctx": int(chosen[1])}, (("num_ctx",),))
     about = shown.get("model_info")
     keys = [key for key in about if key.endswith(".context_length")] if about else []
-    return _first_window(about, [(key,) for key in keys])
+    made_for = _first_window(about, [(key,) for key in keys])
+    return made_for and min(made_for, OLLAMA_WINDOW)
 
 
 def published_window(model: str, *, base_url: str | None = None) -> int | None:

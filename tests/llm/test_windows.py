@@ -81,14 +81,46 @@ class TestModelWindow:
         [
             ("/props", {"default_generation_settings": {"n_ctx": 4096}}),
             ("/api/show", {"parameters": "stop x\nnum_ctx   4096", "model_info": {"a": 1}}),
-            ("/api/show", {"model_info": {"llama.context_length": 4096}}),
+            ("/api/show", {"model_info": {"llama.context_length": 131_072}}),
         ],
-        ids=["llama.cpp", "Ollama, as started", "Ollama"],
+        ids=["llama.cpp", "Ollama, by its parameters", "Ollama, what it loads by itself"],
     )
     def test_is_asked_for_beside_the_protocol(self, path, told):
         trained = {"id": "fake", "meta": {"n_ctx_train": 131_072}}
         with OpenAIServer(models=[trained], beside={path: told}) as server:
             assert ModelWindow(server.url, "fake").tokens() == 4096
+
+    def test_of_ollama_is_what_is_loaded_once_it_is(self):
+        """As Ollama answers: its listing and `/api/show` tell what the model was made for."""
+        now, shown = (
+            [0.0],
+            {"model_info": {"gemma3.context_length": 131_072}, "parameters": "top_k 64"},
+        )
+        listing = [{"id": "gemma3:latest", "object": "model", "owned_by": "library"}]
+        beside = {"/api/ps": {"models": []}, "/api/show": shown}
+        with OpenAIServer(models=listing, beside=beside) as server:
+            window = ModelWindow(server.url, "gemma3", clock=lambda: now[0])
+            before = window.tokens()
+            loaded = {"name": "gemma3:latest", "model": "gemma3:latest", "context_length": 8192}
+            server.beside = {"/api/ps": {"models": [loaded]}, "/api/show": shown}
+            now[0] = 61.0
+
+            assert (before, window.tokens()) == (4096, 8192)
+
+    def test_of_lm_studio_is_what_is_loaded(self):
+        """As LM Studio answers: what it does not know is an error with status 200."""
+        unknown = {"error": "Unexpected endpoint or method."}
+        rows = [
+            {"id": "other", "state": "not-loaded", "max_context_length": 32_768},
+            {"id": "mine", "state": "loaded", "max_context_length": 131_072,
+             "loaded_context_length": 4096},
+        ]  # fmt: skip
+        beside = {"/props": unknown, "/api/v0/models": {"object": "list", "data": rows},
+                  "/api/ps": unknown, "/api/show": unknown}  # fmt: skip
+        listing = [{"id": row["id"], "object": "model", "owned_by": "x"} for row in rows]
+        with OpenAIServer(models=listing, beside=beside) as server:
+            assert ModelWindow(server.url, "mine").tokens() == 4096
+            assert ModelWindow(server.url, "other").tokens() == DEFAULT_WINDOW
 
     def test_is_what_the_model_could_take_where_nobody_says_more(self):
         with OpenAIServer(models=[{"id": "fake", "meta": {"n_ctx_train": 4096}}]) as server:

@@ -1,7 +1,9 @@
 """Markdown to safe HTML, as answers use it: tables, tasks, mathematics; nothing is fetched."""
 
+import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from html import unescape
 
 import nh3
 from markdown_it import MarkdownIt
@@ -104,9 +106,17 @@ def formula_html(source: str) -> str:
     is_block = source.startswith(("$$", "\\["))
     inside = source[2:-2] if source.startswith(("$$", "\\")) else source[1:-1]
     try:
-        return str(convert(inside, display="block" if is_block else "inline"))
+        written = convert(inside, display="block" if is_block else "inline")
+        return _SAID.sub(_as_text, str(written))
     except Exception:  # noqa: BLE001 - whatever a model writes is shown
         return f"<code>{escape(source)}</code>"
+
+
+_SAID = re.compile(r"(?<=<mtext>).*?(?=</mtext>)", re.DOTALL)  # the converter leaves it as it is
+
+
+def _as_text(said: re.Match[str]) -> str:
+    return str(escape(re.sub(r"\\([&%$#_{}])", r"\1", unescape(said[0]))))
 
 
 # ── What else is shown in another way ────────────────────────────────────────────────────────

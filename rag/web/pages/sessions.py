@@ -1,24 +1,28 @@
 """The pages around a conversation: list, search, settings, summaries, delete."""
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from collections.abc import Iterator
+from itertools import islice
+
+from flask import Blueprint, redirect, request, stream_template, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
 from rag.errors import UserError
-from rag.records import Summary
+from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.current import application, open_session
 from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
 from rag.web.pages.show import show_page
-from rag.web.pages.transcript import cited_in, kept_in, register_for, whole_transcript
+from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
 FOUND_SHOWN = 50
 LONGEST_SEARCH = 1000
+PIECES_AT_ONCE = 500  # of a template that is sent while it is rendered
 SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
 Shown = Response | str | tuple[str, int]
 
@@ -83,14 +87,25 @@ def _found_page(wanted: str, found: FoundMessages, session: SessionHandle | None
 
 
 @session_pages.get("/sessions/<session_id>/print")
-def printed(session_id: str) -> str:
-    """The whole conversation with its sources behind it, for paper."""
+def printed(session_id: str) -> Response:
+    """The whole conversation with its sources behind it, for paper; sent while it is rendered."""
     session = open_session(session_id)
     url = url_for("pages.conversation", session_id=session.id)
-    messages = whole_transcript(session, url)
-    return render_template(
-        "print.html", session=session.read(), messages=messages, sources=cited_in(messages)
-    )
+    cited: dict[int, Source] = {}
+
+    def messages() -> Iterator[ShownMessage]:
+        for shown in whole_transcript(session, url):
+            cited.update((source.number, source) for source in shown.sources)
+            yield shown
+
+    pieces = stream_template("print.html", session=session.read(), messages=messages(), cited=cited)
+    return Response(_in_larger(pieces), mimetype="text/html")
+
+
+def _in_larger(pieces: Iterator[str]) -> Iterator[str]:
+    """The pieces of a template joined: each would be a write of its own."""
+    while piece := "".join(islice(pieces, PIECES_AT_ONCE)):
+        yield piece
 
 
 # ── Settings ─────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """A stretch of a transcript as the page shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from markupsafe import Markup
 
@@ -19,22 +20,31 @@ MESSAGES_SHOWN = 2 * TURNS_SHOWN
 SOURCES_LISTED = 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownMessage:
     """One message, ready to be shown."""
 
     message: Message
+    register: Register
     html: Markup
     sources: tuple[Source, ...]  # those it cites, by number
-    copied: str  # what the copy button gives: the text and its footnotes
     searched_for: str  # the question that stands alone, where that is another than was asked
     query: str  # the question as it was searched for
     warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
     has_attributed: bool
     has_unsourced: bool
     is_last: bool
-    card: CardHtml | None = None  # shown in place of `html`
     result: ShownResult | None = None  # the table that was computed
+
+    @cached_property
+    def card(self) -> CardHtml | None:
+        """Shown in place of `html`."""
+        return card_html(self.message.answer, replace(self.register, answer=self.message.index))
+
+    @property
+    def copied(self) -> str:
+        """What the copy button gives: the text and its footnotes."""
+        return with_footnotes(self.message.content, self.sources)
 
     @property
     def is_answer(self) -> bool:
@@ -130,10 +140,14 @@ def window(count: int, place: Place) -> tuple[int, int]:
     return start + start % 2, end
 
 
-def whole_transcript(handle: SessionHandle, session_url: str) -> tuple[ShownMessage, ...]:
-    """All turns, however many."""
+def whole_transcript(handle: SessionHandle, session_url: str) -> Iterator[ShownMessage]:
+    """All turns, however many, a stretch at a time."""
     count = handle.read().message_count
-    return shown_messages(handle, handle.messages(0, count), session_url, last=count - 1)
+    for start in range(0, count, MESSAGES_SHOWN):
+        messages = handle.messages(start, min(count, start + MESSAGES_SHOWN))
+        register, asked = _read(handle, messages, session_url)
+        for message in messages:
+            yield _shown(message, register, asked.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -155,8 +169,7 @@ def shown_messages(
     handle: SessionHandle, messages: Sequence[Message], session_url: str, *, last: int
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
-    register = register_for(handle, session_url, [message.content for message in messages])
-    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
+    register, asked = _read(handle, messages, session_url)
     return tuple(
         _with_result(
             handle,
@@ -165,6 +178,15 @@ def shown_messages(
         )
         for message in messages
     )
+
+
+def _read(
+    handle: SessionHandle, messages: Sequence[Message], session_url: str
+) -> tuple[Register, dict[int, str]]:
+    """The sources that messages cite, and the question of each turn."""
+    register = register_for(handle, session_url, [message.content for message in messages])
+    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
+    return register, asked
 
 
 def _with_result(handle: SessionHandle, shown: ShownMessage, register: Register) -> ShownMessage:
@@ -184,16 +206,15 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
     is_other = message.is_followup and resolved.strip() != asked.strip()
     return ShownMessage(
         message=message,
+        register=register,
         html=_html(message, register) if is_answer else plain_html(message.content, register),
         sources=sources,
-        copied=with_footnotes(message.content, sources),
         searched_for=resolved if is_other else "",
         query=resolved or asked,
         warnings=_warnings(citations),
         has_attributed=any(citation.attributed for citation in citations),
         has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
-        card=card_html(message.answer, replace(register, answer=message.index)),
     )
 
 

@@ -201,6 +201,17 @@ class TestPrint:
         assert [each.text().strip() for each in page.all(".source-n")] == ["[1]"]
         assert "Aero 5 manual, § Weight manual.md" in page.text(".printed-sources")
 
+    def test_is_sent_while_it_is_rendered(self, client, session):
+        for number in range(200):
+            answer_to(session, f"Question {number}?", f"It weighs {number} g [1].")
+
+        pieces = iter(client.get(f"/sessions/{session.id}/print", buffered=False).response)
+        first, rest = next(pieces), b"".join(pieces)
+
+        assert b"Question 0?" in first
+        assert b"Question 199?" not in first
+        assert b"Question 199?" in rest
+
     def test_says_what_is_wrong_with_an_answer(self, session, get):
         text = "It weighs 9 g [1]. It can fly."
         flags = [("[1]", UNSUPPORTED, False)]

@@ -133,6 +133,21 @@ class TestMarkdown:
         assert not found.css("script, ul")
         assert "\\" not in found.body.text()
 
+    @pytest.mark.parametrize(
+        ("said", "shown_as"),
+        [
+            (r"if a<b then", "if a<b then"),
+            (r"R\&D < 5 \% & up", "R&D < 5 % & up"),
+            ("<script>x</script>", "<script>x</script>"),
+            ("&lt;b", "<b"),
+        ],
+    )
+    def test_words_in_a_formula_are_all_there(self, said, shown_as):
+        html = answer_html(rf"So $x = \text{{{said}}}$ [1].", REGISTER)
+
+        assert tree(html).css_first("mtext").text().replace("\xa0", " ") == shown_as
+        assert not tree(html).css("script")
+
     @pytest.mark.parametrize("text", ["`$x^2$`", "$5 and $10", r"\(\frac{\)", "```\n$x^2$\n```"])
     def test_what_is_no_formula_or_cannot_be_read_stays_as_it_is(self, text):
         html = answer_html(text, REGISTER)
