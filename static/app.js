@@ -1,4 +1,5 @@
 // What scripts add to pages that work without them.
+import { startChoice } from "./choice.js";
 import { startConversation } from "./conversation.js";
 import { letScroll, printOnClick, takeShortcuts } from "./keys.js";
 import { startLibrary } from "./library.js";
@@ -7,6 +8,7 @@ import { startPanel } from "./panel.js";
 import { copyOnClick, dropMenus, showLocalTimes } from "./parts.js";
 
 startPanel();
+startChoice();
 startConversation();
 startLibrary();
 startNotice();

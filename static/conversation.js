@@ -1,4 +1,5 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
+import { chosenCollections } from "./choice.js";
 import { forgetDraft, keepDraft } from "./draft.js";
 import { letScroll } from "./keys.js";
 import { showLive } from "./livetext.js";
@@ -11,13 +12,14 @@ const form = document.querySelector("[data-ask]");
 const turns = document.getElementById("turns");
 const box = document.getElementById("question");
 let sessionId = document.getElementById("session-head")?.dataset.session;
+let inUse = chosenCollections(); // what the conversation is known to ask
 let running = null; // the answer that is being written
 
 export function startConversation() {
   if (!form) return;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    ask(box.value);
+    ask(event.submitter?.value || box.value);
   });
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -40,13 +42,9 @@ export function startConversation() {
 
 function onSubmit(event) {
   const again = event.target.closest("[data-regenerate]");
-  const starter = event.target.closest("[data-starters]");
   if (again) {
     event.preventDefault();
     writeAgain(Number(again.dataset.regenerate));
-  } else if (starter) {
-    event.preventDefault();
-    ask(event.submitter.value);
   }
 }
 
@@ -88,20 +86,20 @@ async function ask(question) {
   showError("");
   if (turns.querySelector("[data-newest]")) return askOnPage(question);
   const isNew = !sessionId;
-  const asked = addQuestion(question);
+  const shown = addQuestion(question);
   const live = new LiveAnswer();
   box.value = "";
   grow();
   forgetDraft(sessionId);
-  toTop(asked);
+  toTop(shown);
   await run(live, async () => {
-    sessionId ??= await newSession();
+    await choose();
     if (isNew) form.action = `/sessions/${sessionId}/ask`;
     showAddress();
     return events(`/api/v1/sessions/${sessionId}/messages?html=true`, { content: question });
   }, () => {
     // Nothing was stored: the question goes back to where it came from.
-    asked.remove();
+    shown.remove();
     live.remove();
     fillBox(question);
   });
@@ -123,14 +121,18 @@ async function writeAgain(index) {
   await run(live, async () => events(url, {}), () => live.giveBack());
 }
 
-async function newSession() {
-  const response = await fetch("/api/v1/sessions", {
-    method: "POST",
+/** Begins the conversation if there is none yet, and keeps which collections it asks. */
+async function choose() {
+  const collections = chosenCollections();
+  if (sessionId && String(collections) === String(inUse)) return;
+  const response = await fetch(`/api/v1/sessions${sessionId ? `/${sessionId}` : ""}`, {
+    method: sessionId ? "PUT" : "POST",
     headers: { "Content-Type": "application/json" },
-    body: "{}",
+    body: JSON.stringify(collections && { collections } || {}),
   });
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
-  return (await response.json()).id;
+  sessionId = (await response.json()).id;
+  inUse = collections;
 }
 
 async function run(live, begin, takeBack) {

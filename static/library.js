@@ -18,8 +18,13 @@ export function startLibrary() {
   field.addEventListener("change", () => field.files.length && send([...field.files]));
   takeFilesAnywhere(send);
   document.addEventListener("click", (event) => event.target.closest("[data-dismiss]") && dismiss());
+  document.addEventListener("change", (event) => event.target.matches("[data-all]") && tickAll(event.target.checked));
   hideDismissed();
   poll();
+}
+
+function tickAll(isTicked) {
+  for (const box of document.querySelectorAll("[form=chosen][name=document]")) box.checked = isTicked;
 }
 
 /** Send files and show in the page how far they are. */

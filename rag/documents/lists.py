@@ -13,6 +13,11 @@ from rag.documents.store_rows import batches
 from rag.records import Document, DocumentPage, Within
 
 _BY_NAME = (document_table.c.name, document_table.c.id)
+ORDERS = {
+    "name": _BY_NAME,
+    "newest": (document_table.c.ingested_at.desc(), *_BY_NAME),
+    "largest": (document_table.c.size_bytes.desc(), *_BY_NAME),
+}
 
 
 class DocumentLists:
@@ -26,16 +31,24 @@ class DocumentLists:
         with reading(self._engine) as connection:
             return [document_from(row) for row in connection.execute(query.order_by(*_BY_NAME))]
 
-    def page(self, within: Within, *, limit: int, offset: int = 0, words: str = "") -> DocumentPage:
-        """Some of those that have all of these words in title or name, by name."""
+    def page(
+        self,
+        within: Within,
+        *,
+        limit: int,
+        offset: int = 0,
+        words: str = "",
+        order: str = "name",
+    ) -> DocumentPage:
+        """Some of those that have all of these words in title or name, in one of the ORDERS."""
         with reading(self._engine) as connection:
             everything = select(func.count()).select_from(document_table).where(_open(within))
             total = connection.scalar(everything) or 0
             if not words.split():
-                query = select(document_table).where(_open(within)).order_by(*_BY_NAME)
+                query = select(document_table).where(_open(within)).order_by(*ORDERS[order])
                 rows = connection.execute(query.limit(limit).offset(offset))
                 return DocumentPage([document_from(row) for row in rows], total, total)
-            ids = _ids_with(connection, within, words.casefold().split())
+            ids = _ids_with(connection, within, words.casefold().split(), order)
             found = _in_order(connection, ids[offset : offset + limit])
         return DocumentPage(found, len(ids), total)
 
@@ -52,10 +65,7 @@ class DocumentLists:
 
     def newest(self, within: Within, *, limit: int) -> list[Document]:
         """Those that came in last."""
-        newest_first = (document_table.c.ingested_at.desc(), *_BY_NAME)
-        query = select(document_table).where(_open(within)).order_by(*newest_first).limit(limit)
-        with reading(self._engine) as connection:
-            return [document_from(row) for row in connection.execute(query)]
+        return list(self.page(within, limit=limit, order="newest").documents)
 
     def spread(self, within: Within, *, limit: int) -> list[Document]:
         """Some with text from all over the list, so that folders and kinds take turns."""
@@ -69,13 +79,15 @@ def _open(within: Within) -> Any:
     return inside(document_table.c.collection_id, within)
 
 
-def _ids_with(connection: Connection, within: Within, words: Sequence[str]) -> list[str]:
+def _ids_with(
+    connection: Connection, within: Within, words: Sequence[str], order: str
+) -> list[str]:
     """Compared here: SQLite folds the case of ASCII letters alone."""
     table = document_table.c
-    query = select(table.id, table.title, table.name).where(_open(within)).order_by(*_BY_NAME)
+    query = select(table.id, table.title, table.name).where(_open(within))
     return [
         row.id
-        for row in connection.execute(query)
+        for row in connection.execute(query.order_by(*ORDERS[order]))
         if all(word in f"{row.title} {row.name}".casefold() for word in words)
     ]
 

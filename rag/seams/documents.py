@@ -38,8 +38,19 @@ class DocumentStore(Protocol):
     def documents(self, within: Within) -> list[Document]:
         """All, by name."""
 
-    def page(self, within: Within, *, limit: int, offset: int = 0, words: str = "") -> DocumentPage:
-        """Some of those that have all of these words in title or name, by name."""
+    def page(
+        self,
+        within: Within,
+        *,
+        limit: int,
+        offset: int = 0,
+        words: str = "",
+        order: str = "name",
+    ) -> DocumentPage:
+        """Some of those that have all of these words in title or name.
+
+        `order` is "name", "newest" or "largest".
+        """
 
     def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
         """Those that exist."""

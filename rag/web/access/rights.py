@@ -1,6 +1,7 @@
 """What a caller may do: every route that finds, opens or changes documents asks here."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from flask import g
 
@@ -58,14 +59,20 @@ def may_change(document: Document) -> bool:
     return right >= Right.WRITE or (right == Right.ADD and document.owner == current_owner())
 
 
-def delete_document(document_id: str) -> None:
-    """Take a document out of the library. Raises NotFound and Forbidden."""
+def changeable(document_id: str) -> Document:
+    """A document that the caller may move or delete. Raises NotFound and Forbidden."""
     document = application().documents.document(document_id, readable())
     if not may_change(document):
         raise Forbidden(
             f"{document.name} was not added by you. Ask whoever added it, or an administrator "
-            "(auth.admins), to delete it."
+            "(auth.admins)."
         )
+    return document
+
+
+def delete_document(document_id: str) -> None:
+    """Take a document out of the library. Raises NotFound and Forbidden."""
+    document = changeable(document_id)
     application().ingestion.delete(document_id)
     note("document.deleted", document.name)
 
@@ -81,6 +88,26 @@ def may_see(job: Job) -> bool:
 def held_collections() -> list[Held]:
     """Those that the caller may read, with what it may do with each."""
     return application().collections.held(current_owner())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A collection that a conversation may ask, and whether it does."""
+
+    id: str
+    name: str
+    document_count: int
+    is_asked: bool
+
+
+def choices(chosen: Sequence[str] = ()) -> list[Choice]:
+    """Those of a conversation; none where there is nothing to choose."""
+    held = held_collections()
+    found = [
+        Choice(each.id, each.name, each.document_count, not chosen or each.id in chosen)
+        for each in held
+    ]
+    return found if len(found) > 1 else []
 
 
 def held_collection(collection_id: str, *, least: Right = Right.READ) -> Held:
@@ -139,9 +166,7 @@ def delete_collection(collection_id: str) -> None:
 
 def move_document(document_id: str, collection_id: str) -> None:
     """Put a document that the caller may change into a collection that it may add to."""
-    document = application().documents.document(document_id, readable())
-    if not may_change(document):
-        raise Forbidden(f"{document.name} was not added by you, so you may not move it.")
+    document = changeable(document_id)
     held = held_collection(collection_id, least=Right.ADD)
     application().ingestion.move(document.id, held.id)
     note("document.moved", f"{document.name} to {held.id} {held.name}")

@@ -61,19 +61,21 @@ def delete(collection_id: str) -> Response:
 
 
 @collection_pages.post("/documents/chosen")
-def change_chosen() -> Response:
-    """Move or delete the documents that were ticked; those that may not be change nothing else."""
-    place = words("place")
-    ids = [checked_id(each, "document") for each in request.form.getlist("document")]
-    if not ids:
+def change_chosen() -> Shown:
+    """Move the documents that were ticked, or delete them after asking: all of them, or none."""
+    place, act = words("place"), words("act")
+    ticked = dict.fromkeys(request.form.getlist("document"))
+    documents = [rights.changeable(checked_id(each, "document")) for each in ticked]
+    if not documents:
         raise UserError("No document was chosen. Tick one or more first.")
-    if words("act") == "delete":
-        for document_id in ids:
-            rights.delete_document(document_id)
-    else:
-        to = checked_id(words("to"), "collection")
-        for document_id in ids:
-            rights.move_document(document_id, to)
+    if act == "ask":
+        return show_page("delete_documents.html", documents=documents, place=place)
+    to = "" if act == "delete" else checked_id(words("to"), "collection")
+    for document in documents:
+        if to:
+            rights.move_document(document.id, to)
+        else:
+            rights.delete_document(document.id)
     return redirect(url_for("document_pages.documents", collection=place or None), 303)
 
 
@@ -84,6 +86,7 @@ def _page(collection_id: str, *, error: str = "") -> str:
         "collection.html",
         held=held,
         is_managed=is_managed,
+        is_one=rights.is_one(),
         members=application().collections.members(held.id) if is_managed else {},
         rights=[right.name.lower() for right in Right if right > Right.NONE],
         error=error,

@@ -10,14 +10,14 @@ from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import readable
-from rag.web.current import application, open_session
+from rag.web.access.rights import choices, readable
+from rag.web.current import application, default_config, open_session
 from rag.web.html.cards import marked_in
 from rag.web.html.evidence import evidence_of
 from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
-from rag.web.pages.forms import default_config, wanted_index, words
+from rag.web.pages.forms import wanted_collections, wanted_index, words
 from rag.web.pages.show import show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import Place, transcript_of, with_footnotes
@@ -41,8 +41,9 @@ def new() -> str:
 def ask_first() -> Shown:
     """The first question of a conversation."""
     question = words("content")
-    config = default_config(application().settings)
-    session = application().store.create(current_owner(), config=config)
+    session = application().store.create(
+        current_owner(), config=default_config(), collections=wanted_collections() or ()
+    )
     try:
         return _answered(session, question)
     except UserError as error:
@@ -57,6 +58,7 @@ def _new_page(*, question: str, error: str = "") -> str:
         starters=starters(documents.spread(within, limit=DOCUMENTS_TRIED)),
         document_count=documents.page(within, limit=0).total,
         newest=documents.newest(within, limit=NEWEST_LISTED),
+        choice=choices(),
         question=question,
         error=error,
     )
@@ -73,6 +75,9 @@ def ask(session_id: str) -> Shown:
     """The next question."""
     session = open_session(session_id)
     question = words("content")
+    chosen = wanted_collections()
+    if chosen is not None:
+        session.choose(chosen)
     try:
         return _answered(session, question)
     except UserError as error:
@@ -116,7 +121,13 @@ def _conversation_page(session: SessionHandle, *, question: str = "", error: str
     place = Place(**{name: wanted_index(name, request.args) for name in ("before", "at", "after")})
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
-    return show_page("conversation.html", transcript=transcript, question=question, error=error)
+    return show_page(
+        "conversation.html",
+        transcript=transcript,
+        question=question,
+        error=error,
+        choice=choices(transcript.session.collections),
+    )
 
 
 @pages.get("/sessions/<session_id>/sources")

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 
 from rag.database import storable
 from rag.documents.described import kind_in_words, size_in_words
+from rag.documents.lists import ORDERS
 from rag.documents.reports import in_words, left_out
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
@@ -92,7 +93,11 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
     documents, readable = application().documents, rights.readable().only(shown)
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     offset = wanted_index("offset", request.args) or 0
-    page = documents.page(readable, limit=DOCUMENTS_ON_A_PAGE, offset=offset, words=wanted)
+    order = request.args.get("order", "")
+    order = order if order in ORDERS else "name"
+    page = documents.page(
+        readable, limit=DOCUMENTS_ON_A_PAGE, offset=offset, words=wanted, order=order
+    )
     held = rights.held_collections()
     own = [job for job in application().jobs.jobs() if rights.may_see(job)]
     running, failed = jobs_to_show(own, documents.named({job.subject for job in own}, readable))
@@ -104,6 +109,8 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
         wanted=wanted,
         found=passages_for(wanted),
         offset=offset,
+        order=order,
+        orders=list(ORDERS),
         step=DOCUMENTS_ON_A_PAGE,
         running=running,
         batch=batch_of(own) if len(running) > BARS_SHOWN else [],
@@ -116,6 +123,7 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
         collections=[] if rights.is_one() and len(held) == 1 else held,
         shown=shown[0] if shown else "",
         may_create=rights.may_create(),
+        may_change_some=any(map(may_change, page.documents)),
     )
 
 
@@ -180,15 +188,8 @@ def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[s
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
     """Ask before a document is taken out."""
-    found = application().documents.document(checked_id(document_id, "document"), rights.readable())
-    return show_page("delete_document.html", document=found)
-
-
-@document_pages.post("/documents/<document_id>/delete")
-def delete(document_id: str) -> Response:
-    """Take a document out of the library; answers that cite it keep their evidence."""
-    rights.delete_document(checked_id(document_id, "document"))
-    return redirect(url_for("document_pages.documents"), 303)
+    found = rights.changeable(checked_id(document_id, "document"))
+    return show_page("delete_documents.html", documents=[found], place="")
 
 
 # ── Words for people ─────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from rag.database import storable
 from rag.errors import UserError
 from rag.records import ContextConfig, Session
-from rag.settings import Settings
+from rag.web.access import rights
 from rag.web.api.requests import ContextConfigBody
 
 MAX_TITLE_CHARS = 300
@@ -30,13 +30,16 @@ def wanted_index(name: str, given: Mapping[str, str]) -> int | None:
     return int(text)
 
 
-def default_config(settings: Settings) -> ContextConfig:
-    """How new sessions keep their context small."""
-    return ContextConfig(
-        enabled=settings.summarization_settings.enabled,
-        compression_strategy=settings.context.compression_strategy,
-        recent_message_count=settings.context.recent_message_count,
-    )
+def wanted_collections() -> list[str] | None:
+    """What a conversation is to ask, none of them for all; None if the form does not say.
+
+    Raises:
+        NotFound: one of them is not open to the caller.
+    """
+    if "choose" not in request.form:
+        return None
+    wanted = rights.chosen(request.form.getlist("collection"))
+    return [] if len(wanted) == len(rights.held_collections()) else wanted
 
 
 def wanted_title() -> str:

@@ -140,7 +140,9 @@ class TestLibrary:
         page = get(f"/documents/{document.id}/delete")
         assert "Delete this document?" in page.text()
 
-        assert post(f"/documents/{document.id}/delete").location == "/documents"
+        assert (
+            post("/documents/chosen", act="delete", document=document.id).location == "/documents"
+        )
         assert application.documents.documents(EVERYTHING) == []
         assert "library is empty" in get("/documents").text()
 
