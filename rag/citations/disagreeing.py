@@ -37,6 +37,8 @@ class _Value:
 
 def disagreement(question: str, sources: Sequence[Source]) -> str:
     """The values with their sources and dates, and which holds as a source says; "" for none."""
+    if len({source.document_id for source in sources}) < 2:
+        return ""
     known = [read_source(source) for source in sources]
     values = [value for source in known for value in _values(question, source)]
     apart = _apart(values)

@@ -146,6 +146,8 @@ def _words(text: str, figures: Sequence[Figure], language: Language) -> Iterator
 
 
 def _is_code(word: str) -> bool:
+    if word.isalpha() and word[1:].islower():  # most words: at most one capital, and no figure
+        return False
     if word.count(".") > 1:
         return True
     capitals = sum(letter.isupper() for letter in word)
@@ -169,7 +171,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class SourceText:
-    """A source as statements are compared with it."""
+    """A source as statements are compared with it; its places are read when first asked for."""
 
     number: int
     source: Source
@@ -177,10 +179,25 @@ class SourceText:
     lexicon: Lexicon
     context: Reading  # title and headings
     heading: Reading  # the last of them
-    places: tuple[Place, ...]
-    words: frozenset[str]  # of all of it
-    names: tuple[str, ...]
-    codes: frozenset[str]
+    windows: Sequence[Window]
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        return tuple(_place(each, self.lexicon, self.language) for each in self.windows)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Of all of it."""
+        return frozenset(self.context.words).union(*(place.words for place in self.places))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        said = (name for each in self.places for name in each.own.names + each.around.names)
+        return tuple(dict.fromkeys((*self.context.names, *said)))
+
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        return self.context.codes.union(*(place.own.codes for place in self.places))
 
     @cached_property
     def raw(self) -> frozenset[str]:
@@ -215,20 +232,14 @@ def read_source(source: Source) -> SourceText:
     language = language_of(text)
     windows = read_windows(text)
     lexicon = Lexicon(_labels(windows, text, heading))
-    context = read(heading, lexicon, language)
-    places = tuple(_place(each, lexicon, language) for each in windows)
-    names = [*context.names, *(n for place in places for n in place.own.names + place.around.names)]
     return SourceText(
         number=source.number,
         source=source,
         language=language,
         lexicon=lexicon,
-        context=context,
+        context=read(heading, lexicon, language),
         heading=read(headings[-1] if headings else "", lexicon, language),
-        places=places,
-        words=frozenset(context.words).union(*(place.words for place in places)),
-        names=tuple(dict.fromkeys(names)),
-        codes=frozenset[str]().union(context.codes, *(place.own.codes for place in places)),
+        windows=windows,
     )
 
 
