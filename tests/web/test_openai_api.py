@@ -47,6 +47,17 @@ class TestCompletion:
         assert client.post(CHAT, json=body).status_code == 200
         assert application.assistant.asked == ["How heavy?"]
 
+    def test_takes_what_asks_for_nothing_and_what_older_turns_hold(self, client):
+        tool = {"type": "function", "function": {"name": "look"}}
+        refused = {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+        called = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+        result = {"role": "tool", "tool_call_id": "1", "content": "7"}
+        asked = {"role": "user", "content": "How heavy?"}
+        body = {"messages": [asked, refused, asked, called, result, asked], "tools": [tool]}
+
+        assert client.post(CHAT, json={**body, "tool_choice": "none"}).status_code == 200
+        assert client.post(CHAT, json=body).get_json()["error"]["message"].startswith("tools:")
+
     def test_keeps_the_clients_instructions(self, client, application):
         messages = [
             {"role": "system", "content": "Be brief."},
@@ -72,6 +83,16 @@ class TestCompletion:
             ),
             pytest.param({"messages": [{"role": "user", "content": " "}]}, None, id="blank"),
             pytest.param({"messages": [{"role": "user"}]}, None, id="no content"),
+            pytest.param(
+                {
+                    "messages": [
+                        {"role": "wizard", "content": "a"},
+                        {"role": "user", "content": "a"},
+                    ]
+                },
+                None,
+                id="no such role",
+            ),
             pytest.param(
                 {"messages": [{"role": "user", "content": 5}]}, "messages.0.content", id="a number"
             ),
@@ -113,6 +134,27 @@ class TestCompletion:
 
         assert response.status_code == 503
         assert response.get_json()["error"]["code"] == "model_unavailable"
+
+
+class TestResponse:
+    def test_reads_past_items_that_are_no_messages(self, client):
+        items = [
+            {"type": "reasoning", "id": "r", "summary": []},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "1", "output": "7"},
+            {"type": "message", "role": "user", "content": "How heavy?"},
+        ]
+        body = {"input": items, "text": {"format": {"type": "text"}, "verbosity": "low"}}
+
+        response = client.post("/v1/responses", json=body).get_json()
+
+        assert response["status"] == "completed"
+        assert response["output"][0]["content"][0]["text"] == "It weighs 120 g [1]."
+
+    def test_refuses_another_form_of_text(self, client):
+        body = {"input": "How heavy?", "text": {"format": {"type": "json_object"}}}
+
+        assert client.post("/v1/responses", json=body).get_json()["error"]["message"][:5] == "text:"
 
 
 class TestRecognition:

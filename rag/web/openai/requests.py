@@ -14,7 +14,8 @@ from rag.web.api.requests import Words
 MODEL = "groundnote"
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
-TEXT_PARTS = ("text", "input_text", "output_text")
+TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+ROLES = (*INSTRUCTION_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL, "function", "")
 
 
 class ContentPart(BaseModel):
@@ -22,12 +23,13 @@ class ContentPart(BaseModel):
 
     type: str
     text: Words = ""
+    refusal: Words = ""  # in an assistant's message
 
 
 class ClientMessage(BaseModel):
-    """One message of the client's transcript."""
+    """One message of the client's transcript; items of other kinds have no role."""
 
-    role: str
+    role: str = ""
     content: Words | list[ContentPart] | None = None
 
     def text(self) -> str:
@@ -37,7 +39,7 @@ class ClientMessage(BaseModel):
         others = sorted({part.type for part in self.content if part.type not in TEXT_PARTS})
         if others:
             raise UserError(f"messages: a part is of type {', '.join(others)}; only text is read.")
-        return "".join(part.text for part in self.content)
+        return "".join(part.text or part.refusal for part in self.content)
 
 
 class StreamOptions(BaseModel):
@@ -68,7 +70,11 @@ class WishesBody(BaseModel):
 
     def wishes(self) -> Wishes:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
-        extra = self.model_extra or {}
+        extra = {**(self.model_extra or {})}
+        if extra.get("tool_choice") == "none":
+            extra["tools"] = None
+        if isinstance(extra.get("text"), Mapping):
+            extra["text"] = extra["text"].get("format")
         for name, harmless in REFUSED_UNLESS.items():
             if extra.get(name) not in harmless:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
@@ -80,7 +86,7 @@ class WishesBody(BaseModel):
 # Parameters that change an answer, each with the values that ask for nothing.
 REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
     "response_format": (None, {"type": "text"}),
-    "text": (None, {}, {"format": {"type": "text"}}),
+    "text": (None, {"type": "text"}),
     "tools": (None, []),
     "functions": (None, []),
     "tool_choice": (None, "auto", "none"),
@@ -118,6 +124,9 @@ class Asked:
 
 def understood(messages: Sequence[ClientMessage]) -> Asked:
     """Raises UserError."""
+    others = [message.role for message in messages if message.role not in ROLES]
+    if others:
+        raise UserError(f"messages: there is no role {others[0][:60]!r}.")
     instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
     spoken = [
         ImportedMessage(message.role, message.text())
