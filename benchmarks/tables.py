@@ -15,9 +15,11 @@ import unicodedata
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.strangers import DEV, HELD_OUT, Turn, Wanted
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
@@ -132,8 +134,17 @@ def is_same(result: TableResult | None, wanted: list[tuple[Any, ...]]) -> bool:
     )
 
 
+def _figure(text: str) -> float | str:
+    """A cell as it was written: €1,234 or 12,90 €."""
+    plain = re.sub(r"[^\d.,-]", "", text)
+    is_german = re.search(r",\d\d$", plain)
+    plain = plain.replace(".", "").replace(",", ".") if is_german else plain.replace(",", "")
+    return float(plain) if re.fullmatch(r"-?\d+(\.\d+)?", plain) else text
+
+
 def _near(got: Any, want: Any) -> bool:
     if isinstance(want, int | float):
+        got = _figure(got) if isinstance(got, str) else got
         return isinstance(got, int | float) and abs(got - want) < 1e-6 * max(1, abs(want))
     return str(got) == str(want)
 
@@ -188,6 +199,81 @@ class opened:  # noqa: N801  (used as a context manager alone)
     def __exit__(self, *_: object) -> None:
         self._application.stop()
         self._folder.cleanup()
+
+
+# ── Strangers ────────────────────────────────────────────────────────────────────────────────
+
+
+def strangers(size: int, half: str, *, is_told: bool) -> None:
+    """Conversations over trades that share one library, each half apart."""
+    for name, trades in (("dev", DEV), ("held-out", HELD_OUT)):
+        if half and half != name:
+            continue
+        rows = {each.name: each.rows(random.Random(each.name), size) for each in trades}
+        files = {f"{each.name}.csv": each.file(rows[each.name]) for each in trades}
+        counts: Counter[str] = Counter()
+        with opened(files) as application:
+            for trade in trades:
+                for talk in trade.talks(rows[trade.name]):
+                    for question, grade, text in _talked(application, talk):
+                        counts[grade] += 1
+                        if is_told and grade != "right":
+                            print(f"  {grade}: {trade.name} {question!r}: {text}", file=sys.stderr)
+        asked = sum(counts.values())
+        for grade, count in sorted(counts.items()):
+            print(f"| {name}, {size:,} rows | {grade} | {count} of {asked} | {count / asked:.1%} |")
+
+
+def _talked(application: Application, talk: Sequence[Turn]) -> Iterator[tuple[str, str, str]]:
+    session = application.store.create("bench")
+    for question, wanted in talk:
+        *_, end = application.assistant.ask(session, question)
+        number = end.message.answer and end.message.answer.result
+        stored = number and session.result(number)
+        found = result_from(stored) if stored else None
+        if found is None:
+            is_said = wanted is None or _says(end.message.content, wanted)
+            yield question, "right" if is_said else "declined", end.message.content[:150]
+            continue
+        is_right = wanted is not None and _holds(found.rows, wanted)
+        grade = "wrong, with a doubt" if found.notes else "wrong, without a doubt"
+        if wanted is None and found.notes:
+            is_right = True
+        yield (
+            question,
+            "right" if is_right else grade,
+            f"{found.words} {found.notes} {found.rows[:2]}",
+        )
+
+
+def _says(text: str, wanted: Wanted) -> bool:
+    """Whether a card shows the one value that was asked for."""
+    return len(wanted) == 1 and len(wanted[0]) == 1 and _plain(wanted[0][0]) in _plain(text)
+
+
+def _plain(value: Any) -> str:
+    return re.sub(r"[^\w]", "", str(value).casefold())
+
+
+def _holds(rows: Sequence[tuple[Any, ...]], wanted: Wanted) -> bool:
+    """Whether some of the columns are what was wanted, in any order of the rows."""
+    if not wanted or len(rows) != len(wanted):
+        return not rows and (not wanted or wanted == [(0,)])
+    width = len(wanted[0])
+    return any(
+        _alike([tuple(row[at] for at in places) for row in rows], wanted)
+        for places in combinations(range(len(rows[0])), width)
+    )
+
+
+def _alike(rows: Sequence[tuple[Any, ...]], wanted: Wanted) -> bool:
+    left = list(wanted)
+    for row in rows:
+        same = next((each for each in left if all(map(_near, row, each))), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return True
 
 
 # ── Tables of the web ────────────────────────────────────────────────────────────────────────
@@ -258,14 +344,17 @@ def _canonical(text: str) -> str:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("conversations", "web"))
+    parser.add_argument("what", choices=("conversations", "strangers", "web"))
     parser.add_argument("--rows", type=int, nargs="+", default=[20, 200, 5_000])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--half", choices=("a", "b"), default="")
+    parser.add_argument("--half", choices=("a", "b", "dev", "held-out"), default="")
+    parser.add_argument("--told", action="store_true", help="print what was not right")
     parser.add_argument("--chosen", action="store_true", help="choose among all tables")
     asked = parser.parse_args()
     if asked.what == "conversations":
         conversations(asked.rows)
+    elif asked.what == "strangers":
+        strangers(60, asked.half, is_told=asked.told)
     elif asked.data is None:
         parser.error("web needs --data")
     else:

@@ -56,20 +56,18 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
-        choice = (
-            self._reply(session, question, within)
-            or self._follow_up(question, entries, within)
-            or self._fresh(question, within)
+        choice = self._reply(session, question, within) or self._of_the_talk(
+            question, entries, within
         )
-        if isinstance(choice, DirectAnswer | TableResult):
-            return choice if isinstance(choice, DirectAnswer) else self._told(session, choice)
+        if isinstance(choice, TableResult):
+            return self._told(session, choice)
+        if isinstance(choice, DirectAnswer):
+            return choice
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say."""
-        choice = self._follow_up(question, past, within) or self._fresh(
-            question, within, is_asked=True
-        )
+        choice = self._of_the_talk(question, past, within, is_asked=True)
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)
         if isinstance(choice, TableResult):
@@ -93,9 +91,12 @@ class TableAnswers:
     def past(self, session: SessionHandle) -> list[Entry]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
-        told = [each.answer for each in messages if each.answer and _is_told(each)]
-        told = [each for each in told if not each.declined]
-        if not told or told[-1].result is None:
+        last = next((each for each in reversed(messages) if each.answer and _is_told(each)), None)
+        if last is None or last.answer is None:
+            return []
+        # Behind a question that stayed open nothing is a change of an older table.
+        is_refused_change = last.answer.declined and last.is_followup
+        if last.answer.result is None and not is_refused_change:
             return []
         entries = []
         for question, answer in pairwise(messages):
@@ -139,6 +140,18 @@ class TableAnswers:
         drawn = _drawn(choice.understood.plan, asked.content)
         return replace(choice, understood=replace(choice.understood, plan=drawn))
 
+    def _of_the_talk(
+        self, question: str, past: Sequence[Entry], within: Within, *, is_asked: bool = False
+    ) -> Choice | DirectAnswer | TableResult | None:
+        """What it changes of the table before; what it asks by itself, where it does not say."""
+        followed = self._follow_up(question, past, within)
+        if isinstance(followed, Choice):
+            return followed
+        fresh = self._fresh(question, within, is_asked=is_asked)
+        if isinstance(followed, DirectAnswer) and not isinstance(fresh, Choice | TableResult):
+            return followed
+        return fresh
+
     def _follow_up(
         self, question: str, past: Sequence[Entry], within: Within
     ) -> Choice | DirectAnswer | None:
@@ -153,7 +166,8 @@ class TableAnswers:
         plans = standing([e.query for e in same], plans)
         understood = edited(question, self.library.index(table), plans)
         if isinstance(understood, Unknown):
-            return _not_understood(table, understood)
+            refused = Resolution(question, is_followup=True, method="table plan")
+            return replace(_not_understood(table, understood), resolution=refused)
         return None if understood is None else Choice(table, understood)
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
@@ -194,7 +208,8 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if not (plan.measures or plan.order or plan.step) or _counts_one(choice):
+        picks = not (plan.measures or plan.order or plan.step)
+        if _counts_one(choice) or (picks and not _is_sought(plan)):
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
@@ -232,6 +247,11 @@ def _notes(understood: Understood) -> tuple[str, ...]:
     if understood.unused:
         notes.append(f"Not used: {_quoted(understood.unused)}.")
     return tuple(notes)
+
+
+def _is_sought(plan: TablePlan) -> bool:
+    """Rows that a condition looks for which no text says: a bound, or two columns compared."""
+    return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)
 
 
 def _counts_one(choice: Choice) -> bool:

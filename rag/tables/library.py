@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn, Within
-from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem
+from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem, stems
 from rag.tables.asking.planner import understand
+from rag.tables.asking.question import COMPOUND, words_of
+from rag.tables.asking.words import SYNONYMS
 from rag.tables.plan import TablePlan, Understood, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
 from rag.tables.running.result import MODEL_SQL, TableResult, result_columns, sql_columns
@@ -149,14 +151,15 @@ class TableLibrary:
 
     def _named(self, question: str, table: Table) -> float:
         own = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
-        return NAMED * len(own & {stem(word) for word in normalised(question).split()})
+        return NAMED * len(own & {stem(word) for word in words_of(question)})
 
     def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(within)
-        words = set(normalised(question).split())
-        words |= {stem(word) for word in words} | {word.rstrip("s") for word in words}
-        words |= {f"{word}s" for word in words}
+        words = {part for word in words_of(question) for part in (word, COMPOUND.sub("", word))}
+        words |= {form for word in words for form in stems(word)}
+        words |= {other for word in words for other in SYNONYMS.get(word, ())}
+        words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}
         total = len(tables)
         scored = []
         for table in tables:

@@ -4,7 +4,10 @@ from calendar import month_name
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
@@ -59,13 +62,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A condition on a column; with `of`, against that column's value in the rows which meet it."""
+    """A condition on a column, or on "measure 1" of the groups.
+
+    With `other`, against that column of the same row; with `of`, against the column's own value in
+    the rows which meet these.
+    """
 
     column: str
-    op: Op
+    op: Op = Op.IS
     values: tuple[Scalar, ...] = ()
     part: Part = Part.WHOLE
     of: tuple["Filter", ...] = ()
+    other: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,9 @@ class Measure:
 
     kind: Kind
     column: str = ROWS
+
+
+MEASURED = "measure "  # and a number: stands for a figure where a column could stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +115,7 @@ class Step:
 class TablePlan:
     """One question to one table."""
 
-    table: str
+    table: str = ""
     filters: tuple[Filter, ...] = ()
     group: tuple[Key, ...] = ()
     measures: tuple[Measure, ...] = ()
@@ -113,6 +124,8 @@ class TablePlan:
     columns: tuple[str, ...] = ()  # of the rows themselves, where nothing is measured
     outer: Kind | None = None  # one figure of the groups' figures
     step: Step | None = None
+    each: tuple[Key, ...] = ()  # the limit holds for each of these
+    among: "TablePlan | None" = None  # only what this one gives
     chart: str = ""  # "", "auto", "bar", "line", "share", "none": how it is drawn
 
     def as_dict(self) -> dict[str, Any]:
@@ -132,52 +145,29 @@ class Understood:
 def plan_from(given: Mapping[str, Any]) -> TablePlan:
     """A plan from JSON. Raises UserError that names what is wrong."""
     try:
-        return TablePlan(
-            table=str(given.get("table", "")),
-            filters=tuple(map(_filter, given.get("filters") or ())),
-            group=tuple(_key(each) for each in given.get("group") or ()),
-            measures=tuple(_measure(each) for each in given.get("measures") or ()),
-            order=tuple(_order(each) for each in given.get("order") or ()),
-            limit=None if given.get("limit") is None else int(given["limit"]),
-            columns=tuple(map(str, given.get("columns") or ())),
-            outer=Kind(given["outer"]) if given.get("outer") else None,
-            step=_step(given.get("step")),
-            chart=str(given.get("chart") or ""),
-        )
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UserError(f"The plan cannot be read: {error}.") from error
+        return _READER().validate_python(_plain(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UserError(f"The plan cannot be read: {place}: {first['msg']}.") from error
 
 
-def _filter(given: Mapping[str, Any]) -> Filter:
-    values = given.get("values", given.get("value", ()))
-    several = values if isinstance(values, list | tuple) else [values]
-    if not all(isinstance(value, str | int | float | bool) for value in several):
-        raise ValueError("'values' of a filter must be texts, numbers, true or false")
-    return Filter(
-        str(given["column"]),
-        Op(given.get("op", "is")),
-        tuple(several),
-        Part(given.get("part") or ""),
-        tuple(map(_filter, given.get("of") or ())),
-    )
+@cache
+def _READER() -> TypeAdapter[TablePlan]:  # noqa: N802  (a constant, made when it is first needed)
+    return TypeAdapter(TablePlan)
 
 
-def _key(given: Any) -> Key:
-    if isinstance(given, str):
-        return Key(given)
-    return Key(str(given["column"]), Part(given.get("part") or ""))
-
-
-def _measure(given: Mapping[str, Any]) -> Measure:
-    return Measure(Kind(given["kind"]), str(given.get("column") or ROWS))
-
-
-def _order(given: Mapping[str, Any]) -> Order:
-    return Order(str(given["by"]), bool(given.get("descending", False)))
-
-
-def _step(given: Mapping[str, Any] | None) -> Step | None:
-    return None if not given else Step(tuple(map(_filter, given["of"])), int(given.get("rows", 1)))
+def _plain(given: Any, name: str = "") -> Any:
+    """Without what is null; a bare name is a key, a bare value one of several."""
+    if isinstance(given, Mapping):
+        known = {("values" if key == "value" else key): value for key, value in given.items()}
+        return {k: _plain(v, k) for k, v in known.items() if v not in (None, {}) and v != ""}
+    if name == "values" and not isinstance(given, list | tuple):
+        return [given]
+    if isinstance(given, list | tuple):
+        is_key = name in ("group", "each")
+        return [{"column": e} if is_key and isinstance(e, str) else _plain(e) for e in given]
+    return given
 
 
 # ── Against a table ──────────────────────────────────────────────────────────────────────────
@@ -185,14 +175,15 @@ def _step(given: Mapping[str, Any] | None) -> Step | None:
 
 def checked(plan: TablePlan, table: Table) -> TablePlan:
     """The plan, if the table can answer it. Raises UserError that names what it cannot."""
-    for column in _named_columns(plan):
-        if column != ROWS:
-            column_of(table, column)
+    for name in named_columns(plan):
+        if name.startswith(MEASURED) and name not in _measure_names(plan):
+            raise UserError(f"The plan speaks of {name}, but has {len(plan.measures)}.")
+        if name != ROWS and not name.startswith(MEASURED):
+            column_of(table, name)
     for measure in plan.measures:
         _check_measure(measure, table)
-    for order in plan.order:
-        if order.by.startswith("measure ") and order.by not in _measure_names(plan):
-            raise UserError(f"The plan orders by {order.by}, but has {len(plan.measures)}.")
+    if plan.among is not None:
+        checked(plan.among, table)
     if plan.limit is not None and not 1 <= plan.limit <= MOST_ROWS:
         raise UserError(f"The limit is {plan.limit}; expected 1 to {MOST_ROWS:,} rows.")
     if plan.outer is not None and not plan.measures:
@@ -215,18 +206,19 @@ def _check_measure(measure: Measure, table: Table) -> None:
 
 
 def _measure_names(plan: TablePlan) -> set[str]:
-    return {f"measure {number}" for number in range(1, len(plan.measures) + 1)}
+    return {f"{MEASURED}{number}" for number in range(1, len(plan.measures) + 1)}
 
 
-def _named_columns(plan: TablePlan) -> list[str]:
+def named_columns(plan: TablePlan) -> list[str]:
+    """Everything that it speaks of."""
     filters = [*plan.filters, *(plan.step.of if plan.step else ())]
     filters += [inner for each in filters for inner in each.of]
-    by = [order.by for order in plan.order if not order.by.startswith("measure ")]
     return [
         *(each.column for each in filters),
-        *(key.column for key in plan.group),
+        *(each.other for each in filters if each.other),
+        *(key.column for key in (*plan.group, *plan.each)),
         *(measure.column for measure in plan.measures),
-        *by,
+        *(order.by for order in plan.order),
         *plan.columns,
     ]
 
@@ -254,7 +246,10 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
         )
         for key, value in zip(plan.group, row, strict=False)
     )
-    return replace(plan, filters=(*plan.filters, *own), group=(), measures=(), order=(), limit=None)
+    filters = (each for each in plan.filters if not each.column.startswith(MEASURED))
+    return replace(
+        plan, filters=(*filters, *own), group=(), measures=(), order=(), limit=None, each=()
+    )
 
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────
@@ -262,7 +257,9 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
 
 def in_words(plan: TablePlan) -> str:
     """The plan in one line: "Quarter is Q3, sum of Revenue by Product, highest 10"."""
-    parts = [_filter_words(each) for each in plan.filters]
+    parts = [_filter_words(each, plan) for each in plan.filters]
+    if plan.among is not None:
+        parts.insert(0, f"of those ({in_words(plan.among)})")
     if plan.step is not None:
         side = "after" if plan.step.rows > 0 else "before"
         parts.append(f"the row {side} the one where {_joined(plan.step.of)}")
@@ -273,6 +270,8 @@ def in_words(plan: TablePlan) -> str:
         what = f"{plan.outer} of the {measured}"
     parts.append(f"{what} by {by}" if by else what)
     parts += _order_words(plan)
+    if plan.each:
+        parts.append(f"in each {' and '.join(map(key_words, plan.each))}")
     return ", ".join(parts)
 
 
@@ -280,8 +279,12 @@ def _joined(filters: Sequence[Filter]) -> str:
     return " and ".join(map(_filter_words, filters))
 
 
-def _filter_words(each: Filter) -> str:
+def _filter_words(each: Filter, plan: TablePlan | None = None) -> str:
     name = key_words(Key(each.column, each.part))
+    if plan is not None and name.startswith(MEASURED):
+        name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
+    if each.other:
+        return f"{name} {'=' if each.op is Op.IS else each.op} {each.other}"
     if each.of:
         return f"{name} {each.op} that of the row where {_joined(each.of)}"
     shown = [_part_words(value, each.part) for value in each.values[:MOST_SAID]]
@@ -330,7 +333,7 @@ def _order_words(plan: TablePlan) -> list[str]:
     count = "" if plan.limit is None else f" {plan.limit}"
     if first.by == ROWS:
         return [f"{'last' if first.descending else 'first'}{count} of the table"]
-    if first.by.startswith("measure "):
+    if first.by.startswith(MEASURED):
         return [f"{'highest' if first.descending else 'lowest'}{count or ' first'}"]
     side = "highest" if first.descending else "lowest"
     return [f"{side}{count} by {first.by}" if count else f"ordered by {first.by}, {side} first"]

@@ -97,7 +97,8 @@ CONVERSATIONS = [
         ("max instead", "max of Temperature (°C) by Room"),
         ("and humidity?", "max of Humidity (%) by Room"),
         ("between March and May",
-         "month of Time at least March, month of Time at most May, max of Humidity (%) by Room"),
+         "Time at least 2025-03-01, Time below 2025-06-01, max of Humidity (%) by Room"),
+        ("in June", "month of Time = June, max of Humidity (%) by Room"),
     ],
     [
         ("average temperature in the lab", f"Room = Lab, {WARM}"),

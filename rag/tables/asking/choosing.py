@@ -4,9 +4,19 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.index import Found, stem
+from rag.tables.asking.index import Found, stem, stems
 from rag.tables.asking.question import FIGURES, Question
-from rag.tables.asking.words import GROUP, MEASURES, PERSON, RANKS, SUPERLATIVES, WHEN, WHERE
+from rag.tables.asking.words import (
+    ADJECTIVES,
+    GROUP,
+    MEASURES,
+    PERSON,
+    RANKS,
+    SUPERLATIVES,
+    WHEN,
+    WHERE,
+    is_of_money,
+)
 from rag.tables.plan import Key, Kind, Part
 from rag.tables.wordforms import normalised
 
@@ -61,31 +71,53 @@ def named_figures(question: Question, start: int = 0) -> list[TableColumn]:
 
 
 def measured_by(question: Question, adjective: str) -> TableColumn | None:
-    """The column that an adjective speaks of: "tall" of a height."""
-    hints = MEASURES.get(adjective, ())
-    for hint in hints:
-        for column in question.index.table.columns:
-            words = normalised(column.name).split()
-            if any(stem(hint) == stem(word) for word in words):
+    """The column that an adjective speaks of: "tall" of a height, "cheap" of money."""
+    columns = question.index.table.columns
+    named = [question.column(found.column) for found in question.columns]
+    for hint in MEASURES.get(adjective, ()):
+        for column in (*named, *columns):
+            if hint == "$" and is_of_money(column):
+                several = [each.name for each in columns if is_of_money(each)]
+                if len(several) > 1 and column not in named:
+                    question.doubt(f"took {column.name} for “{adjective}”")
+                return column
+            if _is_hinted(column, hint):
                 return column
     if adjective in ("old", "young", "new", "early", "late", "recent"):
         dated = (ColumnType.DATE, ColumnType.QUARTER)
-        return next((c for c in question.index.table.columns if c.type in dated), None)
+        return next((c for c in columns if c.type in dated), None)
     return None
+
+
+def _is_hinted(column: TableColumn, hint: str) -> bool:
+    said = set(stems(hint.removeprefix("-")))
+    return any(said & set(stems(word)) for word in normalised(column.name).split())
+
+
+def directed(adjective: str, word: str, column: TableColumn, *, down: bool) -> bool:
+    """Whether the highest figures come first: the oldest have the lowest year, the best rank 1."""
+    hints = MEASURES.get(adjective, ())
+    is_turned = any(hint[0] == "-" and _is_hinted(column, hint) for hint in hints)
+    dated = column.type in (ColumnType.DATE, ColumnType.QUARTER)
+    is_turned |= dated and adjective in ("old", "young")
+    by_rank = is_rank(column) and (not adjective or word == "highest")
+    return down != (is_turned or by_rank)
+
+
+IN_FILE_ORDER = dict.fromkeys(("last", "letzten", "letzte"), ("late", True)) | dict.fromkeys(
+    ("first", "ersten", "erste"), ("early", False)
+)
 
 
 def superlative(question: Question, at: int) -> tuple[str, bool]:
     """What "cheapest" or "most expensive" measures, and whether the highest comes first."""
-    known = {"bottom": ("", False), "last": ("late", True), "letzten": ("late", True),
-        "first": ("early", False), "ersten": ("early", False)}  # fmt: skip
     word = question.words[at]
-    adjective, descending = SUPERLATIVES.get(word) or known.get(word, ("", True))
+    adjective, descending = SUPERLATIVES.get(word) or IN_FILE_ORDER.get(word, ("", True))
     follows = question.words[at + 1] if at + 1 < len(question.words) else ""
-    if adjective or word not in ("most", "least", "meisten") or follows not in MEASURES:
+    if adjective or word not in ("most", "least") or follows not in MEASURES:
         return adjective, descending
     question.use(at + 1, at + 2)
-    goes_down = follows in ("cheap", "small", "short", "light", "young")
-    return follows, descending != goes_down
+    return follows, ADJECTIVES[follows][1] == descending
 
 
 def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
@@ -95,11 +127,12 @@ def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
         at = question.at(match.end() - 1) + 1
         if match[0] == "by" and at >= 2 and question.words[at - 2] in NOT_GROUPS:
             continue
-        while at < len(question.words) and question.words[at] in {"the", "their", "each"}:
+        while at < len(question.words) and question.words[at] in {"the", "their", "each", "der"}:
             at += 1
-        for key in _keys_at(question, at):
-            if all(key[1] != other[1] for other in found):
-                found.append(key)
+        keys = _keys_at(question, at)
+        if keys:
+            question.takes(match)
+        found += [key for key in keys if all(key[1] != other[1] for other in found)]
     for at, word in enumerate(question.words):
         if word in PERIODS and not found:
             question.use(at, at + 1)

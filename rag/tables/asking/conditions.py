@@ -1,4 +1,4 @@
-"""Conditions in a question: what is left out, yes and no, times, figures, from one to another."""
+"""Conditions in a question: what is left out, yes and no, times, figures, two columns compared."""
 
 import re
 from collections.abc import Sequence
@@ -6,26 +6,35 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.question import FIGURES, ORDINAL, Question, number_in
+from rag.tables.asking.choosing import measured_by
+from rag.tables.asking.comparing import (
+    Span,
+    compare_columns,
+    condition,
+    named_at,
+    phrases_of,
+    said_before,
+)
+from rag.tables.asking.question import FIGURES, Question, number_in
+from rag.tables.asking.times import conditions_of, meant, time_at
 from rag.tables.asking.words import (
+    ADJECTIVES,
     AND_UP_TO,
     BETWEEN,
-    COMPARED,
-    CURRENCIES,
     IDLE,
     LACKING,
     NOT,
-    NUMBER_WORDS,
     OPERATORS,
     OR_LESS,
     OR_MORE,
+    SCALES,
+    UNITS,
 )
 from rag.tables.plan import Filter, Op, Part
-from rag.tables.reading.types import MONTHS
+from rag.tables.wordforms import normalised
+from rag.text.languages.language import words
 
-QUARTER = re.compile(r"q([1-4])$")
-SIGNS = {">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS}
-SPELT = ("first", "second", "third", "fourth")
+TIMES_ONLY = words("since seit after nach before until till bis vor prior")
 REACH = 3  # words between a figure and the column that it belongs to
 
 
@@ -34,8 +43,10 @@ def read_conditions(question: Question) -> None:
     _negations(question)
     _blanks(question)
     _yes_or_no(question)
-    _times(question)
-    _figures(question)
+    phrases = phrases_of(question)
+    compare_columns(question, phrases)
+    _times(question, phrases)
+    _figures(question, phrases)
     _spans(question)
     _verbs(question)
 
@@ -64,8 +75,7 @@ def _blanks(question: Question) -> None:
         has_blanks = question.column(found.column).blanks > 0
         if at >= 0 and question.words[at] in LACKING and has_blanks:
             question.columns.remove(found)
-            question.use(at, found.end)
-            _condition(question, at, found.end, Filter(found.column, Op.BLANK))
+            condition(question, at, found.end, Filter(found.column, Op.BLANK))
 
 
 def _yes_or_no(question: Question) -> None:
@@ -77,64 +87,49 @@ def _yes_or_no(question: Question) -> None:
             continue
         lacks = found.start in question.negated or before in ("non", "no", "nicht", "not")
         question.columns.remove(found)
-        start = found.start - (before in ("non", "no", "nicht", "not"))
-        _condition(question, start, found.end, Filter(found.column, Op.IS, (not lacks,)))
+        start = found.start - (before in ("non", "no", "nicht", "not", "without", "ohne"))
+        condition(question, start, found.end, Filter(found.column, Op.IS, (not lacks,)))
 
 
-KEYS = frozenset({"by", "per", "each", "every", "nach", "pro", "je", "which", "what", "and"})
+KEYS = words("by per each every nach pro je which what and")
 
 
 # ── Times ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _times(question: Question) -> None:
-    """Quarters, months and days as conditions on the columns that have them."""
-    table = question.index.table
-    dates = [column for column in table.columns if column.type is ColumnType.DATE]
-    quarters = [column for column in table.columns if column.type is ColumnType.QUARTER]
-    taken = {at for each in question.values for at in range(each.start, each.end)}
-    for at, word in enumerate(question.words):
-        if at in taken:
-            continue
-        quarter = QUARTER.match(word)
-        number = int(quarter[1]) if quarter else _spelt_quarter(question.words, at)
-        if number and (quarters or dates):
-            column = (quarters or dates)[0].name
-            end = at + (1 if quarter else 2)
-            _condition(question, at, end, Filter(column, Op.IS, (number,), Part.QUARTER))
-        elif word in MONTHS and dates and len(word) > 2:
-            _month(question, at, MONTHS[word], _named_of(question, dates).name)
-
-
-def _spelt_quarter(words: Sequence[str], at: int) -> int:
-    follows = words[at + 1] if at + 1 < len(words) else ""
-    return SPELT.index(words[at]) + 1 if follows == "quarter" and words[at] in SPELT else 0
-
-
-def _named_of(question: Question, columns: Sequence[TableColumn]) -> TableColumn:
-    named = {found.column for found in question.columns}
-    return next((column for column in columns if column.name in named), columns[0])
-
-
-def _month(question: Question, at: int, month: int, column: str) -> None:
+def _times(question: Question, phrases: list[Span]) -> None:
+    """Days, months and quarters; between two of them; a word that compares before one."""
     words = question.words
-    sides = [side for side in (at - 1, at + 1) if 0 <= side < len(words)]
-    _condition(question, at, at + 1, Filter(column, Op.IS, (month,), Part.MONTH))
-    for side in sides:
-        day = ORDINAL.sub(r"\1", words[side])
-        if day.isdigit() and 1 <= int(day) <= 31:
-            _condition(question, side, side + 1, Filter(column, Op.IS, (int(day),), Part.DAY))
-            break
-
-
-def _condition(question: Question, start: int, end: int, found: Filter) -> None:
-    question.conditions.append((start, end, found))
+    taken = {at for each in question.values for at in range(each.start, each.end)}
+    taken |= set(range(*question.top))
+    at = 0
+    while at < len(words):
+        found = None if at in taken else time_at(words, at)
+        if found is None:
+            at += 1
+            continue
+        start, op = said_before(phrases, words, at)
+        joint = found.end < len(words) and words[found.end] in AND_UP_TO
+        last = time_at(words, found.end + 1) if joint and found.end + 1 < len(words) else None
+        opens = at > 0 and words[at - 1] in BETWEEN
+        if opens and last is not None and op is Op.IS:
+            ends = replace(found, year=found.year or last.year), last
+            pairs = zip(ends, (Op.AT_LEAST, Op.AT_MOST), strict=True)
+            conditions = [each for time, op in pairs for each in conditions_of(question, time, op)]
+            if conditions:
+                condition(question, at - 1, last.end, *conditions)
+            at = last.end
+            continue
+        conditions = conditions_of(question, found, op)
+        if conditions:
+            condition(question, start, found.end, *conditions)
+        at = found.end
 
 
 # ── Figures ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _figures(question: Question) -> None:
+def _figures(question: Question, phrases: Sequence[Span]) -> None:
     """Numbers as conditions: "more than 2 points", "in 2003", "week 5", "50 or more"."""
     taken = {at for each in question.values for at in range(each.start, each.end)}
     taken |= {at for start, end, _ in question.conditions for at in range(start, end)}
@@ -143,121 +138,156 @@ def _figures(question: Question) -> None:
         number = number_in(word)
         if at in taken or number is None:
             continue
-        before = " ".join(question.words[max(0, at - 4) : at])
-        after = " ".join(question.words[at + 1 : at + 4])
-        op, length = _comparison(before, after)
-        if op is None and word in NUMBER_WORDS and word == "one":
+        start, op = said_before(phrases, question.words, at)
+        end = at + 1
+        if question.words[end : end + 1] and question.words[end] in SCALES:
+            number *= SCALES[question.words[end]]
+            end += 1
+        unit = _unit_at(question.words, end)
+        op = _sided(question, end + bool(unit)) or op
+        if op is Op.IS and word == "one":
             continue
-        found = _belongs_to(question, at, number, op, is_time=length < 0)
-        if found is not None:
-            start = at - abs(length)
-            _condition(question, max(0, start), at + 1, found)
-
-
-def _comparison(before: str, after: str) -> tuple[Op | None, int]:
-    """The sign before a figure and how many words it takes; negative for one of time."""
-    if OR_MORE.match(after):
-        return Op.AT_LEAST, 0
-    if OR_LESS.match(after):
-        return Op.AT_MOST, 0
-    for pattern, sign in COMPARED:
-        found = re.search(rf"(?:^|\s)({pattern.pattern})(?: the| year| age| of)*\s*$", before)
+        found = _belongs_to(question, at, number, (start, op), unit)
         if found:
-            length = len(found[0].split())
-            return SIGNS[sign[:-1] if sign.endswith("t") else sign], (
-                -length if sign.endswith("t") else length
-            )
-    return None, 0
+            condition(question, start, end, *found)
+
+
+def _unit_at(words: Sequence[str], at: int) -> str:
+    """The unit behind a figure; of "5 and 6 euros" both figures have it."""
+    is_first = words[at : at + 1] and words[at] in AND_UP_TO and len(words) > at + 2
+    if is_first and number_in(words[at + 1]) is not None:
+        at += 2
+    return UNITS.get(words[at], "") if at < len(words) else ""
+
+
+def _sided(question: Question, at: int) -> Op | None:
+    """ "50 or more", "32 GB of RAM or more"."""
+    named = named_at(question, at + (question.words[at : at + 1] == ["of"]))
+    for place in (at, named.end if named else at):
+        rest = " ".join(question.words[place : place + 3])
+        for pattern, op in ((OR_MORE, Op.AT_LEAST), (OR_LESS, Op.AT_MOST)):
+            match = pattern.match(rest)
+            if match is not None:
+                question.use(place, place + len(match[0].split()))
+                return op
+    return None
 
 
 def _belongs_to(
-    question: Question, at: int, number: float, op: Op | None, *, is_time: bool
-) -> Filter | None:
+    question: Question, at: int, number: float, said: tuple[int, Op], unit: str
+) -> list[Filter]:
     """The column that a figure is compared with: one named beside it, else one that holds it."""
-    is_year = isinstance(number, int) and 1500 <= number <= 2100
-    beside = _beside(question, at)
-    if beside is not None:
-        is_amount = op is not None and not is_time and _may_hold(beside, number)
+    start, op = said
+    is_year = isinstance(number, int) and 1500 <= number <= 2100 and not unit
+    compares = question.words[start:at] if op is not Op.IS else []
+    is_time = bool(set(compares) & TIMES_ONLY)
+    beside = _beside(question, start, at)
+    if beside is not None and not _takes_unit(question, beside, at, unit):
+        beside = None
+    if beside is not None and not (is_time and beside.type in FIGURES and not _has_years(beside)):
+        is_amount = op is not Op.IS and _may_hold(beside, number)
         if is_amount or not is_year or _has_years(beside):
             named = _of_named(question, beside, number, op, is_year=is_year)
-            if named is not None or op is None or beside.type in FIGURES:
+            if named or op is Op.IS or beside.type in FIGURES:
                 return named
-    if is_year:
-        found = _year(question, number, op or Op.IS)
-        if found is not None:
+    if is_year and not set(compares) & {"more", "less", "fewer", "mehr", "weniger"}:
+        found = _year(question, number, op, at)
+        if found:
             return found
     if is_time:
-        return None
-    holders = [column for column in question.index.table.columns if _may_hold(column, number)]
-    if op is not None:
-        figures = [column for column in holders if not column.is_identifier]
-        figures = _of_unit(question, at, figures) or figures
-        return Filter(figures[0].name, op, (number,)) if len(figures) == 1 else None
-    return Filter(holders[0].name, Op.IS, (number,)) if len(holders) == 1 else None
+        return []
+    return _of_holders(question, at, number, op, (compares, unit))
+
+
+def _of_holders(
+    question: Question, at: int, number: float, op: Op, said: tuple[Sequence[str], str]
+) -> list[Filter]:
+    """The only column whose figures reach so far, or that its words or its unit mean."""
+    compares, unit = said
+    figures = [
+        column
+        for column in question.index.table.columns
+        if column.type in FIGURES and not column.is_identifier
+    ]
+    if unit:
+        figures = [column for column in figures if _takes_unit(question, column, at, unit)]
+    adjective = next((ADJECTIVES[word][0] for word in compares if word in ADJECTIVES), "")
+    if adjective:
+        hinted = measured_by(question, adjective)
+        return [Filter(hinted.name, op, (number,))] if hinted in figures and hinted else []
+    holders = figures if unit else [column for column in figures if _may_hold(column, number)]
+    if op is Op.IS:
+        holders = [c for c in question.index.table.columns if _may_hold(c, number)]
+    return [Filter(holders[0].name, op, (number,))] if len(holders) == 1 else []
+
+
+def _takes_unit(question: Question, column: TableColumn, at: int, unit: str) -> bool:
+    """Whether a figure in this unit can be one of the column's; its word is used then."""
+    if not unit or column.type not in FIGURES:
+        return True
+    is_own = UNITS.get(normalised(column.unit), column.unit).casefold() == unit.casefold()
+    is_named = unit in {UNITS.get(word) for word in normalised(column.name).split()}
+    if is_own or is_named:
+        places = (i for i, word in enumerate(question.words) if i > at and word in UNITS)
+        place = next(places)
+        question.use(place, place + 1)
+    return is_own or is_named
 
 
 def _of_named(
-    question: Question, column: TableColumn, number: float, op: Op | None, *, is_year: bool
-) -> Filter | None:
+    question: Question, column: TableColumn, number: float, op: Op, *, is_year: bool
+) -> list[Filter]:
     if column.type is ColumnType.DATE:
-        return Filter(column.name, op or Op.IS, (number,), Part.YEAR) if is_year else None
+        return _of_year(column.name, int(number), op) if is_year else []
     if column.type in FIGURES:
-        return Filter(column.name, op or Op.IS, (number,))
-    return _text_figure(question, column, number) if op is None else None
+        return [Filter(column.name, op, (number,))]
+    return _text_figure(question, column, number) if op is Op.IS else []
 
 
-def _of_unit(question: Question, at: int, columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """Those in the unit that follows a figure: "under 50 euros"."""
-    word = question.words[at + 1] if at + 1 < len(question.words) else ""
-    unit = CURRENCIES.get(word, word)
-    found = [column for column in columns if column.unit.casefold() == unit]
-    if found:
-        question.use(at + 1, at + 2)
-    return found
+def _of_year(column: str, year: int, op: Op) -> list[Filter]:
+    return [Filter(column, op, (year,), Part.YEAR)]
 
 
-def _beside(question: Question, at: int) -> TableColumn | None:
+def _beside(question: Question, start: int, at: int) -> TableColumn | None:
     """The column named nearest to a figure, after it rather than before."""
     near: list[tuple[int, TableColumn]] = []
     for found in question.columns:
         if at < found.start <= at + REACH:
             near.append((found.start - at, question.column(found.column)))
-        elif found.end <= at and at - found.end <= REACH - 1:
-            near.append((at - found.end + 2, question.column(found.column)))
+        elif found.end <= at and start - found.end <= REACH - 1:
+            near.append((max(0, start - found.end) + 2, question.column(found.column)))
     return min(near, key=lambda pair: pair[0])[1] if near else None
 
 
-def _text_figure(question: Question, column: TableColumn, number: float) -> Filter | None:
+def _text_figure(question: Question, column: TableColumn, number: float) -> list[Filter]:
     wanted = f"{number:g}"
     values = tuple(
         value
         for value in question.index.values.get(column.name, ())
         if wanted in re.findall(r"\d+", value)
     )
-    return Filter(column.name, Op.IS, values) if 0 < len(values) <= 50 else None
+    return [Filter(column.name, Op.IS, values)] if 0 < len(values) <= 50 else []
 
 
 def _has_years(column: TableColumn) -> bool:
     if column.type is ColumnType.DATE:
         return True
-    return _range(column)[1] >= 1500 and _range(column)[0] >= 1000
+    return _range(column)[0] >= 1000 and 1500 <= _range(column)[1] <= 2200
 
 
-def _year(question: Question, number: float, op: Op) -> Filter | None:
+def _year(question: Question, number: float, op: Op, at: int) -> list[Filter]:
     columns = question.index.table.columns
     for column in columns:
-        if column.type is ColumnType.NUMBER and _has_years(column) and _range(column)[1] <= 2200:
-            return Filter(column.name, op, (number,))
+        if column.type is ColumnType.NUMBER and _has_years(column):
+            return [Filter(column.name, op, (number,))]
+    dates = [column for column in columns if column.type is ColumnType.DATE]
+    if dates:
+        return _of_year(meant(question, dates, at).name, int(number), op)
     for column in columns:
-        if column.type is ColumnType.DATE:
-            return Filter(column.name, op, (number,), Part.YEAR)
         if column.type is ColumnType.QUARTER and _range(column)[1] > 10:
-            return Filter(column.name, op, (number,), Part.YEAR)
-    for column in columns if op is Op.IS else ():
-        found = _text_figure(question, column, number)
-        if found is not None:
-            return found
-    return None
+            return _of_year(column.name, int(number), op)
+    texts = (_text_figure(question, column, number) for column in columns if op is Op.IS)
+    return next(filter(None, texts), [])
 
 
 def _may_hold(column: TableColumn, number: float) -> bool:
@@ -273,37 +303,36 @@ def _range(column: TableColumn) -> tuple[float, float]:
 
 
 def _spans(question: Question) -> None:
-    """ "Between March and May", "from 2020 to 2022": two conditions are the ends of one."""
+    """ "From 2020 to 2022", "between 5 and 6 euros": two conditions are the ends of one."""
     words = question.words
     ordered = sorted(question.conditions, key=lambda each: each[0])
     for low, high in pairwise(ordered):
         first, last = low[2], high[2]
         opens = low[0] > 0 and words[low[0] - 1] in BETWEEN
-        joined = high[0] == low[1] + 1 and words[low[1]] in AND_UP_TO
+        joined = high[0] in (low[1] + 1, low[1] + 2) and words[high[0] - 1] in AND_UP_TO
         alike = (first.column, first.part) == (last.column, last.part)
         is_plain = first.op is last.op is Op.IS and len(first.values) == len(last.values) == 1
         if opens and joined and alike and is_plain:
             question.conditions.remove(low)
             question.conditions.remove(high)
             question.use(low[0] - 1, high[1])
-            _condition(question, low[0], low[1], replace(first, op=Op.AT_LEAST))
-            _condition(question, high[0], high[1], replace(last, op=Op.AT_MOST))
+            condition(question, low[0], low[1], replace(first, op=Op.AT_LEAST))
+            condition(question, high[0], high[1], replace(last, op=Op.AT_MOST))
 
 
 def _verbs(question: Question) -> None:
-    """ "Hired after 2020": a word right before a time tells what the day was of."""
+    """ "Hired after 2020" where the column is "Date": a word before a time tells of what it is."""
     dates = [c for c in question.index.table.columns if c.type is ColumnType.DATE]
-    if len(dates) != 1:
+    if len(dates) != 1 or not GENERIC.search(normalised(dates[0].name)):
         return
-    taken = {at for each in question.values for at in range(each.start, each.end)}
-    taken |= {at for each in question.columns for at in range(each.start, each.end)}
     for start, _end, each in question.conditions:
         at = start if question.words[start] in TIMED else start - 1
         word = question.words[at - 1] if at > 0 else ""
-        is_free = at - 1 not in taken and word not in OPERATORS and word not in IDLE
-        if each.part and question.words[at] in TIMED and is_free and word.endswith(("ed", "t")):
+        is_free = at - 1 not in question.used and word not in OPERATORS and word not in IDLE
+        if each.column == dates[0].name and is_free and word.endswith(("ed", "t", "n")):
             question.use(at - 1, at)
-            question.doubts.append(f"took “{word}” for {dates[0].name}")
+            question.doubt(f"took “{word}” for {dates[0].name}")
 
 
-TIMED = frozenset({"in", "after", "before", "since", "until", "on", "during", "between", "from"})
+GENERIC = re.compile(r"\b(?:date|day|datum|tag|time|when|zeit|check in|start|from)\b")
+TIMED = words("in after before since until on during between from")

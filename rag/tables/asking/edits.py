@@ -52,6 +52,7 @@ from rag.tables.plan import (
     Understood,
 )
 from rag.tables.wordforms import normalised
+from rag.text.languages.language import words
 
 LEAD = r"(?:(?:ok|okay|now|and|so|but|then|please|can you|could you|also|und|jetzt|aber|bitte)\s+)*"
 OPENING = re.compile(
@@ -63,7 +64,8 @@ OPENING = re.compile(
     r"vergleich\w*|die|das|statt|ruckgangig|zuruck)\b"
 )
 POINTING = re.compile(
-    r"\b(?:those|these|that|them|it|this|the result|the same|instead|of which|davon|diese\w*)\b"
+    r"\b(?:those|these|that|them|it|this|the result|the same|instead|of which|davon|diese\w*|deren|"
+    r"(?<!than )(?:their|they)|(?<!als )ihre?)\b"
 )
 CUE = re.compile(rf"^{LEAD}(?:what about|how about|only|just|nur|was ist mit)\b|^(?:and|but|und)\b")
 CHANGES = re.compile(
@@ -93,9 +95,10 @@ LIST = re.compile(
     rf"^{LEAD}(?:which ones(?: are (?:they|those|these|that))?|who are they|what are they)$"
 )
 WHICH = re.compile(rf"^{LEAD}(?:when|where|who|which|what|wann|wo|wer|welche\w*)\b")
+ROWS_OF = re.compile(rf"^{LEAD}(?:list|show|zeig\w*|which|welche\w*)\b")
 LONGEST = 12  # words of a follow-up that does not point back
 LONGEST_EDIT = 7  # words of a change whose unknown words are asked back for
-FILLERS = frozenset(
+FILLERS = words(
     """
     about what how only just show give now then ok okay please can could split break down grouped
     group same again instead those these that them it this result make draw plot use filter limit
@@ -106,11 +109,12 @@ FILLERS = frozenset(
     proportion average mean median sum total count many much highest lowest largest smallest high
     low all any every visualise visualize plotted column rather also too well as add plus include
     including both side versus vs each further list them drop remove exclude leave out when where
-    who which rows entries details zuruck ruckgangig von vorn statt stattdessen summe durchschnitt
+    who which number rows
+    entries details zuruck ruckgangig von vorn statt stattdessen summe durchschnitt
     anteil prozent sortiere sortiert absteigend aufsteigend diagramm balken linie gruppiere
     nebeneinander vergleich verglichen beide beiden jahr jahre monat quartal jetzt aber bitte auch
     dazu fur larger smaller other way round maximum minimum max min maximal minimal alle zeig zeige
-    """.split()  # noqa: SIM905  (a list of quoted words reads worse)
+    """
 )
 
 
@@ -124,6 +128,7 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     if not plans or not said:
         return None
     question = read_question(text, index)
+    said = " ".join(question.words)
     if not _leans(said, question):
         return None
     whole = _as_a_whole(said, plans, question)
@@ -172,14 +177,22 @@ def _changed(plans: Sequence[TablePlan], question: Question, said: str) -> Table
     pointed = _pointed_at(plan, question, said)
     if pointed is not None:
         return pointed
+    before = plan
     for change in (
         without_groups, shifted, narrowed, all_of, add_groups, change_figures, add_share,
         reorder, cut_off, keep_end, add_chart,
     ):  # fmt: skip
         plan = change(plan, question, said)
     if COUNT.search(said) and POINTING.search(said):  # "how many of them were cancelled?"
-        return replace(TablePlan(plan.table, plan.filters), measures=(Measure(Kind.COUNT),))
-    return plan
+        plan = TablePlan(plan.table, plan.filters, measures=(Measure(Kind.COUNT),))
+    return _among(before, plan) if POINTING.search(said) else plan
+
+
+def _among(before: TablePlan, plan: TablePlan) -> TablePlan:
+    """ "Of those" are the ones that were shown, where not all were."""
+    is_other = (plan.order, plan.measures) != (before.order, before.measures)
+    shown = replace(before, chart="")
+    return replace(plan, among=shown) if before.limit and is_other else plan
 
 
 def _is_of_a_name(text: str, question: Question) -> bool:
@@ -203,12 +216,17 @@ def _leans(said: str, question: Question) -> bool:
 
 def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
     """A question with a figure and a way to put it together is a new one."""
+    subjects = [each for each in question.columns if each.column == question.index.subject]
+    if ROWS_OF.match(said) and subjects and question.conditions and not POINTING.search(said):
+        return True
     if POINTING.search(said) or CUE.match(said) or CHANGES.search(said):
         return False
     asks = any(each.search(said) for each in (COUNT, SUM, AVERAGE, MEDIAN, TOP))
     if COUNT.search(said):
         return not said.startswith("count")
     figures = named_figures(question)
+    if figures and TOP.search(said):
+        return True
     if WHICH.match(said) and len(said.split()) > 4:
         keys = {key.column for key in plan.group}
         others = [found for found in question.columns if found.column not in keys]
@@ -225,7 +243,7 @@ def _differs(plan: TablePlan, said: str, question: Question) -> TablePlan | Unkn
         return None
     if len(plan.group) != 1 or not plan.measures:
         return Unknown(("difference",))
-    question.doubts.append("took the largest less the smallest")
+    question.doubt("took the largest less the smallest")
     return replace(plan, outer=Kind.SPREAD, order=(), limit=None)
 
 
@@ -249,13 +267,15 @@ def _counted(plan: TablePlan, question: Question, noun: Sequence[str]) -> TableP
     """How many rows, or groups, the plan speaks of."""
     named = next((found.column for found in question.columns), "")
     keys = {key.column for key in plan.group}
-    if plan.group and plan.measures and (not noun or named in keys):
-        return replace(plan, outer=Kind.COUNT, order=(), chart="")
-    whole = TablePlan(plan.table, plan.filters, step=plan.step)
+    among = replace(plan, chart="") if plan.limit else plan.among
+    is_of_rows = Measure(Kind.COUNT) in plan.measures and named not in keys
+    if plan.group and plan.measures and (not noun or named in keys) and not is_of_rows:
+        return replace(plan, outer=Kind.COUNT, order=(), limit=None, chart="", among=among)
+    whole = TablePlan(plan.table, plan.filters, step=plan.step, among=among)
     if named and named != question.index.subject and named not in keys:
         return replace(whole, measures=(Measure(Kind.DISTINCT, named),))
     if noun and not named:
-        question.doubts.append(f"counted rows for “{' '.join(noun)}”")
+        question.doubt(f"counted rows for “{' '.join(noun)}”")
     return replace(whole, measures=(Measure(Kind.COUNT),))
 
 

@@ -1,10 +1,12 @@
 """Questions for rows: one end of an order, the row beside another, one of two, a look-up."""
 
 import re
+from collections.abc import Sequence
 
 from rag.records import TableColumn
 from rag.tables.asking.choosing import (
     asked_for,
+    directed,
     figure_columns,
     grouped_by,
     is_added,
@@ -19,6 +21,7 @@ from rag.tables.asking.choosing import (
 from rag.tables.asking.index import Found
 from rag.tables.asking.question import Question, filters_of, number_in
 from rag.tables.asking.words import (
+    ADJECTIVES,
     COMPARATIVES,
     SUPERLATIVES,
     TOP,
@@ -56,6 +59,7 @@ def ask_top(question: Question) -> TablePlan | None:
         return TablePlan("", filters_of(question), order=(order,), limit=int(count))
     at = next(at for at in range(start, end) if question.words[at] == word)
     goes_on = end < len(question.words) and question.words[end] in ("most", "least")
+    question.use(end, end + goes_on)
     adjective, descending = superlative(question, end if goes_on else at)
     return _ranked(question, adjective, descending, int(count), after=end)
 
@@ -82,16 +86,35 @@ def _ranked(
             (Order("measure 1", descending),),
             limit,
         )
-    if is_rank(figure) and not adjective:
-        descending = not descending
-    if groups:
-        kind = Kind.SUM if is_added(figure) else (Kind.MAX if descending else Kind.MIN)
-        order = (Order("measure 1", descending),)
-        return TablePlan("", filters, tuple(groups), (Measure(kind, figure.name),), order, limit)
-    columns = tuple(dict.fromkeys([target or question.index.subject, figure.name]))
-    return TablePlan(
-        "", filters, order=(Order(figure.name, descending),), limit=limit, columns=columns
-    )
+    descending = directed(adjective, "", figure, down=descending)
+    each = _in_each(question, groups)
+    is_of_groups = bool(target) and Key(str(target)) not in each
+    if not groups or (each and not is_of_groups):
+        subject = target if target and is_of_groups else question.index.subject
+        columns = tuple(dict.fromkeys([*(k.column for k in each), subject, figure.name]))
+        order = (Order(figure.name, descending),)
+        return TablePlan("", filters, order=order, limit=limit, columns=columns, each=each)
+    if each and target and Key(target) not in groups:
+        groups = [*each, Key(target)]
+    kind = Kind.SUM if is_added(figure) else (Kind.MAX if descending else Kind.MIN)
+    order = (Order("measure 1", descending),)
+    measures = (Measure(kind, figure.name),)
+    return TablePlan("", filters, tuple(groups), measures, order, limit, each=each)
+
+
+EACH = re.compile(r"\b(?:in|for|of|per|pro|je|fur|aus)(?: (?:each|every|jede[mnrs]?))?\b")
+
+
+def _in_each(question: Question, groups: Sequence[Key]) -> tuple[Key, ...]:
+    """ "The top two in each office": the keys behind "in each" or "per"."""
+    for match in EACH.finditer(question.masked):
+        at = question.at(match.end() - 1) + 1
+        named = next((each for each in question.columns if each.start == at), None)
+        is_plain = match[0] in ("in", "for", "of", "fur", "aus")
+        if named is not None and not is_plain and Key(named.column) in groups:
+            question.takes(match)
+            return (Key(named.column),)
+    return ()
 
 
 def _ordering_figure(question: Question, adjective: str, after: int) -> TableColumn | None:
@@ -105,7 +128,7 @@ def _ordering_figure(question: Question, adjective: str, after: int) -> TableCol
     if not columns:
         return None
     if len(columns) > 1:
-        question.doubts.append(f"ranked by {columns[0].name}: the question names no figure")
+        question.doubt(f"ranked by {columns[0].name}: the question names no figure")
     return columns[0]
 
 
@@ -138,20 +161,19 @@ def ask_either(question: Question) -> TablePlan | None:
     pair = pair_of(question)
     if pair is None or "or" not in question.words:
         return None
-    words = [word for word in question.words if word in COMPARATIVES or word in SUPERLATIVES]
-    if not words:
+    places = [at for at, word in enumerate(question.words) if word in COMPARATIVES | SUPERLATIVES]
+    if not places:
         return None
-    adjective, descending = SUPERLATIVES.get(words[0], ("", COMPARATIVES.get(words[0], True)))
-    if words[0] in ("first", "earlier", "last", "later", "earliest", "latest"):
-        adjective = "early"
+    word = question.words[places[0]]
+    question.use(places[0], places[0] + 1)
+    adjective, descending = ADJECTIVES.get(word, ("early", COMPARATIVES.get(word, True)))
     figures = named_figures(question)
     hinted = measured_by(question, adjective) if adjective else None
     if not figures and hinted is None:
         return _in_file_order(question, pair, descending)
     figure = figures[0] if figures else hinted
     assert figure is not None
-    if is_rank(figure):
-        descending = not descending
+    descending = directed("", "", figure, down=descending)
     target = pair[0].column
     return TablePlan(
         "",
@@ -170,7 +192,7 @@ def _in_file_order(
     by = ranks[0] if ranks else figures[0] if figures else None
     if by is None:
         return None
-    question.doubts.append(f"compared by {by.name}: the question names no figure")
+    question.doubt(f"compared by {by.name}: the question names no figure")
     down = descending is not is_rank(by)
     order = (Order(by.name, down),)
     return TablePlan("", filters_of(question), order=order, limit=1, columns=(pair[0].column,))
@@ -183,12 +205,12 @@ def ask_end(question: Question) -> TablePlan | None:
         if word in SUPERLATIVES:
             question.use(at, at + 1)
             return _one_end(question, *superlative(question, at), at)
-        if word in ("first", "last", "erste", "letzte"):
+        if word in ("first", "last", "erste", "letzte", "ersten", "letzten"):
             question.use(at, at + 1)
             target, is_named = asked_for(question)
             behind = [found for found in question.columns if 0 < found.start - at <= 2]
             target = behind[0].column if behind and not is_named else target
-            order = (Order(ROWS, word in ("last", "letzte")),)
+            order = (Order(ROWS, word in ("last", "letzte", "letzten")),)
             return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
     return None
 
@@ -201,8 +223,7 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     target, _ = asked_for(question, without={figure.name} if figure else ())
     if figure is None:
         return _most_rows(question, target, descending, at)
-    if is_rank(figure) and question.words[at] in ("highest", "best", "top"):
-        descending = False
+    descending = directed(adjective, question.words[at], figure, down=descending)
     asks_value = _asks_value(question, figure)
     filters = filters_of(question)
     if asks_value:
@@ -234,7 +255,7 @@ def _most_rows(question: Question, target: str, descending: bool, at: int) -> Ta
     if not repeats(question, target):
         figures = figure_columns(question)
         if figures:
-            question.doubts.append(f"ordered by {figures[0].name}: the question names no figure")
+            question.doubt(f"ordered by {figures[0].name}: the question names no figure")
             order = (Order(figures[0].name, descending != is_rank(figures[0])),)
             return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
     order = (Order("measure 1", descending),)

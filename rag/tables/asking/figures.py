@@ -1,6 +1,8 @@
 """Questions that count, add up or compare figures."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from rag.records import TableColumn
 from rag.tables.asking.choosing import (
@@ -33,45 +35,51 @@ from rag.tables.asking.words import (
 )
 from rag.tables.plan import (
     ROWS,
+    Filter,
     Key,
     Kind,
     Measure,
+    Op,
     Order,
     TablePlan,
 )
 from rag.tables.wordforms import normalised
+from rag.text.languages.language import words
 
 
 def ask_change(question: Question) -> TablePlan | None:
     """How a figure changed from one time to the next."""
     groups = [key for _found, key in grouped_by(question)]
     figures = named_figures(question)
-    if not CHANGE.search(question.masked) or not groups or not figures:
+    if not groups or not figures or not question.takes(CHANGE.search(question.masked)):
         return None
     measures = (Measure(Kind.SUM, figures[0].name), Measure(Kind.CHANGE, figures[0].name))
     return TablePlan("", filters_of(question), tuple(groups), measures)
 
 
 def ask_share(question: Question) -> TablePlan | None:
-    """What part of the whole each group is."""
-    groups = [key for _found, key in grouped_by(question)]
-    if not SHARE.search(question.masked):
+    """What part of the whole each group is, or the rows that meet a condition."""
+    if not question.takes(SHARE.search(question.masked)):
         return None
+    groups = [key for _found, key in grouped_by(question)]
+    filters = filters_of(question)
     listed = listed_column(question, None, 0)
-    if not groups and listed and repeats(question, listed):
+    if not groups and not filters and listed and repeats(question, listed):
         groups = [Key(listed)]
     figures = [column for column in named_figures(question) if is_added(column)]
-    if not groups:
-        return None
     measured = figures[0].name if figures else ROWS
     base = Measure(Kind.SUM, measured) if figures else Measure(Kind.COUNT)
-    return TablePlan(
-        "",
-        filters_of(question),
-        tuple(groups),
-        (base, Measure(Kind.SHARE, measured)),
-        (Order("measure 1", True),),
-    )
+    share = Measure(Kind.SHARE, measured)
+    if not groups and len(filters) == 1:
+        return TablePlan("", filters, (), (share, base))
+    if not groups and len(filters) > 1:  # of those that meet the others
+        last = filters[-1]
+        question.doubt(f"took the share among those that meet what is said before {last.column}")
+        groups, filters = [Key(last.column, last.part)], filters[:-1]
+    if not groups:
+        return None
+    order = (Order("measure 1", True),)
+    return TablePlan("", filters, tuple(groups), (base, share), order)
 
 
 PRICED = re.compile(r"\bhow much (?:is|are|was|does|do|for)\b|\bwas kostet\b")
@@ -81,11 +89,18 @@ MORE_THAN = re.compile(r"\bhow (?:many|much) .*\b(?:more|fewer|less)\b.* than ¤
 def ask_difference(question: Question) -> TablePlan | None:
     """ "The difference in points between A and B", "how many more wins than losses"."""
     pair = pair_of(question)
-    is_asked = DIFFERENCE.search(question.masked) or (pair and MORE_THAN.search(question.masked))
-    if not is_asked:
+    more = MORE_THAN.search(question.masked) if pair else None
+    if not question.takes(DIFFERENCE.search(question.masked)) and not question.takes(more):
         return None
+    question.used |= {at for at, word in enumerate(question.words) if word in SIDES}
     figures = named_figures(question)
     filters = filters_of(question)
+    key = Key(pair[0].column) if pair else _two_times(question)
+    if figures and key and (is_added(figures[0]) or AVERAGE.search(question.masked)):
+        kind = Kind.AVERAGE if question.takes(AVERAGE.search(question.masked)) else Kind.SUM
+        measures = (Measure(kind, figures[0].name),)
+        if question.column(key.column).distinct < question.index.table.row_count:
+            return TablePlan("", _alternatives(filters), (key,), measures, outer=Kind.SPREAD)
     if figures and (pair or not question.values):
         return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
     if pair:
@@ -95,6 +110,26 @@ def ask_difference(question: Question) -> TablePlan | None:
     return None
 
 
+SIDES = words("between and zwischen und than als")
+
+
+def _two_times(question: Question) -> Key | None:
+    """ "Between 2023 and 2024": the two ends of a span are what is compared."""
+    found = [each for _s, _e, each in question.conditions if each.op in (Op.AT_LEAST, Op.AT_MOST)]
+    if len(found) != 2 or found[0].column != found[1].column:
+        return None
+    return Key(found[0].column, found[0].part)
+
+
+def _alternatives(filters: Sequence[Filter]) -> tuple[Filter, ...]:
+    """The ends of a span as two values."""
+    ends = [each for each in filters if each.op in (Op.AT_LEAST, Op.AT_MOST)]
+    if len(ends) != 2:
+        return tuple(filters)
+    both = replace(ends[0], op=Op.IS, values=(*ends[0].values, *ends[1].values))
+    return (*(each for each in filters if each not in ends), both)
+
+
 def ask_count(question: Question) -> TablePlan | None:
     """ "How many orders …": rows, different values, or a figure that the table holds."""
     masked = question.masked
@@ -102,9 +137,10 @@ def ask_count(question: Question) -> TablePlan | None:
     if match is None:
         return None
     start, end = question.at(match.start()), question.at(match.end() - 1) + 1
-    question.use(start, end)
     if start and question.words[start - 1] in SUPERLATIVES:  # "the smallest number of"
         return None
+    question.use(start, end)
+    is_different = question.takes(DIFFERENT.search(masked))
     groups = tuple(key for _found, key in grouped_by(question))
     noun = _noun(question, start, end)
     filters = filters_of(question)
@@ -113,10 +149,11 @@ def ask_count(question: Question) -> TablePlan | None:
         column = question.column(noun.column)
         compared = {each.column for _s, _e, each in question.conditions}
         if column.type in FIGURES and not column.is_identifier and column.name not in compared:
-            kind = Kind.AVERAGE if AVERAGE.search(masked) else Kind.SUM
+            kind = Kind.AVERAGE if question.takes(AVERAGE.search(masked)) else Kind.SUM
+            question.says(SUM)
             return TablePlan("", filters, groups, (Measure(kind, column.name),), order)
         is_filtered = any(each.column == column.name for each in filters)
-        if DIFFERENT.search(masked):
+        if is_different:
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
         differ = column.distinct < 0.8 * question.index.table.row_count
         if differ and not is_filtered and not _means_rows(question, column):
@@ -135,7 +172,7 @@ def _noun(question: Question, start: int, end: int) -> Found | None:
 def _counted(question: Question, noun: Found | None, at: int) -> Measure:
     compared = {each.column for _s, _e, each in question.conditions}
     if noun is not None and noun.column not in {question.index.subject, *compared}:
-        question.doubts.append(f"counted rows for {noun.column}")
+        question.doubt(f"counted rows for {noun.column}")
     total = _total_of(question, at) if noun is None else None
     if total is not None:
         return Measure(Kind.SUM, total)
@@ -157,7 +194,7 @@ def _total_of(question: Question, at: int) -> str | None:
         return None
     for column in question.index.table.columns:
         if normalised(column.name) == "total" and column.type in FIGURES:
-            question.doubts.append(f"took {column.name} for “{word}”")
+            question.doubt(f"took {column.name} for “{word}”")
             question.use(at, at + 1)
             return column.name
     return None
@@ -178,20 +215,18 @@ def _take_noun(question: Question, at: int) -> None:
     table = question.index.table
     known = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
     if question.words[at] not in ROW_NOUNS and stem(question.words[at]) not in known:
-        question.doubts.append(f"counted rows for “{question.words[at]}”")
+        question.doubt(f"counted rows for “{question.words[at]}”")
     question.use(at, at + 1)
+
+
+KINDS = ((Kind.MEDIAN, MEDIAN), (Kind.AVERAGE, AVERAGE), (Kind.SUM, SUM))
 
 
 def ask_figure(question: Question) -> TablePlan | None:
     """A sum, an average or a median; figures by groups."""
     masked = question.masked
     groups = tuple(key for _found, key in grouped_by(question))
-    kind = (
-        Kind.MEDIAN if MEDIAN.search(masked)
-        else Kind.AVERAGE if AVERAGE.search(masked)
-        else Kind.SUM if question.says(SUM)
-        else None
-    )  # fmt: skip
+    kind = next((kind for kind, says in KINDS if question.says(says)), None)
     figures = named_figures(question)
     is_end = any(word in SUPERLATIVES for word in masked.split())
     if (kind is None and not groups) or (is_end and kind in (None, Kind.SUM) and not groups):
@@ -203,16 +238,37 @@ def ask_figure(question: Question) -> TablePlan | None:
         return None
     if is_end and kind in (None, Kind.SUM):
         return None
+    if not figures:
+        question.doubt(f"took {column.name} for the figure: none is named")
     wanted = kind or figure_kind(question, column)
     measures = tuple(Measure(wanted, each.name) for each in figures or [column])
-    return TablePlan("", filters_of(question), groups, measures[:4])
+    keys, having = _of_groups(question, groups, column)
+    filters = tuple(each for each in filters_of(question) if each not in having)
+    bounds = tuple(replace(each, column="measure 1") for each in having)
+    return TablePlan("", (*filters, *bounds), keys, measures[:4])
+
+
+def _of_groups(
+    question: Question, groups: tuple[Key, ...], column: TableColumn
+) -> tuple[tuple[Key, ...], list[Filter]]:
+    """ "Which districts have an average rent above 2,000": the bound is one of the groups."""
+    asks = [found for found in question.columns if found.column != column.name]
+    opens = question.words[0] in ("which", "welche", "welcher", "welches", "list")
+    bounds = [
+        each
+        for _s, _e, each in question.conditions
+        if each.column == column.name and each.op not in (Op.IS, Op.NOT) and not each.other
+    ]
+    if not opens or not asks or not bounds or not repeats(question, asks[0].column):
+        return groups, []
+    return groups or (Key(asks[0].column),), bounds
 
 
 def _counted_groups(
     question: Question, groups: tuple[Key, ...], kind: Kind | None
 ) -> TablePlan | None:
     """No figure is named: the main one of the table, where it has one; else rows are counted."""
-    if PRICED.search(question.masked):  # "how much is the Kontor 8?"
+    if question.takes(PRICED.search(question.masked)):  # "how much is the Kontor 8?"
         price = measured_by(question, "expensive")
         if price is None:
             return None
@@ -224,7 +280,7 @@ def _counted_groups(
             if not groups
             else TablePlan("", filters_of(question), groups, (Measure(Kind.COUNT),))
         )
-    question.doubts.append(f"took {columns[0].name} for the figure: none is named")
+    question.doubt(f"took {columns[0].name} for the figure: none is named")
     if kind is None and not groups:
         return None
     return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, columns[0].name),))

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from rapidfuzz import fuzz, process
-from snowballstemmer import stemmer
 
 from rag.records import ColumnType, Table
 from rag.tables.asking.words import SYNONYMS
 from rag.tables.plan import Op, Part
 from rag.tables.wordforms import normalised
+from rag.text.words import stem as text_stem
 
 LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory
@@ -21,12 +21,25 @@ SHORTEST_NEAR = 5
 LONGEST_STEMMED = 3  # words of a value that is found in another form: "refunds", "suites"
 COMMONEST = 0.6  # a word in more than this share of a column's values says nothing
 BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
-_stem = stemmer("english").stemWord
 
 
 def stem(word: str) -> str:
-    """A word without its ending."""
-    return str(_stem(word)) if word.isalpha() else word
+    """A word without its English ending."""
+    return text_stem(word) if word.isalpha() else word
+
+
+def stems(word: str) -> tuple[str, ...]:
+    """A word without its ending, as an English and as a German one."""
+    if not word.isalpha():
+        return (word,)
+    return tuple(dict.fromkeys((text_stem(word), text_stem(word, "de"))))
+
+
+def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Words without their endings: all as English, all as German."""
+    return list(
+        dict.fromkeys(zip(*((each[0], each[-1]) for each in map(stems, words)), strict=True))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class TableIndex:
         exact, by_word, by_stems = defaultdict(list), defaultdict(list), defaultdict(list)
         types = {column.name: column.type for column in self.table.columns}
         for column, values in self.values.items():
-            if types[column] is ColumnType.QUARTER:  # read as times
+            if types[column] in (ColumnType.QUARTER, ColumnType.DATE):  # read as times
                 continue
             for value in values:
                 plain = normalised(value)
@@ -79,40 +92,58 @@ class TableIndex:
                 for word in set(plain.split()):
                     by_word[word].append((column, value))
                 if len(plain.split()) <= LONGEST_STEMMED and plain:
-                    by_stems[" ".join(map(stem, plain.split()))].append((column, value))
+                    for way in _ways(plain.split()):
+                        by_stems[" ".join(way)].append((column, value))
         self._exact, self._by_word = dict(exact), dict(by_word)
         self._by_stems = dict(by_stems)
 
     @cached_property
     def names(self) -> dict[str, list[tuple[str, ...]]]:
-        """Column names in the forms in which people say them, as stems."""
+        """The columns' own names as people say them, as stems."""
         forms: dict[str, list[tuple[str, ...]]] = {}
         for column in self.table.columns:
             halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
-            made = {tuple(map(stem, normalised(half).split())) for half in halves}
-            for form in list(made):
-                made |= {tuple(stem(s) for s in synonym.split()) for synonym in _said(form)}
-            forms[column.name] = [form for form in made if form]
+            ways = (way for half in halves for way in _ways(normalised(half).split()))
+            forms[column.name] = list(dict.fromkeys(way for way in ways if way))
         return forms
+
+    @cached_property
+    def others(self) -> dict[str, list[tuple[str, ...]]]:
+        """Other words for them, except where these name another column."""
+        own = {form for forms in self.names.values() for form in forms}
+        found: dict[str, list[tuple[str, ...]]] = {}
+        for column in self.table.columns:
+            said = (each for word in normalised(column.name).split() for each in _said(word))
+            ways = {way for each in said for way in _ways(each.split())}
+            found[column.name] = [way for way in ways if way not in own]
+        return found
+
+    def knows(self, word: str) -> bool:
+        """Whether a column or a value has this word."""
+        return word in self._by_word or any(
+            each in form for forms in self.names.values() for form in forms for each in stems(word)
+        )
 
     def columns_named(self, words: Sequence[str]) -> Iterator[Found]:
         """Columns whose name, or a word of it that no other column has, stands in the question."""
-        stems = [stem(word) for word in words]
-        partial = self._partial
-        for start in range(len(stems)):
-            for end in range(start + 1, min(start + 6, len(stems)) + 1):
-                gram = tuple(stems[start:end])
+        for start in range(len(words)):
+            for end in range(start + 1, min(start + 6, len(words)) + 1):
+                grams = _ways(words[start:end])
                 for column, forms in self.names.items():
-                    if gram in forms:
+                    if any(gram in forms for gram in grams):
+                        yield Found(start, end, column, 1.1 + 0.1 * (end - start))
+                    elif any(gram in self.others[column] for gram in grams):
                         yield Found(start, end, column, 1.0 + 0.1 * (end - start))
-            for column in partial.get(stems[start], ()):
-                share = 1 / len(partial[stems[start]])
-                yield Found(start, start + 1, column, 0.4 + 0.3 * share)
+            for word in stems(words[start]):
+                for column in self._partial.get(word, ()):
+                    share = 1 / len(self._partial[word])
+                    yield Found(start, start + 1, column, 0.4 + 0.3 * share)
 
     @cached_property
     def _partial(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
-        for column, forms in self.names.items():
+        for column in self.names:
+            forms = (*self.names[column], *self.others[column])
             for word in {word for form in forms for word in form if len(word) > 2}:
                 found[word].append(column)
         return dict(found)
@@ -148,8 +179,10 @@ class TableIndex:
 
     def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
         by_column: dict[str, list[str]] = defaultdict(list)
-        stems = " ".join(map(stem, gram.split())) if end - start <= LONGEST_STEMMED else ""
-        for column, value in self._exact.get(gram, ()) or self._by_stems.get(stems, ()):
+        ways = _ways(gram.split()) if end - start <= LONGEST_STEMMED else []
+        for column, value in self._exact.get(gram, ()) or dict.fromkeys(
+            each for way in ways for each in self._by_stems.get(" ".join(way), ())
+        ):
             by_column[column].append(value)
         for column, values in by_column.items():
             yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, tuple(values))
@@ -177,7 +210,7 @@ class TableIndex:
         for at, word in enumerate(words):
             if at in set(taken) or len(word) < SHORTEST_NEAR or not word.isalpha():
                 continue
-            if word in self._by_word or stem(word) in self._partial:
+            if word in self._by_word or any(each in self._partial for each in stems(word)):
                 continue
             hit = process.extractOne(word, known, scorer=fuzz.ratio, score_cutoff=NEAR)
             if hit is None or abs(len(hit[0]) - len(word)) > 1 or hit[0][0] != word[0]:
@@ -202,7 +235,7 @@ class TableIndex:
         return max(texts, key=lambda column: column.distinct).name
 
 
-def _said(form: tuple[str, ...]) -> Iterator[str]:
-    """Other words for a column's name."""
-    for word in form:
-        yield from SYNONYMS.get(word, ())
+def _said(word: str) -> Iterator[str]:
+    """Other words for a word of a column's name."""
+    for form in {word, *stems(word)}:
+        yield from SYNONYMS.get(form, ())

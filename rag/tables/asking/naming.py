@@ -5,22 +5,26 @@ from collections.abc import Container, Sequence
 from rag.records import ColumnType
 from rag.tables.asking.conditions import read_conditions
 from rag.tables.asking.index import Found, TableIndex
-from rag.tables.asking.question import Question, number_in, words_of
-from rag.tables.asking.words import IDLE, OPERATORS, TOP
-from rag.tables.reading.types import MONTHS
+from rag.tables.asking.question import COMPOUND, Question, number_in, words_of
+from rag.tables.asking.words import IDLE, MONTHS, OPERATORS, TOP
 
 
 def read_question(text: str, index: TableIndex) -> Question:
     """Find everything that the table knows of a question."""
-    question = Question(words_of(text), index)
+    question = Question([part for word in words_of(text) for part in _parts(word, index)], index)
     _counts(question)
     _choose(question)
     read_conditions(question)
     for found in (*question.columns, *question.values):
         question.use(found.start, found.end)
-    for start, end, _ in question.conditions:
-        question.use(start, end)
     return question
+
+
+def _parts(word: str, index: TableIndex) -> list[str]:
+    """ "Durchschnittspreis" is an average of a price where no column or value is called so."""
+    if COMPOUND.match(word) and not index.knows(word):
+        return COMPOUND.sub(r"\1 ", word).split()
+    return [word]
 
 
 def _counts(question: Question) -> None:
@@ -62,9 +66,9 @@ def _choose(question: Question) -> None:
         ]
         if twins and found.column not in named:
             said = " ".join(words[found.start : found.end])
-            question.doubts.append(f"took “{said}” for {found.column}, not {twins[0]}")
+            question.doubt(f"took “{said}” for {found.column}, not {twins[0]}")
         if found.is_near:
-            question.doubts.append(f"read “{words[found.start]}” as “{found.values[0]}”")
+            question.doubt(f"read “{words[found.start]}” as “{found.values[0]}”")
         taken |= span
         (question.values if found.is_value else question.columns).append(found)
     question.columns.sort(key=lambda found: found.start)

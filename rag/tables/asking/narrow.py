@@ -1,7 +1,7 @@
 """What follow-ups change of a plan's conditions: other values, fewer, more, side by side."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rag.records import ColumnType
@@ -33,7 +33,8 @@ SHIFTS = {
 def narrowed(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """A value takes the place of one of the same column, or is added."""
     fresh = filters_of(question)
-    kept = list(plan.filters)
+    kept, said_now = list(plan.filters), list[Filter]()
+    dates = {c.name for c in question.index.table.columns if c.type is ColumnType.DATE}
     for each in fresh:
         same = next((old for old in kept if _is_alternative(old, each)), None)
         if same is not None and (BESIDES.search(said) or each.op is Op.NOT):
@@ -41,8 +42,9 @@ def narrowed(plan: TablePlan, question: Question, said: str) -> TablePlan:
         if each.op is Op.NOT and _left(kept, each):
             kept = [_less(old, each) for old in kept]
             continue
-        kept = [old for old in kept if not _gives_way(old, each)]
+        kept = [old for old in kept if old in said_now or not _gives_way(old, each, dates)]
         kept.append(each)
+        said_now.append(each)
     group = tuple(
         key for key in plan.group
         if not any(
@@ -74,8 +76,16 @@ def _less(old: Filter, new: Filter) -> Filter:
     return replace(old, values=tuple(value for value in old.values if value not in new.values))
 
 
-def _gives_way(old: Filter, new: Filter) -> bool:
-    if old.column != new.column or old.part != new.part:
+PARTLY = {Part.YEAR: {Part.YEAR, Part.WHOLE}, Part.DAY: {Part.DAY, Part.WHOLE}}
+
+
+def _gives_way(old: Filter, new: Filter, dates: Container[str]) -> bool:
+    if old.column != new.column or bool(old.other) != bool(new.other):
+        return False
+    if new.column in dates and new.op is not Op.NOT:  # a month is one of the year that stands
+        others = {Part.MONTH, Part.QUARTER, Part.DAY, Part.WHOLE}
+        return new.part is Part.WHOLE or old.part in PARTLY.get(new.part, others)
+    if old.part != new.part:
         return False
     if new.op is Op.NOT:
         return old.op is Op.NOT
@@ -111,7 +121,7 @@ def shifted(plan: TablePlan, question: Question, said: str) -> TablePlan:
     years = [c for c in question.index.table.columns if stem(normalised(c.name)) == "year"]
     if part is Part.YEAR and years and years[0].high.isdecimal():
         latest = int(years[0].high)
-        question.doubts.append(f"took {latest} for this year: it is the latest in the table")
+        question.doubt(f"took {latest} for this year: it is the latest in the table")
         return replace(plan, filters=(*plan.filters, Filter(years[0].name, Op.IS, (latest + by,))))
     return plan
 

@@ -4,79 +4,102 @@ Each way to ask (top so many, a count, a figure, one end of an order, the row be
 values against each other, a look-up) is tried in turn; the first that fits makes the plan.
 """
 
+from rag.records import ColumnType
 from rag.tables.asking.ends import ask_beside, ask_either, ask_end, ask_picked, ask_top
 from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
-from rag.tables.plan import (
-    TablePlan,
-    Understood,
-)
+from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
+from rag.tables.plan import TablePlan, Understood, named_columns
+from rag.text.languages.language import words
 
 
 def understand(text: str, index: TableIndex) -> Understood | None:
     """The best reading of a question over one table; None where it asks nothing of it."""
     question = read_question(text, index)
-    plan: TablePlan | None = None
     for reader in (
-        ask_top,
-        ask_change,
-        ask_share,
-        ask_difference,
-        ask_count,
-        ask_figure,
-        ask_beside,
-        ask_either,
-        ask_end,
-        ask_picked,
-    ):
+        ask_top, ask_change, ask_share, ask_difference, ask_count, ask_figure, ask_beside,
+        ask_either, ask_end, ask_picked,
+    ):  # fmt: skip
+        used, doubts, conditions = set(question.used), [*question.doubts], [*question.conditions]
         plan = reader(question)
         if plan is not None:
-            break
-    if plan is None:
-        return None
-    question.doubts += _beyond(question, plan)
-    unused = question.unused()
-    return Understood(plan, _score(question, plan, unused), unused, tuple(question.doubts))
+            _leave_out(question, plan)
+            _let_pass(question)
+            unused = question.unused()
+            score = _score(question, plan, unused)
+            return Understood(plan, score, unused, tuple(question.doubts))
+        question.used, question.doubts, question.conditions = used, doubts, conditions
+    return None
 
 
+def _leave_out(question: Question, plan: TablePlan) -> None:
+    """A column that is named and that the plan does not speak of is not used."""
+    said = {*named_columns(plan), question.index.subject}
+    for found in question.columns:
+        is_counted = any(
+            word in COUNTED for word in question.words[max(0, found.start - 3) : found.start]
+        )
+        if found.score >= 1 and found.column not in said and not is_counted:
+            question.used -= set(range(found.start, found.end))
+    if question.words[0] in AUXILIARIES and plan.limit != 1:
+        question.doubt("gave the rows or figures: whether that means yes is left to you")
+
+
+def _let_pass(question: Question) -> None:
+    """One verb, or one noun for the rows, that the table does not know is said and let pass."""
+    words = question.words
+    open_ones = [at for at, word in enumerate(words) if at not in question.used | _held(question)]
+    open_ones = [at for at in open_ones if words[at] not in IDLE]
+    is_known = bool(question.values or question.conditions or question.columns)
+    if len(open_ones) != 1 or not is_known or words[open_ones[0]] not in question.unused():
+        return
+    (at,) = open_ones
+    if not words[at].isalpha() or words[at] in OPERATORS or not _passes(question, at):
+        return
+    question.use(at, at + 1)
+    question.doubt(f"did not use “{words[at]}”")
+
+
+def _held(question: Question) -> set[int]:
+    return {at for each in question.values for at in range(each.start, each.end)}
+
+
+def _passes(question: Question, at: int) -> bool:
+    """Whether it stands where a verb or a noun for the rows does, and no time hangs on it."""
+    words, held = question.words, _held(question)
+    before = words[at - 1] if at else ""
+    places = (i for i in range(at + 1, len(words)) if words[i] not in ARTICLES)
+    behind = next(places, len(words))
+    if before in WHICH and behind in question.used:  # "which books cost more than 45"
+        return True
+    if behind < len(words) and words[behind] not in IDLE and behind not in held:
+        return False
+    dated = {c.name for c in question.index.table.columns if c.type is ColumnType.DATE}
+    timed = {s for s, _e, each in question.conditions if each.part or each.column in dated}
+    if timed & {behind, behind + 1}:  # "left in 2023" of a column of days
+        return False
+    is_asked = any(word in ("do", "does", "did") for word in words[:at])
+    is_verb = is_asked or (at - 1 in question.used and before not in OPERATORS)
+    is_noun = before in SUPERLATIVES or before in ("of", "von")
+    return is_verb or (is_noun and behind + 1 in held)
+
+
+ARTICLES = words("the a an der die das den dem")
+WHICH = words("which what welche welcher welches welchen list")
+COUNTED = words("many viele wieviele number anzahl count")
 WHOLE = 1.2  # the least that a value scores which stands in a question whole
 PART = 0.4
-BEYOND = {"same", "between", "consecutive", "consecutively", "both", "neither", "besides"}
-AUXILIARIES = {
-    "is",
-    "are",
-    "was",
-    "were",
-    "do",
-    "does",
-    "did",
-    "has",
-    "have",
-    "had",
-    "can",
-    "could",
-}
-
-
-def _beyond(question: Question, plan: TablePlan) -> list[str]:
-    """What the question may ask and no plan can say."""
-    doubts = [
-        f"did not use “{word}”"
-        for at, word in enumerate(question.words)
-        if word in BEYOND and at not in question.used
-    ]
-    if question.words[0] in AUXILIARIES and plan.limit != 1:
-        doubts.append("gave the rows or figures: whether that means yes is left to you")
-    return doubts
+AUXILIARIES = words("is are was were do does did has have had can could")
 
 
 def _score(question: Question, plan: TablePlan, unused: tuple[str, ...]) -> float:
     """How much of the question the table knows: to choose among tables."""
     values = sum(_weight(found) for found in question.values)
     columns = sum(min(found.score, 1.2) for found in question.columns)
-    return values + columns + 0.7 * len(question.conditions) - 0.5 * len(unused)
+    compared = 1.5 * sum(bool(each.other) for _s, _e, each in question.conditions)
+    return values + columns + compared + 0.7 * len(question.conditions) - 0.5 * len(unused)
 
 
 def _weight(found: Found) -> float:

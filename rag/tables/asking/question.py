@@ -5,25 +5,43 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.index import Found, TableIndex, stem
-from rag.tables.asking.words import (
-    IDLE,
-    NUMBER_WORDS,
-    OPERATORS,
-)
+from rag.tables.asking.index import Found, TableIndex, stems
+from rag.tables.asking.words import IDLE, NUMBER_WORDS, SCALES, UNITS
 from rag.tables.plan import Filter, Op, Part
+from rag.tables.reading.types import read_date
 from rag.tables.wordforms import normalised
+from rag.text.words import language_of
 
 THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}\b)")
-GLUED = re.compile(r"(?<=\d)(?=[a-z]{1,3}\b)(?!(?:st|nd|rd|th)\b)")
+GERMAN = re.compile(r"\b\d{1,3}(?:\.\d{3})+(?:,\d+)\b|\b\d{1,3}(?:\.\d{3}){2,}\b|\b\d+,\d{1,2}\b")
+GERMAN_THOUSANDS = re.compile(r"\b\d{1,3}\.\d{3}\b(?!\.)")
+DAYS = re.compile(r"\b(?:\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4})\b")
+DAY_OF = re.compile(r"\b(\d\d?)\. (?=[^\W\d])")
+GLUED = re.compile(r"\b(\d+(?:\.\d+)?)([a-z€$£%²]{1,4}\d?)\b")
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
+COMPOUND = re.compile(r"^(durchschnitts?|gesamt|hochst|mindest)(?!lich)(?=\w{4})")
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 
 
 def words_of(question: str) -> list[str]:
-    """The words of a question as values are compared, figures without their commas."""
-    text = THOUSANDS.sub("", question.casefold())
-    return normalised(GLUED.sub(" ", text).replace("#", " # ")).split()
+    """The words of a question as values are compared; figures and days in one way of writing."""
+    text = DAYS.sub(lambda found: _day(found[0]), question.casefold())
+    text = GERMAN.sub(lambda found: found[0].replace(".", "").replace(",", "."), text)
+    if language_of(question).code == "de":
+        text = GERMAN_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
+    text = THOUSANDS.sub("", DAY_OF.sub(r"\1 ", text))
+    text = GLUED.sub(lambda found: _apart(found[0], found[1], found[2]), text)
+    return normalised(text.replace("#", " # ").replace("%", " percent ")).split()
+
+
+def _day(text: str) -> str:
+    found = read_date(text)
+    return found.strftime("%Y.%m.%d") if found else text
+
+
+def _apart(whole: str, figure: str, unit: str) -> str:
+    """ "32GB" is two words, a code such as "24X" is one."""
+    return f"{figure} {unit}" if normalised(unit) in UNITS.keys() | SCALES.keys() else whole
 
 
 @dataclass
@@ -48,9 +66,19 @@ class Question:
         return " ".join("¤" if at in hidden else word for at, word in enumerate(self.words))
 
     def says(self, pattern: re.Pattern[str]) -> bool:
-        """Whether words say this that do not name a column."""
+        """Whether words say this that do not name a column; they are used then."""
         named = {at for each in self.columns for at in range(each.start, each.end)}
-        return any(self.at(found.start()) not in named for found in pattern.finditer(self.masked))
+        for found in pattern.finditer(self.masked):
+            if self.at(found.start()) not in named:
+                self.takes(found)
+                return True
+        return False
+
+    def takes(self, found: re.Match[str] | None) -> bool:
+        """The words that a pattern found in `masked` are used."""
+        if found is not None:
+            self.use(self.at(found.start()), self.at(found.end() - 1) + 1)
+        return found is not None
 
     def at(self, offset: int) -> int:
         """Which word of `masked` stands at a character."""
@@ -62,17 +90,23 @@ class Question:
     def use(self, start: int, end: int) -> None:
         self.used.update(range(start, end))
 
+    def doubt(self, text: str) -> None:
+        """Something that had to be assumed, once."""
+        if text not in self.doubts:
+            self.doubts.append(text)
+
     def unused(self) -> tuple[str, ...]:
         """Words that neither the plan nor its table's name accounts for."""
         table = self.index.table
-        known = set(map(stem, normalised(f"{table.name} {table.document_title}").split()))
+        known = {
+            form
+            for word in normalised(f"{table.name} {table.document_title}").split()
+            for form in stems(word)
+        }
         return tuple(
             word
             for at, word in enumerate(self.words)
-            if at not in self.used
-            and word not in IDLE
-            and (word not in OPERATORS or (word in NUMBER_WORDS and word != "one"))
-            and stem(word) not in known
+            if at not in self.used and word not in IDLE and not known & set(stems(word))
         )
 
 

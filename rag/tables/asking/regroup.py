@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.choosing import (
+    directed,
     figure_columns,
     grouped_by,
     is_added,
-    is_rank,
     measured_by,
     named_figures,
     part_keys,
@@ -110,7 +110,7 @@ def _freed(plan: TablePlan, keys: tuple[Key, ...], question: Question) -> TableP
     ]  # fmt: skip
     for each in gone:
         name, value = key_words(Key(each.column, each.part)), value_words(each.values[0])
-        question.doubts.append(f"took all of {name}, not only {value}")
+        question.doubt(f"took all of {name}, not only {value}")
     return replace(plan, filters=tuple(f for f in plan.filters if f not in gone))
 
 
@@ -151,7 +151,7 @@ def _wanted(question: Question, said: str) -> tuple[Kind | None, list[TableColum
     """How to put together which figures; none where one end of an order is asked for."""
     is_other = "statt " in said or "instead of" in said
     kind = _kind_of(INSTEAD.split(said)[0] if is_other else said)
-    is_end = TOP.search(said) or any(word in SUPERLATIVES for word in said.split())
+    is_end = TOP.search(said) or any(word in SUPERLATIVES for word in question.masked.split())
     if is_end and kind not in (Kind.MAX, Kind.MIN):
         return None, []
     compared = {each.column for _s, _e, each in question.conditions}
@@ -207,7 +207,7 @@ def _sorts_down(plan: TablePlan, question: Question) -> bool:
 def cut_off(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """ "The cheapest three of those", "only the top 5", "just the top one"."""
     match = TOP.search(said)
-    one = ONE.search(said)
+    one = None if DOWN.search(said) or UP.search(said) else ONE.search(said)
     if one is not None and match is None and (plan.group or not plan.measures):
         first = plan.order[0] if plan.order else Order(ROWS)
         is_last = one[1] in ("last", "letzte")
@@ -219,7 +219,8 @@ def cut_off(plan: TablePlan, question: Question, said: str) -> TablePlan:
         return plan
     word = match["word"] or match["word2"]
     count = int(number_in(match["count"] or match["count2"]) or 1)
-    adjective, down = superlative(question, said.split().index(word))
+    question.use(question.at(match.start()), question.at(match.end() - 1) + 1)
+    adjective, down = superlative(question, question.words.index(word))
     down = down and word not in ("bottom", "last", "letzten")
     if plan.measures and plan.group:
         if word in ("first", "ersten") and plan.order:
@@ -240,11 +241,13 @@ def cut_off(plan: TablePlan, question: Question, said: str) -> TablePlan:
 
 def keep_end(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """ "Which is the cheapest?", "the lowest instead"."""
-    word = next((word for word in said.split() if word in SUPERLATIVES), "")
+    word = next((word for word in question.masked.split() if word in SUPERLATIVES), "")
     is_order = DOWN.search(said) or UP.search(said) or SORT.search(said) or TOP.search(said)
     if not word or is_order or _kind_of(said) in (Kind.MAX, Kind.MIN):
         return plan
-    adjective, down = superlative(question, said.split().index(word))
+    at = question.masked.split().index(word)
+    question.use(at, at + 1)
+    adjective, down = superlative(question, at)
     if plan.measures and plan.group:
         return replace(plan, order=(Order("measure 1", down),), limit=1, outer=None)
     if plan.measures:
@@ -267,7 +270,7 @@ def _end_of_rows(
     named = [column for column in named if column.type in FIGURES | {ColumnType.DATE}]
     if not named:
         return plan
-    down = down != is_rank(named[0])
+    down = directed(adjective, "", named[0], down=down)
     columns = plan.columns or (question.index.subject,)
     return replace(
         plan,

@@ -2,21 +2,37 @@
 
 import re
 
-from rag.tables.asking.words import COUNT, DIFFERENT, GROUP, MEDIAN, OPERATORS, SUPERLATIVES, TOP
+from rag.tables.asking.words import (
+    COMPARED,
+    COUNT,
+    DIFFERENCE,
+    DIFFERENT,
+    GROUP,
+    MEDIAN,
+    OPERATORS,
+    SUPERLATIVES,
+    TOP,
+)
 from rag.tables.wordforms import normalised
+from rag.text.languages import any_of
 
 # "How heavy is the Aero 5 Pro Max?", "the aero 5 pro max": words that stand in names as well.
 IN_NAMES = ("max", "min", "top", "best")
-ENDS = "|".join(sorted(set(SUPERLATIVES) - set(IN_NAMES), key=len, reverse=True))
+ENDS = any_of(set(SUPERLATIVES) - set(IN_NAMES))
 AGGREGATES = re.compile(
     r"\b(?:total(?:led|s)?|sum of|altogether|combined|added up|gesamt\w*|summe|insgesamt|average|"
     r"avg|mean (?=\w)|durchschnitt\w*|im schnitt|share of|percentage|percent|proportion|fraction|"
-    r"anteil|prozent|sort(?:ed)?|rank(?:ed|ing)?|sortiere?|order(?:ed)? by)"
+    r"anteil|prozent|sort(?:ed)?|rank(?:ed|ing)?|sortiere?|order(?:ed)? by|how much|wie viel)"
 )
 SUPERLATIVE = re.compile(
-    rf"\b(?:{ENDS})\b|\b(?:{'|'.join(IN_NAMES)}) (?!in|on|of|at|is|for|and|or|with)\w"
+    rf"\b(?:{ENDS})\b|\b(?:{any_of(IN_NAMES)}) (?!in|on|of|at|is|for|and|or|with)\w"
 )
-ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, TOP, SUPERLATIVE)
+COMPARING = re.compile(
+    rf"\b(?:{'|'.join(each.pattern for each, _sign in COMPARED)}) (?:\w+ ){{0,2}}\d|"
+    r"\b(?:than|als|above|below|uber|unter) (?:the|their|its|they|der|die|das|ihr\w*)\b|"
+    r"\b(?:between|zwischen) (?:\w+ )?\d"
+)
+ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING)
 WORD = re.compile(r"[^\W_]+")
 
 

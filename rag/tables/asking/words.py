@@ -1,129 +1,175 @@
-"""The words in which people ask over rows: English, and German where it costs nothing.
+"""The words in which people ask over rows, English and German.
 
 They are written as `normalised` writes them: small, without accents.
 """
 
 import re
+from collections.abc import Iterator
 
-NUMBER_WORDS = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
-    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
-    "zwei": 2, "drei": 3, "vier": 4, "funf": 5, "zehn": 10,
+from rag.records import ColumnType, TableColumn
+from rag.tables.wordforms import normalised
+from rag.text.languages import LANGUAGES, any_of
+from rag.text.languages.language import words
+from rag.text.units import UNIT_SIGNS
+
+_SPELLED = {normalised(word): value for each in LANGUAGES for word, value in each.numbers.items()}
+SCALES = {"k": 1e3, "hundred": 1e2, "hundert": 1e2, "thousand": 1e3, "tausend": 1e3,
+    "million": 1e6, "millionen": 1e6, "mio": 1e6, "billion": 1e9, "mrd": 1e9}  # fmt: skip
+NUMBER_WORDS = {word: int(value) for word, value in _SPELLED.items() if value < 100} | {"funf": 5}
+MONTHS = {normalised(word): at for each in LANGUAGES for word, at in each.months.items()}
+UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | {
+    "eur": "€", "dollar": "$", "dollars": "$", "usd": "$", "pounds": "£", "pound": "£",
+    "gbp": "£", "quid": "£", "yen": "¥", "jpy": "¥", "percent": "%", "prozent": "%",
 }  # fmt: skip
-# Stem of a column's word: what else it is called.
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "revenu": ("sales", "turnover", "umsatz"),
-    "sale": ("revenue", "turnover"),
-    "amount": ("revenue", "sales"),
-    "price": ("cost", "costs", "preis", "price"),
-    "cost": ("price", "expense"),
-    "quantiti": ("units", "pieces", "quantity", "amount", "menge"),
-    "qti": ("quantity", "units"),
-    "unit": ("quantity", "units sold"),
-    "countri": ("nation", "nationality", "land"),
-    "nation": ("country", "nationality"),
-    "nationality": ("country", "nation"),
-    "nat": ("country", "nation", "nationality"),
-    "competit": ("event", "tournament"),
-    "tournament": ("event", "competition"),
-    "oppon": ("rival", "team", "against"),
-    "team": ("club", "squad"),
-    "club": ("team",),
-    "venu": ("location", "place", "stadium"),
-    "locat": ("place", "venue", "city"),
-    "site": ("location", "place"),
-    "player": ("name", "scorer"),
-    "driver": ("racer", "name"),
-    "rider": ("racer", "name"),
-    "posit": ("place", "rank", "pos", "finish"),
-    "pos": ("position", "place", "rank"),
-    "place": ("position", "rank", "finish"),
-    "rank": ("position", "place", "ranking"),
-    "attend": ("crowd", "spectators", "attendees"),
-    "popul": ("people", "inhabitants", "residents", "populous"),
-    "height": ("tall",),
-    "length": ("long",),
-    "weight": ("heavy",),
-    "durat": ("long", "length"),
-    "titl": ("name", "film", "movie", "song"),
-    "custom": ("client", "buyer"),
-    "employe": ("staff", "person", "worker"),
-    "depart": ("division", "team"),
-    "salari": ("pay", "wage", "earnings"),
-    "date": ("day", "when"),
-    "rate": ("rating", "score"),
-    "score": ("result", "points"),
-    "point": ("score", "pts"),
-    "pts": ("points",),
-    "stock": ("inventory", "quantity"),
-    "outcom": ("result",),
-    "result": ("outcome",),
-}
-# What an adjective measures, by its stem: words that a column's name may hold.
-MEASURES = {
-    "tall": ("height", "elevation"),
-    "high": ("height", "elevation", "altitude"),
-    "long": ("length", "duration", "distance", "time", "runtime"),
-    "short": ("length", "duration", "height", "time"),
-    "heavy": ("weight", "mass"),
-    "light": ("weight", "mass"),
-    "expensive": ("price", "cost", "amount"),
-    "cheap": ("price", "cost"),
-    "old": ("age", "year", "founded", "date", "built", "established"),
-    "young": ("age", "born"),
-    "new": ("year", "date", "founded"),
-    "large": ("size", "area", "population", "capacity"),
-    "big": ("size", "area", "population", "capacity"),
-    "small": ("size", "area", "population", "capacity"),
-    "fast": ("time", "speed"),
-    "slow": ("time", "speed"),
-    "populous": ("population",),
-    "deep": ("depth",),
-    "wide": ("width",),
-    "early": ("date", "year", "time"),
-    "late": ("date", "year", "time"),
-    "recent": ("date", "year"),
-    "busy": ("count", "orders"),
-}
+UNITS.pop("", "")  # what is written in signs alone
+
+
+def _lines(text: str) -> Iterator[list[list[str]]]:
+    for line in text.strip().splitlines():
+        yield [part.split() for part in line.split("|")]
+
+
+# Words for one thing; those behind the bar also stand for those before it, not the other way.
+_SAME = """
+revenue sales turnover umsatz erlos|amount
+price cost costs preis kosten kostet fee rent miete|
+salary pay paid wage earnings earn earns gehalt lohn verdienst verdienen verdient|
+quantity qty units pieces menge stuck stuckzahl|amount anzahl
+country nation nationality nat land|
+competition event tournament|
+opponent rival|team against
+team club squad|
+venue location place site stadium ort standort|
+location city|
+player|name scorer
+driver rider|racer name
+position pos place rank platz rang|finish ranking
+attendance crowd|spectators attendees
+population|people inhabitants residents populous einwohner
+height hohe|tall elevation
+length lange|long
+duration dauer|long length
+weight gewicht weigh weighs wiegt wiegen|heavy schwer
+title titel name|film movie song
+customer client buyer kunde kunden|
+employee staff worker mitarbeiter angestellte|person people
+department division abteilung|team
+date datum|day when tag
+rate rating|score
+result outcome ergebnis|score
+score points pts punkte|result
+stock inventory bestand|quantity
+category kind type kategorie art typ|
+product produkt|item article artikel
+supplier vendor lieferant|
+manufacturer maker brand hersteller marke|
+year jahr|
+month monat|
+quarter quartal|
+city town stadt|
+region gebiet|area
+status state|
+owner besitzer|
+author autor|writer
+number nummer|
+budget etat|
+"""
+SYNONYMS: dict[str, tuple[str, ...]] = {}
+for _same, _also in _lines(_SAME):
+    for _word in _same:
+        _others = (each for each in (*_same, *_also) if each != _word)
+        SYNONYMS[_word] = tuple(dict.fromkeys((*SYNONYMS.get(_word, ()), *_others)))
+
+# An adjective, whether its end is the highest, what it measures ("-": the other end of that; "$":
+# what has a currency), its forms.
+_ADJECTIVES = """
+high|+|height elevation altitude|high higher highest hoch hoher hochste
+low|-|height elevation altitude|low lower lowest
+low|-||niedrig niedriger niedrigste gering geringer geringste
+tall|+|height elevation|tall taller tallest
+long|+|length duration distance time runtime minutes|long longer longest lang langer langste
+short|-|length duration height time runtime|short shorter shortest kurz kurzer kurzeste
+heavy|+|weight mass gewicht|heavy heavier heaviest schwer schwerer schwerste
+light|-|weight mass gewicht|light lighter lightest leicht leichter leichteste
+expensive|+|price cost amount preis $|expensive pricier priciest costlier costliest dearer dearest
+expensive|+||teuer teurer teuerste
+cheap|-|price cost amount preis $|cheap cheaper cheapest
+cheap|-||billig billiger billigste gunstig gunstiger gunstigste
+old|+|age alter -year -founded -date -built -established -born -jahr -datum|old older oldest
+old|+||alt alter alteste
+young|-|age alter -born -year -date|young younger youngest jung junger jungste
+new|+|year date founded bought jahr datum|new newer newest neu neuer neueste
+large|+|size area population capacity flache grosse|large larger largest gross grosser grosste
+big|+|size area population capacity|big bigger biggest
+small|-|size area population capacity flache grosse|small smaller smallest klein kleiner kleinste
+fast|+|speed -time -duration|fast faster fastest schnell schneller schnellste
+slow|-|speed -time -duration|slow slower slowest langsam langsamer langsamste
+populous|+|population|populous
+deep|+|depth tiefe|deep deeper deepest tief tiefer tiefste
+wide|+|width breite|wide wider widest breit breiter breiteste
+early|-|date year time datum jahr|early earlier earliest soonest fruh fruher fruheste
+late|+|date year time datum jahr|late later latest spat spater spateste
+recent|+|date year|recent
+busy|+|count orders|busy busier busiest
+""".strip()
+_PLAIN = "most + least - more + less - fewer - fewest - greatest + greater + maximum + max +" \
+    " minimum - min - top + best + better + worst - worse - bottom - meisten + meiste +" \
+    " wenigsten - wenigste - mehr + weniger - beste + schlechteste -"  # fmt: skip
+ADJECTIVES: dict[str, tuple[str, bool]] = {}  # any form: the adjective, and whether it goes up
+MEASURES: dict[str, tuple[str, ...]] = {}
+for _line in _ADJECTIVES.splitlines():
+    (_name,), (_sign,), _measures, _forms = next(_lines(_line))
+    MEASURES[_name] = (*MEASURES.get(_name, ()), *_measures)
+    ADJECTIVES |= dict.fromkeys(_forms, (_name, _sign == "+"))
+_plain = _PLAIN.split()
+ADJECTIVES |= {w: ("", s == "+") for w, s in zip(_plain[::2], _plain[1::2], strict=True)}
+_ENDS = {w for w in ADJECTIVES if w.endswith("st") and w != "least"} | {"meiste", "wenigste"}
+_GERMAN_ENDS = {w for w in ADJECTIVES if w.endswith("ste") and w not in ("meiste", "wenigste")}
+for _word in _GERMAN_ENDS:
+    for _ending in ("n", "r", "s", "m"):
+        ADJECTIVES[_word + _ending] = ADJECTIVES[_word]
+PLAIN_ENDS = {"most", "least", "fewest", "meisten", "wenigsten", "maximum", "max", "minimum", "min",
+    "top", "best", "worst", "bottom", "beste", "besten", "schlechteste", "priciest"}  # fmt: skip
+ADJECTIVES["besten"] = ADJECTIVES["beste"]
 SUPERLATIVES = {
-    "highest": ("high", True), "tallest": ("tall", True), "longest": ("long", True),
-    "largest": ("large", True), "biggest": ("big", True), "greatest": ("", True),
-    "most": ("", True), "maximum": ("", True), "max": ("", True), "top": ("", True),
-    "best": ("", True), "heaviest": ("heavy", True), "oldest": ("old", True),
-    "newest": ("new", True), "fastest": ("fast", False),
-    "slowest": ("slow", True), "deepest": ("deep", True), "widest": ("wide", True),
-    "priciest": ("expensive", True), "costliest": ("expensive", True),
-    "lowest": ("", False), "least": ("", False), "fewest": ("", False),
-    "smallest": ("small", False), "minimum": ("", False), "min": ("", False),
-    "shortest": ("short", False),
-    "latest": ("late", True), "cheapest": ("cheap", False), "lightest": ("light", False),
-    "youngest": ("young", False),
-    "worst": ("", False),
-    "earliest": ("early", False), "bottom": ("", False),
-    "soonest": ("early", False), "hochste": ("high", True), "hochsten": ("high", True),
-    "meisten": ("", True), "grosste": ("big", True), "grossten": ("big", True),
-    "niedrigste": ("", False), "niedrigsten": ("", False), "gunstigste": ("cheap", False),
-    "gunstigsten": ("cheap", False), "teuerste": ("expensive", True),
-    "teuersten": ("expensive", True), "billigste": ("cheap", False),
-}  # fmt: skip
+    word: found
+    for word, found in ADJECTIVES.items()
+    if word in PLAIN_ENDS | _ENDS or re.search(r"ste[nrsm]?$", word)
+}
 COMPARATIVES = {
-    "higher": True, "more": True, "larger": True, "bigger": True, "greater": True, "better": True,
-    "longer": True, "taller": True, "later": True, "older": True, "heavier": True, "fewer": False,
-    "less": False, "lower": False, "smaller": False, "shorter": False, "earlier": False,
-    "cheaper": False, "younger": False, "worse": False, "first": False, "last": True,
-    "most": True, "least": False,
-}  # fmt: skip
+    word: up
+    for word, (_adjective, up) in ADJECTIVES.items()
+    if word not in SUPERLATIVES and re.search(r"er$|^more$|^less$|^mehr$", word)
+} | {"first": False, "last": True, "most": True, "least": False}  # fmt: skip
+_UP = any_of([w for w, up in COMPARATIVES.items() if up and w.endswith(("r", "e", "re"))])
+_DOWN = any_of([w for w, up in COMPARATIVES.items() if not up and w.endswith(("r", "ss"))])
+COMPARED = (
+    (re.compile(r"at least|no less than|no fewer than|(?:a )?minimum of|not less than|mindestens|"
+        r"wenigstens|since|seit|starting (?:from|in)|from .* on|ab"), ">="),
+    (re.compile(r"at most|no more than|up to|(?:a )?maximum of|hochstens|not more than|maximal|"
+        r"until|till|bis zu|bis"), "<="),
+    (re.compile(rf"(?:{_UP}|mehr|more \w+) (?:than|als)|more than|over|above|exceed(?:s|ed|ing)?|"
+        r"beyond|uber|after|nach"), ">"),
+    (re.compile(rf"(?:{_DOWN}|less \w+) (?:than|als)|below|under|unter|before|prior to|vor"), "<"),
+)  # fmt: skip
+OR_MORE = re.compile(
+    r"^(?:or (?:more|above|higher|better|greater|over|later|newer)|and (?:above|over|up|more)|"
+    r"oder (?:mehr|hoher|spater))\b"
+)
+OR_LESS = re.compile(
+    r"^(?:or (?:less|fewer|below|lower|under|earlier)|and below|oder (?:weniger|niedriger))\b"
+)
 COUNT = re.compile(
     r"\b(?:how many|how often|(?:total )?(?:number|amount|count|no) of|count(?: of)?|"
-    r"tell me the number|wie viele|anzahl(?: der| von)?)\b"
+    r"tell me the number|wie viele|wieviele|wie oft|anzahl(?: der| von)?)\b"
 )
 SUM = re.compile(
     r"\b(?:sum(?: of)?|total(?:led|s)?|altogether|combined|overall|in all|all together|added up|"
-    r"gesamt\w*|summe|insgesamt|how much)\b"
+    r"gesamt\w*|summe|insgesamt|how much|wie viel|wieviel)\b"
 )
-AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|im schnitt)\b")
+AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|(?:im )?schnitt|mittel)\b")
 MEDIAN = re.compile(r"\bmedian\b")
-DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*)\b")
+DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*|unterschiedliche\w*)\b")
 SHARE = re.compile(
     r"\b(?:shares?|percentages?|percent|proportions?|fraction|anteile?|prozent\w*)\b"
 )
@@ -133,160 +179,79 @@ CHANGE = re.compile(
 )
 DIFFERENCE = re.compile(
     r"\b(?:difference|how (?:many|much) (?:more|less|fewer|longer|higher|older|later|taller)|"
-    r"by how much|differ|range|gap)\b"
+    r"by how much|differ|range|gap|unterschied|differenz)\b"
 )
 GROUP = re.compile(
-    r"\b(?:by|per|for each|for every|in each|grouped by|broken down by|split by|each|every|nach|"
-    r"pro|je)\b"
+    r"\b(?:by|per|for each|for every|in each|in every|grouped by|broken down by|split by|each|"
+    r"every|nach|pro|je|jede[mnrs]?)\b"
 )
-_COUNTS = rf"\d{{1,3}}|{'|'.join(word for word, count in NUMBER_WORDS.items() if count)}"
-_ENDS = "|".join(
-    sorted(
-        {*SUPERLATIVES, "first", "last", "ersten", "letzten"}
-        - {"max", "min", "maximum", "minimum", "greatest"},
-        key=len,
-        reverse=True,
-    )
+_COUNTS = rf"\d{{1,3}}|{any_of([word for word, count in NUMBER_WORDS.items() if count])}"
+_TOPS = any_of(
+    {*SUPERLATIVES, "first", "last", "ersten", "letzten"}
+    - {"max", "min", "maximum", "minimum", "greatest", "least", "wenigsten"}
 )
+WITH_THE = r"(?:\w+ (?:with|by|mit|nach) (?:the |den |dem |der )?)?"
 TOP = re.compile(
-    rf"\b(?<!at )(?P<word>{_ENDS}) (?P<count>{_COUNTS})\b|\b(?P<count2>{_COUNTS}) "
-    rf"(?P<word2>{_ENDS})\b"
+    rf"\b(?<!at )(?P<word>{_TOPS}) (?P<count>{_COUNTS})\b|\b(?P<count2>{_COUNTS}) {WITH_THE}"
+    rf"(?P<word2>{_TOPS})\b"
 )
-COMPARED = (
-    (re.compile(r"(?:at least|no less than|no fewer than|minimum of|not less than|mindestens)"),
-     ">="),
-    (re.compile(r"(?:at most|no more than|up to|maximum of|hochstens|not more than)"), "<="),
-    (re.compile(
-        r"(?:more than|greater than|higher than|larger than|bigger than|longer than|older than|"
-        r"over|above|exceed(?:s|ed|ing)?|taller than|heavier than|better than|later than|"
-        r"more expensive than|mehr als|uber|grosser als)"), ">"),
-    (re.compile(
-        r"(?:less than|fewer than|lower than|smaller than|below|under|shorter than|younger than|"
-        r"cheaper than|lighter than|earlier than|weniger als|unter|kleiner als)"), "<"),
-    (re.compile(r"(?:after|since|nach|seit)"), ">t"),
-    (re.compile(r"(?:before|prior to|until|vor|bis)"), "<t"),
-)  # fmt: skip
-OR_MORE = re.compile(
-    r"^(?:or (?:more|above|higher|better|greater|over|later)|and (?:above|over|up)|\+)"
-)
-OR_LESS = re.compile(r"^(?:or (?:less|fewer|below|lower|under|earlier)|and below)")
 NOT = re.compile(
     r"\b(?:not|without|except|exclud(?:e|es|ing)|besides|other than|apart from|isnt|arent|wasnt|"
-    r"werent|didnt|doesnt|aside from|ohne|ausser|nicht|rather than|leav(?:e|ing) out|never|"
+    r"werent|didnt|doesnt|aside from|ohne|ausser|nicht|kein\w*|rather than|leav(?:e|ing) out|never|"
     r"leav(?:e|ing) (?=\w+ out)|drop(?:ping)?|remov(?:e|ing)|ignor(?:e|ing)|omit(?:ting)?|minus)\b"
 )
 # Words that change nothing: they carry no condition and no figure.
-IDLE = frozenset(
+IDLE = words(
     """
     a an the of in on at to for from with and or is are was were be been being do does did has
-    have had what which who whom whose when where how that this these those there it its as by
+    have had what which who whom whose when where how that this these those there it its as
     s me my show list give tell name find get please all any we our us you your i can could
-    would will many much number total table chart column row rows entry entries record records
-    data listed shown overall amount according each every only just also than then out up into
-    about if they them their he she his her one ones time times same such some more less say
+    would will many much table chart column row rows entry entries record records
+    data listed shown amount according only just also then
+    about if they them their he she his her one ones time times such some say
     says called named made make come comes came go goes went take takes took seen see given
-    here during within between among over through via were not no yes sell sold buy bought
-    order ordered place placed made got earn earned generate generated bring brought include
-    included contain contains exist exists happen happened occur occurred appear appeared per
-    made held wie was wer wo wann der die das den dem des ein eine einer von im in am mit und
-    but oder zu zum zur vom beim auf sind ist war waren hat haben
-    zeige zeig mir welche welcher welches alle nach pro je fur
-    """.split()  # noqa: SIM905  (a list of quoted words reads worse)
+    here during within among via were yes sell sold buy
+    order place placed got generate generated bring brought include
+    included contain contains exist exists happen happened occur occurred appear appeared
+    held wie was wer wo wann der die das den dem des ein eine einer von im in am mit und
+    oder zu zum zur vom beim auf sind ist war waren hat haben hatte hatten gibt gab es alle
+    zeige zeig mir welche welcher welches welchen nur fur bei davon ihr ihre wurden wurde werden
+    lot lots his by per pro je nach but aber hoch
+    """
 )
-ROW_NOUNS = {
-    "row", "rows", "entry", "entries", "record", "records", "line", "lines", "item", "items",
-    "order", "orders", "transaction", "transactions", "sale", "sales", "deal", "deals", "booking",
-    "bookings", "time", "times",
-}  # fmt: skip
+ROW_NOUNS = words(
+    """
+    row rows entry entries record records line lines item items order orders transaction
+    transactions sale sales deal deals booking bookings time times zeilen eintrage
+    """
+)
 PERSON = (
     "name", "player", "driver", "rider", "athlete", "artist", "winner", "recipient", "candidate",
     "author", "cyclist", "swimmer", "diver", "wrestler", "representative", "employee", "customer",
     "person", "actor", "director", "opponent", "coach", "salesperson", "owner", "lieutenant",
     "character", "member",
 )  # fmt: skip
-CURRENCIES = {
-    "euro": "€", "euros": "€", "eur": "€", "dollar": "$", "dollars": "$", "usd": "$",
-    "pound": "£", "pounds": "£", "gbp": "£", "yen": "¥", "jpy": "¥",
-}  # fmt: skip
 LACKING = frozenset(
-    {"no", "without", "missing", "lack", "lacks", "lacking", "ohne", "kein", "keine"}
+    {"no", "without", "missing", "lack", "lacks", "lacking", "ohne", "kein", "keine", "keinen"}
 )
 WHEN = ("date", "year", "when", "season", "day", "month", "time", "took office", "from", "period")
 WHERE = ("location", "venue", "place", "city", "country", "site", "town", "where", "hometown",
     "stadium", "region", "address", "headquarters")  # fmt: skip
 RANKS = ("rank", "pos", "position", "place", "placing", "pick", "ranking", "finish", "grid")
-OPERATORS = frozenset(
-    {
-        *SUPERLATIVES,
-        *COMPARATIVES,
-        *NUMBER_WORDS,
-        "first",
-        "last",
-        "next",
-        "previous",
-        "after",
-        "before",
-        "total",
-        "sum",
-        "average",
-        "avg",
-        "mean",
-        "median",
-        "difference",
-        "different",
-        "distinct",
-        "unique",
-        "share",
-        "percentage",
-        "percent",
-        "proportion",
-        "change",
-        "growth",
-        "increase",
-        "per",
-        "top",
-        "bottom",
-        "combined",
-        "altogether",
-        "overall",
-        "count",
-        "above",
-        "below",
-        "over",
-        "under",
-        "than",
-        "without",
-        "except",
-        "exclude",
-        "excluding",
-        "between",
-        "versus",
-        "vs",
-        "not",
-        "no",
-        "or",
-        "and",
-        "besides",
-        "other",
-        "following",
-        "immediately",
-        "directly",
-        "right",
-        "consecutive",
-        "row",
-        "chart",
-        "graph",
-        "ranked",
-        "sorted",
-        "sort",
-        "order",
-        "ordered",
-        "quarter",
-        "month",
-        "year",
-    }
+OPERATORS = frozenset({*SUPERLATIVES, *COMPARATIVES, *NUMBER_WORDS}) | words(
+    """
+    first last next previous after before total sum average avg mean median difference
+    different distinct unique share percentage percent proportion change growth increase per
+    top bottom combined altogether overall count number above below over under than without
+    except exclude excluding between versus vs not no besides other following immediately
+    directly right consecutive row chart graph ranked sorted sort order ordered quarter month
+    year same more less through out up nach als nicht ohne
+    """
 )
+BETWEEN = words("between from zwischen von vom")
+AND_UP_TO = words("and to und bis till until through")
 
 
-BETWEEN = frozenset({"between", "from", "zwischen", "von"})
-AND_UP_TO = frozenset({"and", "to", "und", "bis", "till", "until", "through"})
+def is_of_money(column: TableColumn) -> bool:
+    """Whether its figures are in a currency."""
+    return column.type is ColumnType.NUMBER and bool(column.unit) and column.unit in "€$£¥₹CHF"

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
+    MEASURED,
     MOST_ROWS,
     ROW,
     ROWS,
@@ -28,7 +29,11 @@ from rag.tables.running.engine import DATA
 Expression = exp.Expr
 COMPARED = {
     Op.LESS: exp.LT, Op.AT_MOST: exp.LTE, Op.MORE: exp.GT, Op.AT_LEAST: exp.GTE,
+    Op.IS: exp.EQ, Op.NOT: exp.NEQ,
 }  # fmt: skip
+BOUNDS = frozenset({Op.LESS, Op.AT_MOST, Op.MORE, Op.AT_LEAST})
+HUNDRED = exp.Literal.number("100.0")
+NO_TOTAL = exp.not_(exp.column(TOTAL))
 AGGREGATES = {
     Kind.SUM: "sum", Kind.AVERAGE: "avg", Kind.MEDIAN: "median", Kind.MIN: "min", Kind.MAX: "max",
 }  # fmt: skip
@@ -48,17 +53,30 @@ class Sql:
         else:
             names = plan.columns or tuple(column.name for column in self._table.columns)
             found = exp.select(*(self._shown(name).as_(name, quoted=True) for name in names))
-            found = self._from_rows(found, plan)
-            found = self._ordered(found, plan)
-        return found.limit(plan.limit or MOST_ROWS + 1)
+            found = self._ordered(self._from_rows(found, plan), plan)
+        return self._cut(found, plan, MOST_ROWS + 1)
 
-    def rows(self, plan: TablePlan, limit: int = MOST_ROWS) -> exp.Select:
+    def rows(self, plan: TablePlan) -> exp.Select:
         """The numbers of the rows that the figures are made of."""
         found = self._from_rows(exp.select(exp.column(ROW)), plan)
-        if not plan.measures:
-            found = self._ordered(found, plan)
-            return found.limit(min(plan.limit or limit, limit))
-        return found.limit(limit)
+        if plan.measures:
+            return found.limit(MOST_ROWS)
+        return self._cut(self._ordered(found, plan), plan, MOST_ROWS)
+
+    def _cut(self, found: exp.Select, plan: TablePlan, most: int) -> exp.Select:
+        """The first so many; for each value of a column, so many of its own."""
+        if not plan.each or not plan.limit:
+            return found.limit(min(plan.limit or most, most))
+        order = found.args["order"]
+        place = exp.Window(
+            this=exp.RowNumber(),
+            partition_by=[self._key(key) for key in plan.each],
+            order=exp.Order(expressions=[each.copy() for each in order.expressions]),
+        )
+        keys = [exp.Ordered(this=self._key(key), nulls_first=False) for key in plan.each]
+        order.set("expressions", [*keys, *order.expressions])
+        found.set("qualify", exp.Qualify(this=place <= plan.limit))
+        return found.limit(most)
 
     def stretch(self, offset: int, limit: int, words: str) -> exp.Select:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
@@ -70,21 +88,18 @@ class Sql:
 
     def numbered(self, numbers: Sequence[int]) -> exp.Select:
         """The rows with these numbers."""
-        wanted = [exp.Literal.number(number) for number in numbers or (-1,)]
-        return self._as_written_rows().where(exp.In(this=exp.column(ROW), expressions=wanted))
+        return self._as_written_rows().where(exp.column(ROW).isin(*(numbers or (-1,))))
 
     def before(self, number: int) -> exp.Select:
         """How many rows stand before the one with this number."""
-        is_before = exp.LT(this=exp.column(ROW), expression=exp.Literal.number(number))
-        return exp.select(exp.Count(this=exp.Star())).from_(DATA).where(is_before)
+        return exp.select("count(*)").from_(DATA).where(exp.column(ROW) < number)
 
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
         """Different texts of a column; those that are one of some, written small."""
         shown = self._shown(name)
-        found = exp.select(shown).distinct().from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        found = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
         if among:
-            wanted = [exp.Literal.string(each) for each in among]
-            found = found.where(exp.In(this=exp.Lower(this=shown.copy()), expressions=wanted))
+            found = found.where(exp.Lower(this=shown.copy()).isin(*among))
         return found.limit(limit)
 
     def _as_written_rows(self) -> exp.Select:
@@ -97,12 +112,24 @@ class Sql:
         return exp.func("contains", shown, exp.Literal.string(word.lower()))
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
-        found = found.from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        found = found.from_(DATA).where(NO_TOTAL)
         for each in plan.filters:
-            found = found.where(self.condition(each))
+            if not each.column.startswith(MEASURED):
+                found = found.where(self.condition(each))
         if plan.step is not None:
             found = found.where(self._beside(plan))
-        return found
+        return found if plan.among is None else found.where(self._among(plan.among))
+
+    def _among(self, plan: TablePlan) -> Expression:
+        """Only the rows, or the groups' rows, that another plan gives."""
+        if not plan.group:
+            return exp.column(ROW).isin(query=self.rows(plan))
+        keys = [exp.column(name, quoted=True) for name in key_names(plan.group)]
+        given = exp.select(*keys).from_(self.query(plan).subquery("given"))
+        own = exp.Tuple(expressions=[self._key(key) for key in plan.group])
+        return (
+            own.isin(query=given) if len(keys) > 1 else self._key(plan.group[0]).isin(query=given)
+        )
 
     # ── Rows ─────────────────────────────────────────────────────────────────────────────────
 
@@ -135,25 +162,24 @@ class Sql:
     def _beside(self, plan: TablePlan) -> Expression:
         """Rows whose number follows that of the rows named, as many rows on as are asked for."""
         assert plan.step is not None
-        inner = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
-        for each in plan.step.of:
-            inner = inner.where(self.condition(each))
+        row = exp.column(ROW)
         ahead = plan.step.rows > 0
-        edge = inner.order_by(exp.column(ROW)).limit(1)
-        compared = exp.GT if ahead else exp.LT
-        beside = exp.select(exp.column(ROW)).from_(DATA).where(exp.not_(exp.column(TOTAL)))
-        beside = beside.where(compared(this=exp.column(ROW), expression=edge.subquery()))
+        rows = exp.select(row).from_(DATA).where(NO_TOTAL)
         named = exp.and_(*(self.condition(each) for each in plan.step.of))
+        edge = rows.where(named).order_by(row).limit(1).subquery()
+        beside = rows.where(row > edge if ahead else row < edge)
         beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
-        beside = beside.order_by(_directed(exp.column(ROW), Order(ROWS, not ahead)))
-        return exp.In(this=exp.column(ROW), query=beside.limit(abs(plan.step.rows)).subquery())
+        beside = beside.order_by(row if ahead else row.desc()).limit(abs(plan.step.rows))
+        return row.isin(query=beside)
 
     def condition(self, each: Filter) -> Expression:
         """A filter as SQL; values become literals, which sqlglot writes."""
         value = self._value(each.column, each.part)
         if each.op in (Op.BLANK, Op.FILLED):
-            blank = exp.Is(this=value, expression=exp.null())
+            blank = value.is_(exp.null())
             return blank if each.op is Op.BLANK else exp.not_(blank)
+        if each.other:
+            return COMPARED[each.op](this=value, expression=self._value(each.other, each.part))
         if each.of:
             return self._against(each, value)
         if each.op in (Op.HAS, Op.LACKS):
@@ -161,23 +187,19 @@ class Sql:
         if self._means_text(each):
             return self._as_written(each)
         literals = [self._literal(each, given) for given in each.values]
-        if each.op in COMPARED:
+        if each.op in BOUNDS:
             return COMPARED[each.op](this=value, expression=literals[0])
-        if self._is_text(each):
-            value = exp.Lower(this=value)
-        same = exp.In(this=value, expressions=literals)
-        if each.op is Op.IS:
-            return same
-        return exp.or_(exp.not_(same), exp.Is(this=value.copy(), expression=exp.null()))
+        same = (exp.Lower(this=value) if self._is_text(each) else value).isin(*literals)
+        return same if each.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _against(self, each: Filter, value: Expression) -> Expression:
         inner = exp.select(self._value(each.column, each.part)).from_(DATA)
         for condition in each.of:
             inner = inner.where(self.condition(condition))
-        if each.op in COMPARED:
+        if each.op in BOUNDS:
             one = inner.order_by(exp.column(ROW)).limit(1)
             return COMPARED[each.op](this=value, expression=one.subquery())
-        same = exp.In(this=value, query=inner.subquery())
+        same = value.isin(query=inner)
         others = exp.and_(*(exp.not_(self.condition(condition)) for condition in each.of))
         return exp.and_(same if each.op is Op.IS else exp.not_(same), others)
 
@@ -194,9 +216,8 @@ class Sql:
         return is_text and column.has_text
 
     def _as_written(self, each: Filter) -> Expression:
-        shown = exp.Lower(this=self._shown(each.column))
-        literals = [exp.Literal.string(str(given).strip().lower()) for given in each.values]
-        same = exp.In(this=exp.Trim(this=shown), expressions=literals)
+        shown = exp.Trim(this=exp.Lower(this=self._shown(each.column)))
+        same = shown.isin(*(str(given).strip().lower() for given in each.values))
         return same if each.op is Op.IS else exp.not_(same)
 
     def _is_text(self, each: Filter) -> bool:
@@ -233,6 +254,11 @@ class Sql:
         found = self._from_rows(found, plan)
         if keys:
             found = found.group_by(*(key.copy() for key in keys))
+        for each in plan.filters:
+            if each.column.startswith(MEASURED):
+                figure = figures[int(each.column.removeprefix(MEASURED)) - 1]
+                bound = COMPARED[each.op](this=figure.copy(), expression=_number(each.values[0]))
+                found = found.having(bound)
         if plan.outer is not None:
             return self._outer(found, plan.outer, names[0])
         for order in plan.order:
@@ -250,8 +276,8 @@ class Sql:
     def _group_order(
         self, plan: TablePlan, order: Order, figures: Sequence[Expression]
     ) -> Expression:
-        if order.by.startswith("measure "):
-            return figures[int(order.by.removeprefix("measure ")) - 1].copy()
+        if order.by.startswith(MEASURED):
+            return figures[int(order.by.removeprefix(MEASURED)) - 1].copy()
         if order.by == ROWS:
             return exp.Min(this=exp.column(ROW))
         for key in plan.group:
@@ -266,7 +292,7 @@ class Sql:
         if measure.kind is Kind.DISTINCT:
             return exp.Count(this=exp.Distinct(expressions=[value]))
         if measure.kind is Kind.SPREAD:
-            return exp.Sub(this=exp.Max(this=value), expression=exp.Min(this=value.copy()))
+            return exp.Max(this=value) - exp.Min(this=value.copy())
         if measure.kind is Kind.SHARE:
             return self._share(measure, is_grouped=bool(group))
         if measure.kind is Kind.CHANGE:
@@ -285,10 +311,9 @@ class Sql:
         part = exp.Count(this=exp.Star()) if measure.column == ROWS else self._sum(measure.column)
         whole: Expression = exp.Window(this=exp.Sum(this=part.copy()))
         if not is_grouped:
-            every = exp.select(part.copy()).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+            every = exp.select(part.copy()).from_(DATA).where(NO_TOTAL)
             whole = every.subquery()
-        hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=part)
-        return exp.Div(this=hundred, expression=exp.func("nullif", whole, exp.Literal.number(0)))
+        return part * HUNDRED / exp.func("nullif", whole, exp.Literal.number(0))
 
     def _change(self, measure: Measure, group: Sequence[Key]) -> Expression:
         """Against the time before, within whatever else rows are put together by."""
@@ -300,10 +325,8 @@ class Sql:
             partition_by=[self._key(key) for key in group if key not in times],
             order=exp.Order(expressions=ordered) if ordered else None,
         )
-        gain = exp.Paren(this=exp.Sub(this=now, expression=before))
         base = exp.func("nullif", exp.Abs(this=before.copy()), exp.Literal.number(0))
-        hundred = exp.Mul(this=exp.Literal.number("100.0"), expression=gain)
-        return exp.Div(this=hundred, expression=base)
+        return (now - before) * HUNDRED / base
 
     def _is_time(self, key: Key) -> bool:
         kind = column_of(self._table, key.column).type
@@ -313,9 +336,7 @@ class Sql:
     def _outer(self, inner: exp.Select, kind: Kind, name: str) -> exp.Select:
         value = exp.column(name, quoted=True)
         if kind is Kind.SPREAD:
-            figure: Expression = exp.Sub(
-                this=exp.Max(this=value), expression=exp.Min(this=value.copy())
-            )
+            figure: Expression = exp.Max(this=value) - exp.Min(this=value.copy())
         elif kind in (Kind.COUNT, Kind.DISTINCT):
             figure = exp.Count(this=exp.Star())
         else:
