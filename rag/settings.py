@@ -207,7 +207,7 @@ class JobSettings(_Section):
     """Background work."""
 
     url: str | None = None
-    workers: int = Field(2, ge=1, le=64)
+    workers: int = Field(2, ge=0, le=64)  # threads of a process; 0: others do the jobs
 
 
 class Settings(BaseSettings, _EmptyIsUnset):

@@ -101,6 +101,20 @@ class TestJobQueue:
 
         assert queue.table.job(job.id).state is JobState.DONE
 
+    def test_without_workers_it_hands_jobs_on_and_does_none(self, queue, table, tmp_path):
+        (tmp_path / "served").mkdir()
+        served = JobQueue(table, folder=tmp_path / "served", url=None, workers=0)
+        served.handle("ingest", lambda running: pytest.fail("done where jobs are not done"))
+        queue.handle("ingest", lambda running: None)
+        served.start()
+        job = served.submit("ingest", "prices.csv")
+        assert served.table.job(job.id).state is JobState.QUEUED
+
+        queue.start()
+
+        wait_for(queue, job, JobState.DONE)
+        served.stop()
+
     def test_lists_the_newest_first_and_knows_no_stranger(self, queue):
         first, second = queue.submit("ingest", "a"), queue.submit("ingest", "b")
 

@@ -134,8 +134,9 @@ class JobQueue:
             return
         try:
             self._resume()
-            self._consumer = new_consumer(self._huey, self._workers)
-            self._consumer.start()
+            if self._workers:  # else jobs are only handed on
+                self._consumer = new_consumer(self._huey, self._workers)
+                self._consumer.start()
         finally:
             self._may_submit.set()
         threading.Thread(target=self._keep_alive, name="jobs", daemon=True).start()

@@ -90,6 +90,10 @@ class Application:
         is_local = self.engine.dialect.name == "sqlite"
         return is_local and self.settings.retrieval.chroma_url is None
 
+    @property
+    def _does_jobs(self) -> bool:
+        return self.settings.jobs.workers > 0
+
     def keep_ready(self) -> None:
         """Warm up, and then see that the index follows the database, until all stops.
 
@@ -114,13 +118,14 @@ class Application:
         vector = self.embedder.embed(["warm"])[0]
         self.warm.set()
         self.index.nearest(vector, EVERYTHING, limit=1)
-        self.repair()
+        if self._does_jobs:
+            self.repair()
         self.tried.set()
 
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""
         held, wanted = self.index.count(), self.documents.embedded_count()
-        if held < wanted:
+        if held < wanted and self._does_jobs:
             tell(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
             self.repair()
 

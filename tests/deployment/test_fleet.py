@@ -40,6 +40,28 @@ def test_several_workers_need_what_several_processes_can_share(groundnote):
     assert "retrieval.chroma_url" in process.said()
 
 
+def test_a_server_without_job_threads_needs_others_that_do_them(groundnote):
+    process = groundnote("serve", "--port", 0, GROUNDNOTE_JOBS__WORKERS="0")
+
+    assert process.wait() == 1
+    assert process.said().startswith(
+        "Error: A server that leaves jobs to others (jobs.workers is 0)"
+    )
+
+
+def test_a_server_that_only_serves_leaves_jobs_to_workers(groundnote, shared_variables, web):
+    url = groundnote("serve", **shared_variables, GROUNDNOTE_JOBS__WORKERS="0").url()
+    document = {"file": ("handbook.md", "# Refunds\n\nA refund takes five days.")}
+    job = web.post(f"{url}/api/v1/documents", files=document).json()["jobs"][0]["id"]
+    time.sleep(3)
+    assert web.get(f"{url}/api/v1/jobs/{job}").json()["state"] == "queued"
+
+    own = {"GROUNDNOTE_DATA_DIR": shared_variables["GROUNDNOTE_DATA_DIR"] + "-worker"}
+    groundnote("worker", **shared_variables | own)
+
+    until(lambda: web.get(f"{url}/api/v1/jobs/{job}").json()["state"] == "done")
+
+
 def test_a_dead_worker_is_replaced_and_a_killed_server_leaves_none(
     groundnote, shared_variables, web
 ):

@@ -37,6 +37,8 @@ def serve(settings: Settings) -> None:
     web = settings.web
     if web.workers > 1:
         _check_shared(settings, f"{web.workers} workers need")
+    if settings.jobs.workers == 0:
+        _check_shared(settings, "A server that leaves jobs to others (jobs.workers is 0) needs")
     open_database(settings).dispose()
     _check_index(settings)
     with closing(_listener(web.host, web.port)) as listener:
@@ -67,9 +69,12 @@ def work(settings: Settings) -> None:
         SetupError: the queue or the index is one that a single process has to itself.
     """
     _check_shared(settings, "A worker beside servers needs")
+    if settings.jobs.workers == 0:
+        raise SetupError("jobs.workers is 0, so this worker would do nothing. Set at least 1.")
     application = build(settings)
     try:
         application.start()
+        threading.Thread(target=application.keep_ready, name="ready", daemon=True).start()
         print("Groundnote is working.", flush=True)  # noqa: T201
         with _ended_by_signals(), suppress(SystemExit):
             application.stopping.wait()
