@@ -1,5 +1,6 @@
 # Groundnote with the packaged embedding model. Needs no network at run time, writes only /data and /tmp:
-#   docker run --read-only --tmpfs /tmp -v groundnote:/data -p 8000:8000 groundnote
+# For one person, at http://127.0.0.1:8000 (for more see auth.mode; compose.yaml has tokens):
+#   docker run --read-only --tmpfs /tmp -v groundnote:/data -p 127.0.0.1:8000:8000 -e GROUNDNOTE_AUTH__ALLOW_PUBLIC=true groundnote
 FROM python:3.11-slim AS build
 # PyTorch converts the model once. Point this at an index with builds for processors: a tenth in size.
 ARG PIP_EXTRA_INDEX_URL

@@ -11,7 +11,7 @@ def test_no_acknowledged_answer_is_lost_whatever_goes_away():
     assert report.told["answered"] == len(report.answers) > 60, told
     assert report.lost == []
     assert report.pending == 0
-    assert report.wrong == []
+    assert report.wrong == [], log
     assert report.uploads
     assert report.undone == []
     assert "Traceback" not in log, log

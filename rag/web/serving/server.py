@@ -131,7 +131,8 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _warn_of_strangers(settings: Settings, url: str) -> None:
-    if settings.auth.mode == "single" and not is_loopback(settings.web.host):
+    auth = settings.auth
+    if auth.mode == "single" and auth.allow_public and not is_loopback(settings.web.host):
         log.warning(
             "Anybody who reaches %s may read, add and delete everything: auth.allow_public is set, "
             "and nobody has to log in.",
