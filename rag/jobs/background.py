@@ -160,8 +160,9 @@ class Background:
         """Raises what the queue raises while it is away."""
         self._queue.ping()
 
-    def start(self) -> None:
-        self._queue.start_soon()
+    def start(self, first: Callable[[], None] = lambda: None) -> None:
+        """Soon, and after something else."""
+        self._queue.start_soon(first)
 
     def stop(self) -> None:
         self._queue.stop()

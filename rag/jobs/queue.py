@@ -118,21 +118,23 @@ class JobQueue:
             # The row stands: it is queued again when the queue can be reached.
             tell(log, "Jobs wait, because the queue cannot be reached", error)
 
-    def start_soon(self) -> None:
+    def start_soon(self, first: Callable[[], None]) -> None:
         """Start on a thread: a page need not wait for it. Who submits meanwhile does."""
         self._stopping.clear()
         self._may_submit.clear()
-        threading.Thread(target=self._start, name="start of jobs", daemon=True).start()
+        start = partial(self._start, first)
+        threading.Thread(target=start, name="start of jobs", daemon=True).start()
 
     def start(self) -> None:
         """Begin to work, with what a killed process left first."""
         self._stopping.clear()
         self._start()
 
-    def _start(self) -> None:
+    def _start(self, first: Callable[[], None] = lambda: None) -> None:
         if self._consumer is not None:
             return
         try:
+            first()
             self._resume()
             if self._workers:  # else jobs are only handed on
                 self._consumer = new_consumer(self._huey, self._workers)

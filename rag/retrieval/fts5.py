@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
-import snowballstemmer
 from sqlalchemy import Connection, text
 
 from rag.records import EVERYTHING, Within
@@ -20,6 +19,7 @@ from rag.retrieval.word_index import (
     score,
     with_list,
 )
+from rag.text.stemming import stem_of
 
 _WORD = re.compile(r"[^\W_]+")
 _BEGINNING = 3  # letters of a word that its stem keeps
@@ -147,7 +147,7 @@ class _Stems:
     """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
 
     def __init__(self, stemmer: str, weighed: Iterable[Weighed]) -> None:
-        self._stemmer = snowballstemmer.stemmer(stemmer)
+        self._rules = stemmer
         self._known: dict[str, str] = {}
         terms = [each.term for each in weighed]
         self._letters = [term.tokens[0] for term in terms if term.is_letters]
@@ -176,7 +176,7 @@ class _Stems:
 
     def _stem(self, word: str) -> str:
         if word not in self._known:
-            self._known[word] = self._stemmer.stemWord(_plain(word))
+            self._known[word] = stem_of(_plain(word), self._rules)
         return self._known[word]
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
 
-import snowballstemmer
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from rag.retrieval.query import Term
+from rag.text.stemming import stem_of
 
 SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped
@@ -40,11 +40,11 @@ class Vocabulary:
         self._by_letter: dict[str, list[str]] = {}
         for word in self._words:
             self._by_letter.setdefault(word[0], []).append(word)
-        self._stemmer = snowballstemmer.stemmer(stemmer)
+        self._rules = stemmer
 
     def count(self, token: str) -> int | None:
         """How many chunks have it; None for what is not known, or not frequent enough to be."""
-        return self._counts.get(self._stemmer.stemWord(token))
+        return self._counts.get(stem_of(token, self._rules))
 
     def held(self, stem: str) -> int:
         """In how many chunks of all collections a stem is."""
@@ -61,7 +61,7 @@ class Vocabulary:
             if len(term.tokens) > 1 or len(word) < SHORTEST or not word.isalpha():
                 yield term
                 continue
-            stem = self._stemmer.stemWord(word)
+            stem = stem_of(word, self._rules)
             known = held(stem)
             longer = self._longer(stem, known, held) if len(word) <= CLIPPED_LETTERS else ""
             typed = "" if known or longer else self._likest(stem, held)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-import snowballstemmer
-
 from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language
+from rag.text.stemming import stem_of
 
 STOP_WORDS = frozenset[str]().union(*(language.function_words for language in LANGUAGES))
 QUESTION_WORDS = frozenset[str]().union(*(language.question_words for language in LANGUAGES))
@@ -20,7 +19,7 @@ _TOKEN = re.compile(
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _GERMAN_SIGNS = re.compile(r"[äöüß]")
-_STEMMERS = {each.code: snowballstemmer.stemmer(each.stemmer) for each in LANGUAGES}
+_RULES = {each.code: each.stemmer for each in LANGUAGES}
 _TOLD_APART = 1  # by so many function words more, a text is taken for a language
 
 
@@ -57,7 +56,7 @@ def language_of(text: str) -> Language:
 def stem(word: str, code: str = "en") -> str:
     """The word without its endings: `charges` and `charging` meet."""
     lowered = _POSSESSIVE.sub("", word.lower())
-    return str(_STEMMERS[code].stemWord(lowered))
+    return stem_of(lowered, _RULES[code])
 
 
 @lru_cache(maxsize=8192)

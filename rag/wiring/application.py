@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from importlib import import_module
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
@@ -39,6 +40,7 @@ TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
 READY_SECONDS = 4.0  # for all checks together
+_LOADING = Lock()
 log = logging.getLogger(__name__)
 
 
@@ -71,8 +73,16 @@ class Application:
         """Take up what a killed process left, and begin to work in the background."""
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
-        self.jobs.start()
+        self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+
+    def load(self) -> None:
+        """What questions and jobs need is loaded by one thread: two that begin at different ends of
+        libraries that import each other can see one half made."""
+        with _LOADING:
+            import_module("chromadb")
+            if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
+                import_module("openai")
 
     def _tidy_up(self) -> None:
         """Every process looks for what others left, so that no answer stays pending."""
@@ -115,6 +125,7 @@ class Application:
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
+        self.load()
         vector = self.embedder.embed(["warm"])[0]
         self.warm.set()
         self.index.nearest(vector, EVERYTHING, limit=1)
