@@ -5,6 +5,7 @@ Numbers come first, as ranges; then names; then statements, best first; none is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 
 from rag.citations.markers import neutralise
@@ -146,7 +147,7 @@ class _Draft:
         """
         rest = self._take(candidates, self.limits.room - self.bare)
         self._take(rest, self.limits.room - self._estimate())
-        while (tokens := self.count(self._text())) > self.limits.room and self.quoted:
+        while (tokens := self._estimate()) > self.limits.room and self.quoted:
             self.quoted.pop()
         self.tokens = tokens
 
@@ -171,7 +172,7 @@ class _Draft:
         return rest
 
     def _estimate(self) -> int:
-        """Tokens of what was taken so far: near enough to go on with."""
+        """Tokens of what was taken so far: lines apart are as many as together, or more."""
         lead_ins = {(line.message, line.lead_in): line.lead_in_tokens for line in self.quoted}
         tokens = sum(line.tokens for line in self.quoted) + sum(lead_ins.values())
         return tokens + self.count("\n".join([*self._above(), *self._below()]))
@@ -282,6 +283,7 @@ def ranges(numbers: Sequence[int]) -> str:
     return "".join(said)
 
 
+@lru_cache(maxsize=8192)
 def _harmless(title: str) -> str:
     """A title or name on one line; a document's own markers are none here."""
     return neutralise(on_one_line(title))[:LONGEST_HEADING].strip() or OTHERS

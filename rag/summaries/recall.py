@@ -1,9 +1,9 @@
 """Find the earlier statements that bear on a question, and put them back before it.
 
 Both fronts do it here: the library over all statements of a transcript, the application over those
-of the turns that a search led to. By words (BM25 over stems, the question of the same turn
-included), and by meaning where there is an embedder. Adding a statement costs the same however
-many there are.
+of the turns that a search led to. By words (BM25 over stems; the question of the same turn counts,
+and a little what was said just before, since people do not name a thing twice), and by meaning
+where there is an embedder. Adding a statement costs the same however many there are.
 """
 
 import math
@@ -26,14 +26,18 @@ from rag.text.related import canonical, related
 from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
-QUESTION_WEIGHT = 0.4  # of a word that stands in the question only
+QUESTION_WEIGHT = 0.7  # of a word that stands in the question only
 RELATED_WEIGHT = 0.4  # of a word of about the same meaning
+RELATED_WORDS = 8  # of these at most, the rarest
+MOST_TURNS = 100  # after which statements are looked at for that
+BEFORE_WEIGHT = (0.2, 0.1, 0.05)  # of what the turns before were about, the nearest first
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
 USUAL_LENGTH = 8  # words of a statement that carry meaning
 COMMON_SHARE = 0.25  # of the statements: a word in more of them tells nothing, if others do
 FEW = 300  # statements, among which no word is common
 MOST_WORDS = 24
 WORDS_WEIGHT = 0.4  # the rest is meaning
+_DIGIT = re.compile(r"\d")
 LONGEST_QUESTION = 400  # characters of one that are read
 
 
@@ -55,6 +59,8 @@ class RecallIndex:
     near: list[float] = field(default_factory=list)  # each line to the one question asked of it
     lines: list[Line] = field(default_factory=list)
     postings: dict[str, dict[int, float]] = field(default_factory=dict)  # word: line: weight
+    heard: dict[str, list[int]] = field(default_factory=dict)  # word: answers of its turns
+    by_turn: dict[int, range] = field(default_factory=dict)  # answer: lines
     shapes: dict[str, list[int]] = field(default_factory=dict)  # figures apart: lines
     vectors: list[Any] = field(default_factory=list)
 
@@ -69,24 +75,31 @@ class RecallIndex:
             shape: [number for number in numbers if number < len(kept)]
             for shape, numbers in self.shapes.items()
         }
-        return RecallIndex(self.embed, [], kept, postings, shapes, self.vectors[: len(kept)])
+        heard = {word: [at for at in turns if at < before] for word, turns in self.heard.items()}
+        by_turn = {at: lines for at, lines in self.by_turn.items() if at < before}
+        vectors = self.vectors[: len(kept)]
+        return RecallIndex(self.embed, [], kept, postings, heard, by_turn, shapes, vectors)
 
     def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
         if not lines:
             return
         language = language_of(" ".join(line.text for line in lines))
-        asked = Counter(telling(question[:LONGEST_QUESTION], language))
+        asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), QUESTION_WEIGHT)
+        every = dict(asked)
         for line in lines:
             number = len(self.lines)
             said = Counter(telling(f"{line.lead_in} {line.text}", language))
             self.lines.append(line)
             length = 1 - LENGTH_SHARE + LENGTH_SHARE * said.total() / USUAL_LENGTH
-            for word in {**asked, **said}:
-                frequency = said[word] or QUESTION_WEIGHT
+            for word, frequency in {**asked, **said}.items():
                 weight = frequency * (SATURATION + 1) / (frequency + SATURATION * length)
                 self.postings.setdefault(word, {})[number] = weight
+            every.update(said)
             self.shapes.setdefault(_shape(line), []).append(number)
+        self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
+        for word in every:
+            self.heard.setdefault(word, []).append(lines[0].message)
 
     def best(self, question: str, *, before: int, limit: int) -> list[Line]:
         """The statements of the messages before one that bear most on a question, best first.
@@ -94,25 +107,28 @@ class RecallIndex:
         Each comes with those that give another figure for the same, wherever they stand.
         """
         scores = self._scores(question)
-        ranked = nlargest(2 * limit, zip(scores.values(), scores, strict=True))
-        pool = list(self._newest(ranked))
+        ranked = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
+        pool = list(self._newest(ranked[: 2 * limit]))
+        rivals = _by_names(pool)
         found: dict[Line, None] = {}
-        for line in [line for line in pool if line.message < before]:
+        for line in pool:
+            if line.message >= before:
+                continue
             if len(found) >= limit:
                 break
             found[line] = None
             alike = (self.lines[number] for number in self.shapes[_shape(line)][-3:])
             found |= {
                 other: None
-                for other in dict.fromkeys([*alike, *pool])
+                for other in dict.fromkeys([*alike, *rivals.get(line.names, ())])
                 if gives_another_figure(line, other)
             }
         return list(found)
 
-    def _newest(self, ranked: Iterable[tuple[float, int]]) -> Iterator[Line]:
+    def _newest(self, ranked: Iterable[int]) -> Iterator[Line]:
         """The lines, best first; of those that say the same with the same numbers, the newest."""
         found: dict[tuple[str, tuple[int, ...]], Line] = {}
-        for _, number in ranked:
+        for number in ranked:
             line = self.lines[number]
             said = found.setdefault((line.words, line.numbers), line)
             if line.place > said.place:
@@ -136,21 +152,26 @@ class RecallIndex:
 
     def _by_words(self, question: str) -> dict[int, float]:
         asked = question[:LONGEST_QUESTION]
-        words = dict.fromkeys(telling(asked, language_of(asked)), 1.0)
-        for word in list(words):
-            words |= {each: RELATED_WEIGHT for each in related(word) if each not in words}
-        known = sorted(
-            (word for word in words if word in self.postings),
-            key=lambda word: len(self.postings[word]),
-        )
+        own = list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
+        others = {each for word in own for each in related(word)} - set(own)
+        near = sorted(others & self.postings.keys(), key=lambda word: len(self.postings[word]))
+        words = dict.fromkeys(own, 1.0) | dict.fromkeys(near[:RELATED_WORDS], RELATED_WEIGHT)
+        known = [word for word in words if word in self.postings]
         most = max(FEW, int(COMMON_SHARE * len(self.lines)))
-        rare = [word for word in known if len(self.postings[word]) <= most] or known
         scores: dict[int, float] = {}
-        for word in rare[:MOST_WORDS]:
+        turns: dict[int, float] = {}
+        for word in [word for word in known if len(self.postings[word]) <= most] or known:
             found = self.postings[word]
             rarity = math.log(1 + (len(self.lines) - len(found) + 0.5) / (len(found) + 0.5))
+            rarity *= words[word]
             for number, weight in found.items():
-                scores[number] = scores.get(number, 0.0) + words[word] * rarity * weight
+                scores[number] = scores.get(number, 0.0) + rarity * weight
+            for turn in self.heard[word]:
+                turns[turn] = turns.get(turn, 0.0) + rarity
+        for turn in nlargest(MOST_TURNS, turns, key=turns.__getitem__):
+            for at, weight in enumerate(BEFORE_WEIGHT, start=1):
+                for number in self.by_turn.get(turn + 2 * at, ()):  # a question and its answer
+                    scores[number] = scores.get(number, 0.0) + weight * turns[turn]
         return scores
 
     def _meanings(self, question: str) -> list[float]:
@@ -182,6 +203,15 @@ def index_of(turns: Iterable[Answered], count: TokenCounter) -> RecallIndex:
 @lru_cache(maxsize=1024)
 def _lines_of(index: int, answer: str, question: str, count: TokenCounter) -> list[Line]:
     return stated_lines(index, canonical_text(answer), question, count)
+
+
+def _by_names(lines: Iterable[Line]) -> dict[frozenset[str], list[Line]]:
+    """Those with a figure: only with the same names can they give another one."""
+    found: dict[frozenset[str], list[Line]] = {}
+    for line in lines:
+        if _DIGIT.search(line.bare):
+            found.setdefault(line.names, []).append(line)
+    return found
 
 
 def _shape(line: Line) -> str:
@@ -221,7 +251,7 @@ def put_back(
     left = room - count(f"{RECALLED}\n") - JOINED_TOKENS
     if left <= 0 or not index.lines:
         return PutBack()
-    kept: list[Line] = []
+    kept: list[list[Line]] = []
     noted = count(f"{LATER}\n")
     best = index.best(question, before=before, limit=MOST_RECALLED)
     for group in _groups(best):
@@ -230,28 +260,31 @@ def put_back(
         cost = sum(line.tokens + line.lead_in_tokens for line in group)
         cost += noted * (len(group) - 1)
         if cost <= left:
-            kept += group
+            kept.append(group)
             left -= cost
     if not kept:
         return PutBack()
-    return PutBack("\n".join([RECALLED, *_text(kept)]), tuple(kept))
+    lines = tuple(line for group in kept for line in group)
+    return PutBack("\n".join([RECALLED, *_text(kept)]), lines)
 
 
 def _groups(best: Iterable[Line]) -> list[list[Line]]:
     """Statements that give different figures for the same together, the newest first."""
     groups: list[list[Line]] = []
+    named: dict[frozenset[str], list[list[Line]]] = {}
     for line in best:
-        own = next((g for g in groups if any(gives_another_figure(line, o) for o in g)), None)
+        rivals = named.setdefault(line.names, [])
+        own = next((g for g in rivals if any(gives_another_figure(line, o) for o in g)), None)
         if own is None:
             groups.append([line])
+            rivals.append(groups[-1])
         elif all(line.words != other.words for other in own):
             own.append(line)
     return [sorted(group, key=lambda line: line.place, reverse=True) for group in groups]
 
 
-def _text(kept: Sequence[Line]) -> Iterator[str]:
-    groups = sorted(_groups(kept), key=lambda group: group[0].place, reverse=True)
-    for group in groups:
+def _text(groups: Iterable[list[Line]]) -> Iterator[str]:
+    for group in sorted(groups, key=lambda group: group[0].place, reverse=True):
         for line in group:
             yield from (part for part in (line.lead_in, line.text) if part)
             if line is not group[-1]:

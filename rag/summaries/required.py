@@ -15,7 +15,7 @@ LONGEST_QUESTION = 200  # that is quoted with the answer that leans on it
 SUMMARY_OPENING = "Previous conversation summary:"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Line:
     """A statement as a summary quotes it: a span of one message, on one line, markers included."""
 

@@ -21,7 +21,12 @@ def gives_another_figure(one: Line, other: Line) -> bool:
         return False
     if not (_DIGIT.search(one.bare) and _DIGIT.search(other.bare)):
         return False
-    first, second = _read(one.bare), _read(other.bare)
+    return _gives_another(one.bare, other.bare)
+
+
+@lru_cache(maxsize=65_536)
+def _gives_another(one: str, other: str) -> bool:
+    first, second = _read(one), _read(other)
     return _are_of_one_thing(first, second) and _differ(first, second)
 
 

@@ -49,8 +49,10 @@ class Transcript(Past):
 
     def common(self, messages: list[MessageDict]) -> int:
         """How many messages at the beginning are those that were seen, nothing changed in them."""
-        pairs = enumerate(zip(messages, self.messages, strict=False))
         end = min(len(messages), len(self.messages))
+        if messages[:end] == self.messages[:end]:
+            return end
+        pairs = enumerate(zip(messages, self.messages, strict=False))
         return next((index for index, (one, other) in pairs if one != other), end)
 
     def reaches(self, common: int) -> bool:
