@@ -20,13 +20,13 @@ _B, _E = r"(?:begin|start)", r"end"
 _OF = r"[_▁]of[_▁]"
 
 _OPENS = (
-    rf"{_LT}{_T}(?:\s[^<>\n]{{0,80}})?{_GT}|\[(?:THINK|REASONING|thinking|think|reasoning)\](?!\()"
+    rf"{_LT}{_T}(?:\s[^<>\n]{{0,80}})?{_GT}|\[(?:THINK|THOUGHTS?|REASONING|thinking|think|reasoning)\](?!\()"
     rf"|◁think▷|<{_BAR}(?:{_B}_|{_B}{_OF})?(?:{_T}|inner)(?:_{_B}|_prefix)?{_BAR}>"
     r"|<details\s[^<>\n]{0,60}type=\"reasoning\"[^<>\n]{0,60}>|<unused94>(?:thought)?"
     r"|<\|?channel>thought"
 )
 _CLOSES = (
-    rf"{_LT}/{_T}\s?{_GT}|\[/(?:THINK|REASONING|thinking|think|reasoning)\]|◁/think▷"
+    rf"{_LT}/{_T}\s?{_GT}|\[/(?:THINK|THOUGHTS?|REASONING|thinking|think|reasoning)\]|◁/think▷"
     rf"|<{_BAR}(?:/|{_E}_|{_E}{_OF}){_T}{_BAR}>|<{_BAR}(?:{_T}|inner)_(?:{_E}|suffix){_BAR}>"
     r"|<unused95>|<channel\|>"
 )
@@ -41,12 +41,12 @@ _CALLS = (
     rf"|python_tag|START_ACTION|tool_calls?){_BAR}>"
 )
 _ENDS = (
-    rf"<{_BAR}(?:im_end|e[no][a-z]_id|eo[mst]|EO[MST]|end|return|end(?:▁)?of[\w▁]{{0,20}}|end_of_(?!box)\w{{1,20}}"
+    rf"<{_BAR}(?:im_end|e[no][a-z]_id|eo[mst]|EO[MST]|end|return|end(?:▁)?of[\w▁]{{0,20}}|end_of_(?!box|role)\w{{1,20}}"
     rf"|assistant_end|role_end|END_\w{{1,20}}){_BAR}>"
-    r"|\[\|end\w{0,12}\|\]|</s>|<end_of_\w{1,12}>|<turn\|>|<eo[sdt]>|\[EOS\]|<extra_id_\d{1,3}>"
+    r"|\[\|end\w{0,12}\|\]|</s>|<end_of_\w{1,12}>|<turn\|>|<eo[sdt]>|<sep>|\[EOS\]|<extra_id_\d{1,3}>"
 )
 _HEAD = (  # of a message; without a role it is the model's own
-    r"(?:<\|(?:im_start|start_header_id|header_start|turn)\|?>|<start_of_turn>"
+    r"(?:<\|(?:im_start|start_header_id|header_start|start_of_role|turn)\|?>|<start_of_turn>"
     r"|<\|start\|>(?!assistant\s(?:to=|(?:to?)?$)))"  # who is called may yet follow
     r"(?P<role>\w{0,12})"
 )
@@ -106,6 +106,15 @@ HELD_STARTS = (
         regex.compile(f"(?i:{_CLOSES})|{_ANSWER_LINE}"),
     ),
     (regex.compile(_ALOUD), CLOSE),
+)
+# Any other element that an answer begins with is a thought if more follows, else its wrapping.
+_HTML = (
+    r"(?:a|abbr|b|blockquote|br|center|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|html|i|img|ins|kbd"
+    r"|li|mark|ol|p|pre|q|s|section|small|span|strong|sub|summary|sup|svg|t[abdhr]\w*|u|ul|var)"
+)
+ELEMENT = regex.compile(
+    rf"<(?!(?i:{_A}|{_T}|{_HTML}|\w*(?:tool|function|invoke|execute)\w*|source)s?\b)"
+    r"(?P<name>[A-Za-z]\w{2,30})>"
 )
 LEADING = regex.compile(
     r"assistant\s{0,2}final(?=\s{0,2}[\p{Lu}\"“])|assistant\n+|final(?=\p{Lu})"

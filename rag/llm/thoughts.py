@@ -12,6 +12,7 @@ from rag.llm import written_calls
 from rag.llm.spoken_forms import (
     BARE_INFO,
     CLOSE,
+    ELEMENT,
     HELD_STARTS,
     LEADING,
     NEXT_TURN,
@@ -91,6 +92,12 @@ class SpokenText:
                 return False
             self._close, self._state = ends, self._hold
             return True
+        element = ELEMENT.match(self._buffer, partial=not self._final)
+        if element is not None and (element.partial or element["name"] not in self._tools):
+            if not element.partial:
+                self._close = regex.compile(rf"</{element['name']}>")
+                self._state = self._hold
+            return not element.partial
         leading = LEADING.match(self._buffer, partial=not self._final)
         if leading is not None:
             return False if leading.partial else self._drop(leading.end())
@@ -109,7 +116,8 @@ class SpokenText:
             self._state = self._start
             return False
         rest = _FENCE_END.sub("", rest, count=1)
-        said = None if written_calls.calls_in_value(value) else written_calls.answer_in(value)
+        called = {name for name, _ in written_calls.calls_in_value(value)}
+        said = None if called & {*self._tools} else written_calls.answer_in(value)
         if said is not None and not TOKENS_AT_END.sub("", rest).strip():
             self._buffer = said + rest
         return True
@@ -118,10 +126,17 @@ class SpokenText:
         """Until the thoughts end; if they never do, it was text."""
         assert self._close is not None
         found = self._close.search(self._buffer)
-        if found is not None and (found.end() < len(self._buffer) or self._final):
-            self.thought_unopened = self.thought = True
+        element = ELEMENT.match(self._buffer)
+        if found is not None and element and "<" in self._buffer[element.end() : found.start()]:
+            self._state = self._text  # a document
+            return True
+        if found is not None and self._buffer[found.end() :].strip():
+            self.thought_unopened |= bool(CLOSE.fullmatch(found[0]))
+            self.thought = True
             self._buffer, self._state = self._buffer[found.end() :], self._start
             return True
+        if found is not None and self._final:
+            self._buffer = self._buffer[element.end() : found.start()] if element else ""
         if self._final:
             self._state = self._text
         return self._final

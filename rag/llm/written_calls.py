@@ -23,8 +23,10 @@ _ARGUMENTS = (
     "arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs",
 )  # fmt: skip
 _INSIDE = ("tool_calls", "tool_call", "function_call", "function")
-_ANSWERS = ("answer", "final_answer", "response", "content", "text", "output", "reply", "message",
-            "result", "summary")  # fmt: skip
+_ANSWERS = (
+    "answer", "final_answer", "final", "response", "content", "text", "output", "reply", "message",
+    "result", "summary",
+)  # fmt: skip
 Found = list[tuple[str, str]]
 
 
@@ -86,7 +88,8 @@ def _plain_marks(text: str) -> str:
 
 _PAIRS = regex.compile(
     r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>"
-    r"|<parameter(?:=| name=\")(?P<key>[\w.-]+)\"?[^<>]*>\s*(?P<value>.*?)\s*</parameter>"
+    r"|<param(?:eter)?(?:=| name=[\"'])(?P<key>[\w.-]+)[\"']?[^<>]*>"
+    r"\s*(?P<value>.*?)\s*</param(?:eter)?>"
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
@@ -94,7 +97,8 @@ _MARKUP = (
     # GLM: the name, then keys and values in turn
     r"(?:^|>)\s*(?P<name>[\w.-]+)\s*(?P<body>(?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)+)",
     # Qwen Coder and others: a parameter is an element
-    r"<(?:function=|invoke name=\")(?P<name>[\w.-]+)\"?>(?P<body>.*?)(?:</(?:function|invoke)>|$)",
+    r"<(?:function=|(?:function|invoke|tool)\w*\s+name=[\"'])(?P<name>[\w.-]+)[\"']?>(?P<body>.*?)"
+    r"(?:</(?:function|invoke|tool)\w*>|$)",
     # all of it is elements
     r"<(?:tool_)?name>\s*(?P<name>[\w.-]+)\s*</(?:tool_)?name>\s*(?P<body>.*)",
     r"<(?P<name>\w+_\w+)>(?P<body>\s*<(\w+)>.*?</\3>\s*)</(?P=name)>",
@@ -181,6 +185,8 @@ def _arguments_of(value: Mapping[str, Any]) -> str:
     given = next((value[key] for key in _ARGUMENTS if key in value), None)
     if given is None:
         given = {key: each for key, each in value.items() if key not in (*_NAMES, "type", "id")}
+    if isinstance(given, str) and given.strip() and not given.strip().startswith("{"):
+        given = {"query": given}
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
@@ -278,7 +284,7 @@ class LineCalls:
         named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
         self._begins = regex.compile(
             r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
-            rf"|{_LABEL}(?P<name>{named})(?:\.call)?"
+            rf"|{_LABEL}(?:(?i:call|await) )?(?P<name>{named})(?:\.call)?"
             r"(?:\(|\[|\s?[^\w\s,;.`]|(?P<alone>[ ]*\n))"
         )
 

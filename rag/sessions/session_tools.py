@@ -46,7 +46,7 @@ class SessionTools:
         """All of them."""
         return Toolbox([getattr(self, name) for name in TOOLS])
 
-    def search_documents(self, query: str, limit: int = 5) -> ToolResult:
+    def search_documents(self, query: str, limit: int = 4) -> ToolResult:
         """Search again, in other words, where the sources given do not answer."""
         hits = self._actions.search(self._session, query, _limited(limit))
         sources = self._session.register(hits)
