@@ -57,6 +57,7 @@ class Turn:
         with self._change:
             self.index = begun.answer.index
             self._change.notify_all()
+        self.session.tell(self.index, "", self.stop)  # a model may be silent for long
         return begun
 
     def run(self, events: Iterator[Event]) -> None:

@@ -106,6 +106,28 @@ def test_stop_ends_the_answer_as_the_person_wished(client, session_id, gate, app
     assert (name, json.loads(told)["detail"]) == ("error", "Stopped.")
 
 
+def test_stop_reaches_another_process_while_its_model_is_silent(app, client, session_id, gate):
+    started(client, session_id)
+    (turn,) = app.extensions[EXTENSION]._turns
+    app.extensions[EXTENSION] = Turns(4)  # where the request to stop arrives
+
+    response = client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
+    deadline = time.monotonic() + 20
+    while not turn.hang_up.is_over and time.monotonic() < deadline:
+        time.sleep(0.02)
+    gate.set()
+
+    assert response.status_code == 202
+    assert turn.end().message == "Stopped."
+
+
+@pytest.mark.parametrize("seen", ["1-" + "9" * 5000, "1-٣", "1-99999", "9-1", "-1-2", "x"])
+def test_who_saw_what_never_was_is_shown_the_answer(client, session_id, asked, seen):
+    events = followed(client, session_id, **{"Last-Event-ID": seen.encode().decode("latin-1")})
+
+    assert [name for name, _ in events][-1] == "final"
+
+
 def test_stop_of_an_answer_that_has_ended_changes_nothing(client, session_id, asked):
     response = client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
 

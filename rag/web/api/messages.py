@@ -1,6 +1,7 @@
 """The JSON API of one conversation: ask, read the transcript, bring one along."""
 
 import re
+import time
 from hashlib import sha256
 from typing import Any
 
@@ -45,6 +46,7 @@ api = DescribedApi(
     abp_responses=REFUSALS,
 )
 MAX_MESSAGES_AT_ONCE = 1000
+KNOWN_SECONDS = 3.0  # until all processes know of an answer that is begun
 
 
 @api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
@@ -79,7 +81,9 @@ def follow(path: MessagePath, query: LiveQuery) -> Response:
     message = session.message(path.index)
     if message.role != Role.ASSISTANT:
         raise NotFound(f"Message {path.index} is a question; events are those of answers.")
-    known = re.fullmatch(r"(\d+)-(\d+)", request.headers.get("Last-Event-ID", "").strip())
+    known = re.fullmatch(
+        r"([0-9]{1,9})-([0-9]{1,9})", request.headers.get("Last-Event-ID", "").strip()
+    )
     seen = int(known[2]) + 1 if known and int(known[1]) == path.index else 0
     turn, live = turns().find(session, path.index), _live(session, query)
     return event_stream(frames_again(session, turn, message, seen, live=live))
@@ -93,9 +97,17 @@ def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
     turn = turns().find(session, path.index)
     if turn is not None:
         turn.stop()
-    elif message.status is MessageStatus.PENDING and not session.stop(path.index):
+    elif message.status is MessageStatus.PENDING and not _stopped_elsewhere(session, path.index):
         raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
     return as_json(StoppedModel(index=path.index, status=message.status.value)), 202
+
+
+def _stopped_elsewhere(session: SessionHandle, index: int) -> bool:
+    """Which process writes an answer is written down a moment after it began."""
+    until = time.monotonic() + KNOWN_SECONDS
+    while not (is_told := session.stop(index)) and time.monotonic() < until:
+        time.sleep(KNOWN_SECONDS / 10)
+    return is_told
 
 
 def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
