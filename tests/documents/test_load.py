@@ -1,6 +1,7 @@
 """Files of every format to sections."""
 
 import io
+import time
 import zipfile
 
 import pytest
@@ -135,6 +136,20 @@ class TestHtml:
         page = '<html><meta charset="windows-1251"><p>Привет, мир</p></html>'
 
         assert texts(read("a.html", page.encode("cp1251"))) == ["Привет, мир"]
+
+    @pytest.mark.parametrize("tag", ["<div>", "<ul><li>", "<b><I>", "<x-y>"])
+    def test_nested_a_hundred_thousand_times_is_refused_at_once(self, tag):
+        begun = time.process_time()
+
+        with pytest.raises(TooLarge, match=r"a\.html: its elements are nested 100,000 deep"):
+            read("a.html", tag * (100_000 // max(1, tag.count("<") - tag.count("<li>"))) + "text")
+
+        assert time.process_time() - begun < 3
+
+    def test_with_paragraphs_and_cells_that_nothing_closes_is_read(self):
+        document = read("a.html", "<p>said\n" * 20_000 + "<table>" + "<tr><td>cell" * 20_000)
+
+        assert "said" in texts(document)[0]
 
     def test_nested_thousands_of_times_is_read(self):
         document = read("a.html", "<div>" * 3_000 + "deep text" + "</div>" * 3_000)

@@ -1,5 +1,9 @@
 """reStructuredText as a reader of the built page sees it."""
 
+import time
+
+import pytest
+
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 
@@ -168,3 +172,19 @@ def test_thousands_of_levels_are_read():
     text = "\n".join(" " * depth + f"word{depth}" for depth in range(1500))
 
     assert "word1499" in "".join(each for _path, each in sections(text))
+
+
+@pytest.mark.parametrize("mark", ["`a <", "*a ", "a_ ", "|a ", "\\`a <", "`a\n<", "**a `"])
+def test_marks_that_nothing_closes_take_no_time_that_grows_with_their_square(mark):
+    begun = time.process_time()
+
+    found = body(mark * 50_000)
+
+    assert "a" in found
+    assert time.process_time() - begun < 5
+
+
+def test_a_long_manual_is_still_markup():
+    many = "\n\n".join(f"Call ``run{n}`` with *one* or `two`_ of them." for n in range(2_000))
+
+    assert "``" not in sections(many)[0][1]

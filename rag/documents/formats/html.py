@@ -1,11 +1,13 @@
 """HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
 
 import re
+from itertools import accumulate
 from typing import Any
 
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.errors import TooLarge
 
 CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w:-]{2,40})", re.IGNORECASE)
 DROPPED = word_set(
@@ -20,6 +22,13 @@ BLOCKS = word_set(
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 DEEPEST = 250  # nesting: deeper markup is taken as its text
+# Deeper than this the parser itself takes a time that grows with the square of the depth.
+MOST_OPEN = 5_000
+TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+CLOSED_BY_OTHERS = word_set(
+    "p li dt dd td th tr thead tbody tfoot option optgroup colgroup rb rt rp html head body "
+    "area base br col embed hr img input link meta param source track wbr"
+)
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -28,7 +37,9 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
     declared = CHARSET.search(data[:4096])
     encoding = declared.group(1).decode("ascii") if declared else None
-    tree = LexborHTMLParser(decode(data, declared=encoding))
+    markup = decode(data, declared=encoding)
+    _check_depth(markup, outline.name)
+    tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
     if tree.body is not None:
@@ -39,9 +50,23 @@ def read_fragment(markup: str, outline: Outline) -> None:
     """Add a piece of HTML that stands in a Markdown file."""
     from selectolax.lexbor import LexborHTMLParser
 
+    _check_depth(markup, outline.name)
     tree = LexborHTMLParser(markup)
     if tree.body is not None:
         _Walk(outline).children(tree.body, 0)
+
+
+def _check_depth(markup: str, name: str) -> None:
+    """Raises TooLarge."""
+    steps = (
+        -1 if end else 1 for end, tag in TAG.findall(markup) if tag.lower() not in CLOSED_BY_OTHERS
+    )
+    deepest = max(accumulate(steps), default=0)
+    if deepest > MOST_OPEN:
+        raise TooLarge(
+            f"{name}: its elements are nested {deepest:,} deep, at most {MOST_OPEN:,}. Save it "
+            "again from the program that made it."
+        )
 
 
 class _Walk:

@@ -3,6 +3,7 @@
 No other file is read and nothing raw is let through; what docutils complains of stays as text.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,12 +44,20 @@ UNSEEN = (
     nodes.colspec,
     nodes.transition,
 )
+# docutils reads a paragraph anew from each mark in it that closes nothing: the time grows with the
+# square of the marks. Manuals have some hundred thousand of these units, a hostile line 10^8.
+MOST_WORK = 30_000_000
+MARK = re.compile(r"[`*|]|_(?!\w)")
+PARAGRAPH = re.compile(r"\n[ \t]*\n")
 DEEPEST = 200  # nesting: deeper markup is taken as its text
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from a reStructuredText file."""
     text = clean(decode(data))
+    if sum(len(MARK.findall(each)) ** 2 for each in PARAGRAPH.split(text)) > MOST_WORK:
+        plain_text.read(data, outline, limits)
+        return
     register(text)
     try:
         document = publish_doctree(text, settings_overrides=SETTINGS)
