@@ -50,14 +50,15 @@ def processor(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def memory(pid: int) -> float:
-    """MiB that a process and its children hold; what they share counts once."""
-    held = 0
+def memory(pid: int) -> tuple[float, float]:
+    """MiB that a process and its children hold: what is shared by its part, and wholly in each."""
+    held = {"Pss:": 0, "Rss:": 0}
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     for each in (str(pid), *children):
         rows = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
-        held += next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-    return held / 1024
+        for kind in held:
+            held[kind] += next(int(row.split()[1]) for row in rows if row.startswith(kind))
+    return held["Pss:"] / 1024, held["Rss:"] / 1024
 
 
 def answers(client: httpx.Client, path: str) -> bool:
@@ -100,12 +101,12 @@ def server(environment: dict[str, str]) -> dict[str, tuple[float, float]]:
         when("the page", lambda: answers(client, "/"))
         when("ready", lambda: answers(client, "/readyz"))
         sleep(3)
-        found["MiB at rest"] = (memory(running.pid), 0.0)
+        found["PSS, RSS at rest"] = memory(running.pid)
         session = client.post("/api/v1/sessions", json={}).json()["id"]
         for question in ASKED * 5:
             address = f"/api/v1/sessions/{session}/messages"
             client.post(address, json={"content": question}).raise_for_status()
-        found["MiB after answers"] = (memory(running.pid), 0.0)
+        found["after answers"] = memory(running.pid)
     finally:
         running.send_signal(signal.SIGTERM)
         running.wait()
@@ -133,7 +134,7 @@ def main(data_dir: Path | None, rounds: int) -> None:
 def show(name: str, rows: list[tuple[float, float]]) -> None:
     """One row."""
     clock, used = (statistics.median(row[i] for row in rows) for i in (0, 1))
-    print(f"{name:>20} {clock:>8.2f} {used or float('nan'):>8.2f}", flush=True)
+    print(f"{name:>20} {clock:>8.2f} {used:>8.2f}", flush=True)
 
 
 if __name__ == "__main__":

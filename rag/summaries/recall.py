@@ -41,14 +41,17 @@ _DIGIT = re.compile(r"\d")
 LONGEST_QUESTION = 400  # characters of one that are read
 
 
-def telling(text: str, language: Language) -> Iterator[str]:
+@lru_cache(maxsize=8192)  # the statements of a conversation are looked up at each of its turns
+def telling(text: str, language: Language) -> tuple[str, ...]:
     """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
+    found: list[str] = []
     for token in tokens(text):
         lowered = token.lowered
         if UNSPACED.search(lowered):
-            yield from (one + other for one, other in pairwise(lowered))
+            found += (one + other for one, other in pairwise(lowered))
         elif not is_function_word(lowered):
-            yield canonical(stem(lowered, language.code))
+            found.append(canonical(stem(lowered, language.code)))
+    return tuple(found)
 
 
 @dataclass(slots=True)
