@@ -1,5 +1,6 @@
 """Questions over rows, answered from the rows: the assistant asks this before a writer."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,6 +26,9 @@ SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 NAME = "tables"
+POINTS_BACK = re.compile(
+    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b"
+)
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
@@ -181,6 +185,8 @@ class TableAnswers:
     def _fresh(
         self, question: str, within: Within, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
+        if POINTS_BACK.search(normalised(question)):
+            return None  # at something that was shown, and nothing of it is known
         is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
         asked = DRAWN.sub(" ", question) or question
         may_ask = is_for_rows or may_group(question)

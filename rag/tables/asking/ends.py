@@ -88,9 +88,8 @@ def _ranked(
         )
     descending = directed(adjective, "", figure, down=descending)
     each = _in_each(question, groups)
-    is_of_groups = bool(target) and Key(str(target)) not in each
-    if not groups or (each and not is_of_groups):
-        subject = target if target and is_of_groups else question.index.subject
+    subject = target if target and Key(target) not in each else question.index.subject
+    if not groups or (each and (subject != target or not repeats(question, subject))):
         columns = tuple(dict.fromkeys([*(k.column for k in each), subject, figure.name]))
         order = (Order(figure.name, descending),)
         return TablePlan("", filters, order=order, limit=limit, columns=columns, each=each)

@@ -1,6 +1,7 @@
 """What follow-ups change of a plan's groups, figures, order, length and picture."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.records import ColumnType, TableColumn
@@ -126,9 +127,11 @@ def _measure_of(plan: TablePlan, question: Question) -> Measure:
 
 def change_figures(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """Another way to put figures together, or another figure."""
-    if not plan.measures or SORT.search(said) or DOWN.search(said) or UP.search(said):
+    if SORT.search(said) or DOWN.search(said) or UP.search(said):
         return plan
     kind, figures = _wanted(question, said)
+    if not plan.measures:
+        return _measured(plan, kind, figures)
     old = plan.measures[0]
     column = figures[0].name if figures else old.column
     if CHANGE.search(said) and column != ROWS:
@@ -145,6 +148,14 @@ def change_figures(plan: TablePlan, question: Question, said: str) -> TablePlan:
         return replace(plan, measures=(*plan.measures, Measure(wanted, column)), outer=None)
     rest = tuple(replace(e, column=column) if figures else e for e in plan.measures[1:])
     return replace(plan, measures=tuple(dict.fromkeys((Measure(wanted, column), *rest))))
+
+
+def _measured(plan: TablePlan, kind: Kind | None, figures: Sequence[TableColumn]) -> TablePlan:
+    """Rows that were listed become one figure of theirs."""
+    if kind not in (Kind.AVERAGE, Kind.MEDIAN, Kind.SUM) or not figures:
+        return plan
+    measure = Measure(kind, figures[0].name)
+    return replace(plan, measures=(measure,), columns=(), order=(), limit=None)
 
 
 def _wanted(question: Question, said: str) -> tuple[Kind | None, list[TableColumn]]:

@@ -7,6 +7,7 @@ from typing import Protocol
 from rag.errors import UserError
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
+    MEASURED,
     ROWS,
     Filter,
     Key,
@@ -52,7 +53,7 @@ class PlanForm:
 def form_of(plan: TablePlan, table: Table) -> PlanForm:
     """The lines of a plan, and empty ones for more."""
     columns = tuple(column.name for column in table.columns)
-    plain = [each for each in plan.filters if not each.of]
+    plain = [each for each in plan.filters if _is_plain(each)]
     filters = [
         (
             each.column,
@@ -76,6 +77,11 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
         ),
         kept=len(plan.filters) - len(plain),
     )
+
+
+def _is_plain(each: Filter) -> bool:
+    """Whether the form can say it: a column against values."""
+    return not (each.of or each.other or each.column.startswith(MEASURED))
 
 
 def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
@@ -106,7 +112,7 @@ def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
         )
     return replace(
         plan,
-        filters=(*(each for each in plan.filters if each.of), *filters),
+        filters=(*(each for each in plan.filters if not _is_plain(each)), *filters),
         group=group,
         measures=measures,
         order=_order(form, measures, grouped=bool(group)),
