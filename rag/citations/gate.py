@@ -24,7 +24,9 @@ _ENTITLED = regex.compile(
     r"\s*(?:[-*+•>][ \t]+)?[\[【［][\[^]?(?P<number>[0-9]{1,9})[\]】］]{1,2}[:：.]?[ \t]+"
     r"(?=[\p{Lu}\p{Lo}\"“„«*_])(?P<title>[^\n]{1,160})$"
 )
-_STATES = regex.compile(r"[.!?。:：;][\s*_]*$|\d\s?(?:[a-zA-Zµ°]{1,4}\b|[%€$£°])|[:：]\s+\p{Ll}")
+_STATES = regex.compile(
+    r"[.!?。:：;][\s*_]*$|\d\s?(?:[a-zA-Zµ°]{1,4}\b|[%€$£°])|(?:[:：]|[\s*_][-–—])\s+\p{Ll}"
+)
 _RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
 _DEFINITION = regex.compile(
     r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"

@@ -121,6 +121,7 @@ def test_a_list_of_sources_is_no_part_of_an_answer(ending: str) -> None:
         "\n\nThe two models [1][2]:\n\n- [1] Aero 5\n- [2] Aero 6",
         "\n\nThe models are:\n[1] Aero 5\n[2] Aero 6",
         "\n\n[3] Aero 7",
+        "\n\n[1] **Aero 5** – light and quiet\n[2] **Aero 6** – heavy",
         "\n\n## Steps\n1. Open the lid\n2. Press Reset",
         "\n\nNotes on noise:\nIt hums [1].",
     ],
