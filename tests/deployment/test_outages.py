@@ -60,16 +60,26 @@ def embeddings():
 
 
 @pytest.fixture
-def served(groundnote, database, redis, chroma, embeddings, web):
+def serve(groundnote, database, redis, chroma, embeddings, web):
+    """Starts a server over all of them."""
+
+    def start():
+        process = groundnote(
+            "serve",
+            GROUNDNOTE_WEB__PORT="0",
+            GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
+            GROUNDNOTE_JOBS__URL=redis.url,
+            GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
+        )
+        return Served(process, process.url(), web)
+
+    return start
+
+
+@pytest.fixture
+def served(serve):
     """A server over all of them, with a document."""
-    process = groundnote(
-        "serve",
-        GROUNDNOTE_WEB__PORT="0",
-        GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
-        GROUNDNOTE_JOBS__URL=redis.url,
-        GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
-    )
-    served = Served(process, process.url(), web)
+    served = serve()
     until(lambda: served.ready()["status"] == "ready")
     served.ended(served.upload("handbook.md", HANDBOOK))
     return served
@@ -217,18 +227,11 @@ def _answers(served):
 
 
 def test_a_server_that_starts_before_the_others_is_ready_when_they_are(
-    groundnote, database, redis, chroma, embeddings, web
+    serve, redis, chroma, embeddings
 ):
     for each in (redis, chroma, embeddings):
         each.stop()
-    process = groundnote(
-        "serve",
-        GROUNDNOTE_WEB__PORT="0",
-        GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
-        GROUNDNOTE_JOBS__URL=redis.url,
-        GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
-    )
-    served = Served(process, process.url(), web)
+    served = serve()
     until(lambda: served.ready()["status"] == "degraded")
     waiting = served.upload("handbook.md", HANDBOOK)
 
