@@ -2,14 +2,18 @@
 
 import base64
 import io
+import zipfile
 
 import openpyxl
 import pytest
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from reportlab.pdfgen import canvas
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.documents.reports import in_words, left_out, report_from, stored_report
+from rag.errors import Unreadable
 from rag.records import ReadingReport
 from tests.documents import office_files
 
@@ -70,6 +74,41 @@ def test_pictures_of_a_letter_and_its_footnotes_are_told_of():
 
     assert (report.words, report.pictures) == (2, 1)
     assert report.left_out == ("footers: only the body is read",)
+
+
+def test_footnotes_are_read_behind_the_text():
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    note = (
+        f'<w:footnotes xmlns:w="{word}">'
+        '<w:footnote w:type="separator" w:id="-1"><w:p/></w:footnote>'
+        '<w:footnote w:id="1"><w:p><w:r><w:t>Not in winter.</w:t></w:r></w:p></w:footnote>'
+        "</w:footnotes>"
+    )
+
+    def build(document):
+        document.add_paragraph("It is open all year.")
+        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
+        media = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"
+        part = Part(PackURI("/word/footnotes.xml"), media, note.encode(), document.part.package)
+        document.part.relate_to(part, kind)
+
+    found = read("letter.docx", office_files.docx(build))
+
+    assert "It is open all year.\n\nNot in winter." in found.sections[0].text
+    assert found.report.left_out == ()
+
+
+def test_broken_footnotes_are_damage():
+    data = office_files.docx(lambda document: document.add_paragraph("Two words"))
+    types = zipfile.ZipFile(io.BytesIO(data)).read("word/_rels/document.xml.rels").decode()
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
+    added = f'<Relationship Id="rIdX" Type="{kind}" Target="footnotes.xml"/></Relationships>'
+    data = office_files.with_part(data, "word/footnotes.xml", b"<w:footnotes")
+    rels = types.replace("</Relationships>", added).encode()
+    data = office_files.with_part(data, "word/_rels/document.xml.rels", rels)
+
+    with pytest.raises(Unreadable, match=r"letter\.docx"):
+        read("letter.docx", data)
 
 
 def test_a_footer_without_text_is_not_missed():

@@ -20,11 +20,10 @@ UNREAD = {
     for what, part in (
         ("headers", "header"),
         ("footers", "footer"),
-        ("footnotes", "footnotes"),
-        ("endnotes", "endnotes"),
         ("comments", "comments"),
     )
 }
+NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 TEXT_RUN = re.compile(rb"<w:t[ >]")
 DEEPEST = 12  # tables and content controls inside each other
 
@@ -39,7 +38,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         document = docx.Document(io.BytesIO(data))
         outline.fallback_title = document.core_properties.title or ""
         styles = {style.style_id: style.name or "" for style in document.styles}
-        body = document.element.body
+        body, notes = document.element.body, list(_notes(document))
     except (
         OpcError,
         SyntaxError,
@@ -51,7 +50,21 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         raise damaged(outline.name) from error
     if body is not None:
         _Walk(outline, styles).blocks(body, 0)
+        for note in notes:
+            outline.paragraph(note)
         _report(document, body, outline)
+
+
+def _notes(document: Any) -> Iterator[str]:
+    """Footnotes and endnotes, behind the text."""
+    from docx.oxml import parse_xml
+
+    for part in document.part.package.iter_parts():
+        if NOTES.fullmatch(part.partname.rsplit("/", 1)[-1]):
+            for note in parse_xml(part.blob).iterchildren(f"{WORD}footnote", f"{WORD}endnote"):
+                text = " ".join("".join(_visible(note)).split())
+                if text:
+                    yield text
 
 
 def _report(document: Any, body: Any, outline: Outline) -> None:
