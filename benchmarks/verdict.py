@@ -19,7 +19,7 @@ from rag.citations.register import as_source
 from rag.documents.chunk import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
-from rag.records import Chunk, Hit, Section, Source
+from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.retrieval.passages import neighbourhood
 
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
@@ -165,12 +165,15 @@ def main() -> None:
     for path in asked.cases:
         counted: Counter[tuple[str, bool]] = Counter()
         styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
+        left = 0  # dishonest ones that a judge who is always right would not be asked about
         for answer in answers(path):
             checked = check(answer.text, answer.sources)
             for start, end, label, style in answer.rows:
                 warned = warnings_in(checked, start, end)
                 kind = kind_of(label, style)
                 counted[kind, bool(warned)] += 1
+                own = [c.verdict for c in checked.citations if start <= c.start < end]
+                left += label == "D" and not warned and Verdict.OPEN not in own
                 styles[kind, style].append(bool(warned))
                 if asked.show and bool(warned) != (label == "D"):
                     verdicts = [
@@ -185,6 +188,7 @@ def main() -> None:
             print(
                 f"  {kind:16} warned {yes:3} of {yes + no:3}  {100 * yes / max(1, yes + no):.1f} %"
             )
+        print(f"  dishonest, and neither warned of nor open: {left}")
         for (kind, style), found in sorted(styles.items()):
             print(f"      {kind:16} {style:28} {sum(found)} of {len(found)}")
 

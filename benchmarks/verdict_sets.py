@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pypdfium2 import PdfDocument
+
 from benchmarks.corpora import rows_of
 from rag.citations.case import Said
 from rag.citations.reading import read_source
@@ -18,7 +20,8 @@ from rag.records import Source, Verdict
 from rag.text.figures import read_figures
 from rag.text.sentences import split_sentences
 
-RIGHT, WRONG = "right", "wrong"
+RIGHT, WRONG, DISHONEST = "right", "wrong", "dishonest"
+UNSEEN = Path(__file__).with_name("unseen.jsonl")
 ANSWERED = ("emanual", "anthropic_docs")  # whose answers are judged sentence by sentence
 ALTERED = ("figure", "negation")
 _FEWEST = 3  # words of a sentence that is taken as a statement
@@ -28,7 +31,7 @@ _FEWEST = 3  # words of a sentence that is taken as a statement
 class Case:
     """One statement with what it cites, and what is known of it."""
 
-    kind: str  # right, wrong, figure, negation
+    kind: str  # right, wrong, dishonest, figure, negation
     text: str
     source: Source
     document: str
@@ -134,12 +137,37 @@ def scifact(data: Path) -> Iterator[Case]:
                 yield from altered(row["text"], made, cited)
 
 
+def unseen(data: Path) -> Iterator[Case]:
+    """Sentences that a stranger wrote over documents that no rule was made with."""
+    for row in rows_of(UNSEEN):
+        where = row["source"]
+        page = _page(data, where["set"], where["id"], where["phrase"])
+        for kind, key in ((RIGHT, "H"), (DISHONEST, "D")):
+            for said in row[key]:
+                yield Case(kind, said, page, where["id"])
+
+
+def _page(data: Path, name: str, entry: str, phrase: str) -> Source:
+    """Some 2,500 characters of an entry around a phrase; of a report, a page."""
+    if name == "sec10q":
+        report, _, number = entry.partition("#")
+        with PdfDocument(data / name / "docs" / report) as pdf:
+            text = pdf[int(number)].get_textpage().get_text_range().replace("\r\n", "\n")
+        return source(text[:3500], report)
+    row = next(e for e in rows_of(data / name) if entry in (e.get("id"), e.get("path")))
+    text = row["text"]
+    begin = text.rfind("\n\n", 0, max(0, text.find(phrase) - 700)) + 1 if len(text) > 2500 else 0
+    title = f"{row.get('product', '')} {row.get('title', '')}".strip() or entry
+    return source(text[begin : begin + 2500], title)
+
+
 SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "emanual": emanual,
     "anthropic_docs": anthropic_docs,
     "expertqa": expertqa,
     "wice": wice,
     "scifact": scifact,
+    "unseen": unseen,
 }
 
 
@@ -219,7 +247,7 @@ def tally(data: Path, name: str) -> tuple[dict[tuple[str, bool], Tally], dict[bo
             told = found.setdefault(key, Tally())
             told.all += 1
             told.warned += judged.verdict.is_warning
-            told.supported += judged.verdict is Verdict.SUPPORTED
+            told.supported += judged.verdict in (Verdict.SUPPORTED, Verdict.COMPUTED)
             near.setdefault(key, []).append(judged.near)
     halves = (True, False)
     return found, {h: auc(near.get((RIGHT, h), []), near.get((WRONG, h), [])) for h in halves}
@@ -234,12 +262,19 @@ def auc(right: Sequence[float], wrong: Sequence[float]) -> float:
 
 def print_table(data: Path) -> None:
     """Each set, the half that was looked at beside the half that was not."""
-    print("warned of                dev              held out          (AUC dev, held out)")
+    print(
+        "warned of                dev              held out          shown as supported or computed"
+    )
     for name in SETS:
         found, aucs = tally(data, name)
-        for kind in (RIGHT, WRONG, *ALTERED):
+        for kind in (RIGHT, WRONG, DISHONEST, *ALTERED):
             own = [found.get((kind, half), Tally()) for half in (True, False)]
             if any(each.all for each in own):
                 told = "   ".join(each.shown for each in own)
-                both = f"   {aucs[True]:.3f} {aucs[False]:.3f}" if kind == RIGHT else ""
-                print(f"{name:15} {kind:9} {told}{both}")
+                carried = " ".join(f"{each.supported:4}" for each in own)
+                both = (
+                    f"   AUC {aucs[True]:.3f} {aucs[False]:.3f}"
+                    if kind == RIGHT and (WRONG, True) in found
+                    else ""
+                )
+                print(f"{name:15} {kind:9} {told}   {carried}{both}")

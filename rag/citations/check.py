@@ -26,7 +26,7 @@ _CLOSES = re.compile(
     rf"\W*(?:{'|'.join(each for one in LANGUAGES for each in one.closings)})\b", re.IGNORECASE
 )
 _TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]*")
-_CARRIES = (Verdict.SUPPORTED, Verdict.COMPUTED)
+_CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
 
@@ -221,9 +221,9 @@ class _Above:
         """Whether most words of a statement were cited, and all of its figures."""
         reading = self._read(bare(self.text, statement))
         words = frozenset(self.words)
-        if not words or not reading.words:
-            return False
-        shared = share(reading.words, words, language_of(bare(self.text, statement)))
+        shared = bool(words or not reading.words) * share(
+            reading.words, words, language_of(bare(self.text, statement))
+        )
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
@@ -234,5 +234,6 @@ class _Above:
 
 
 def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:
+    """Whether a source that the answer could have cited has most of it and nothing against it."""
     judged = (judge_by_words(Said(said), [source]) for source in sources.values())
-    return any(each.verdict in _CARRIES for each in judged)
+    return any(not each.verdict.is_warning and each.near >= _CARRIED_FROM for each in judged)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rag.citations.naming import names_agree
 from rag.citations.reading import Place, Reading, SourceText, held, read, share
-from rag.text.amounts import Figure, agree, comparable, opposed, parts_of_date
+from rag.text.amounts import Figure, agree, comparable, date_parts, opposed
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
 from rag.text.languages import Language
@@ -209,7 +209,7 @@ def _measures_the_same(figure: Figure, clause: Clause, found: _Found) -> bool:
     """Whether both have a unit, or count the same: `6 of the nine members` no `position 8`."""
     there, spot = found[1], found[2]
     if figure.kind == "date":
-        return parts_of_date(figure) == parts_of_date(there)
+        return list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
     if figure.kind != "amount":
         return True
     if figure.unit or there.unit:
@@ -271,24 +271,10 @@ def _is_of_other_clause(said: Reading, best: Spot, rival: Spot) -> bool:
         return False
     lacking = [word for word in said.words if word not in best.words]
     anchored = len(lacking) < len(said.words)
-    if _is_lent(said, best, rival) or (
-        _comes_before(rival, best) and (anchored or len(lacking) < _LENDS)
-    ):
-        return _is_lent(said, best, rival)
+    if _comes_before(rival, best) and (anchored or len(lacking) < _LENDS):
+        return False
     there = frozenset(rival.clause.reading.words)
     return bool(lacking) and all(word in there for word in lacking)
-
-
-def _is_lent(said: Reading, best: Spot, rival: Spot) -> bool:
-    """Whether the rival's clause alone has a word of the statement, and the figure's clause none:
-    `50 on Free, 1,000 on Team and 5,000 on Enterprise`. The first clause lends its words to all."""
-    window = best.place.window.text
-    if window.find(rival.clause.text) <= 0:
-        return False
-    own, other = frozenset(best.clause.reading.words), frozenset(rival.clause.reading.words)
-    is_first = window.startswith(best.clause.text)
-    is_own = not is_first and not (own - other).isdisjoint(said.words)
-    return not is_own and not (other - own).isdisjoint(said.words)
 
 
 def _comes_before(one: Spot, other: Spot) -> bool:
@@ -316,8 +302,8 @@ def is_turned(whole: Reading, there: Reading) -> bool:
     said, told = frozenset(whole.words) | whole.raw, frozenset(there.words) | there.raw
     return any(
         not others.isdisjoint(told) and others.isdisjoint(said)
-        for word in said - told - whole.lacking
-        if (others := table.get(word, frozenset()) - there.lacking)
+        for word in said - told
+        if (others := table.get(word, frozenset()))
     )
 
 

@@ -156,6 +156,8 @@ def _shares(
     for percent in percents:
         for amount in _alike(figure, known):
             part = amount.base * percent.value / 100
+            if amount.unit == "%":
+                continue
             if _is(part, figure):
                 yield f"{percent.shown} of {amount.shown}"
             if _is(amount.base - part, figure):

@@ -7,16 +7,16 @@ from importlib.resources import files
 _ROOMS = {
     "rag.citations": ("silence", "case", "reading", "comparing", "naming"),
     "rag.text": ("blocks", "words", "related", "name_words"),
-    "rag.text.languages": ("en", "de"),
 }
 
 
 def fingerprint() -> str:
-    """Of the source of all modules that compute a feature, and of the list of near words."""
+    """Of the source of all modules that compute a feature, and of the words of languages."""
     told = hashlib.sha256()
     for room, modules in _ROOMS.items():
         for module in modules:
             code = files(room).joinpath(f"{module}.py").read_text(encoding="utf-8")
             told.update(ast.dump(ast.parse(code)).encode())  # however it is laid out
-    told.update(files("rag.text.languages").joinpath("en_related.txt").read_bytes())
+    for name in ("en.toml", "de.toml", "names.toml", "en_related.txt"):
+        told.update(files("rag.text.languages").joinpath(name).read_bytes())
     return told.hexdigest()[:16]

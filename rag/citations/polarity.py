@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rag.citations.case import Case
-from rag.citations.comparing import SAME_CLAUSE, Clause, Spot, is_turned, overlap, quoted
+from rag.citations.comparing import SAME_CLAUSE, Clause, is_turned, overlap, quoted
 from rag.citations.naming import is_of_name, same_name
 from rag.citations.reading import Reading
 
@@ -28,32 +28,19 @@ def wrong_polarity(case: Case, clause: Clause) -> str:
     ]
     if not aligned or not _names_all(case, clause, aligned):
         return ""
-    if _is_without(case, said, aligned):
-        return f"The source says {quoted(spot)}"
-    differs = _is_denied(case, said, aligned, spot, told)
+    differs = _is_denied(said, aligned)
     if differs != any(is_turned(case.reading, there) for there in aligned):
         return f"The source says {quoted(spot)}"
     return ""
 
 
-def _is_denied(
-    case: Case, said: Reading, aligned: Sequence[Reading], spot: Spot, told: Sequence[str]
-) -> bool:
+def _is_denied(said: Reading, aligned: Sequence[Reading]) -> bool:
     """Whether one of them denies a word that the other affirms."""
     there = frozenset[str]().union(*(each.words for each in aligned))
     denied = frozenset[str]().union(*(each.denied for each in aligned))
-    if said.denied & there - denied or denied & frozenset(said.words) - said.denied:
-        return said.is_negated or any(each.is_negated for each in aligned)
-    is_over = _denies(case, aligned, spot, told) and not any(each.is_negated for each in aligned)
-    return is_over and not said.is_negated
-
-
-def _is_without(case: Case, said: Reading, aligned: Sequence[Reading]) -> bool:
-    """Whether one is without what the other has."""
-    has = frozenset[str]().union(*(each.words for each in aligned))
-    lacks = frozenset[str]().union(*(each.lacking for each in aligned))
-    turned = (lacks & set(said.words)) - said.lacking
-    return not said.is_negated and bool(turned or (said.lacking & has) - lacks)
+    if not (said.denied & there - denied or denied & frozenset(said.words) - said.denied):
+        return False
+    return said.is_negated or any(each.is_negated for each in aligned)
 
 
 def _names_all(case: Case, clause: Clause, aligned: Sequence[Reading]) -> bool:
@@ -61,26 +48,3 @@ def _names_all(case: Case, clause: Clause, aligned: Sequence[Reading]) -> bool:
     there = [name for reading in aligned for name in reading.names]
     there += [name for source in case.sources for name in source.context.names]
     return all(any(same_name(name, each) for each in there) for name in clause.reading.names)
-
-
-def _denies(case: Case, aligned: Sequence[Reading], spot: Spot, told: Sequence[str]) -> bool:
-    """Whether the clause denies, or what stands over it: `What is not covered`."""
-    if any(there.is_negated for there in aligned):
-        return True
-    own = frozenset(spot.clause.reading.words)
-    over = [source.heading for source in case.sources] + [spot.place.around]
-    return any(
-        head.is_negated and any(w in told and w not in own for w in head.words) for head in over
-    )
-
-
-def without_limit(case: Case, clause: Clause) -> str:
-    """`any`, `always`, `without limit` where the source sets one."""
-    if not clause.reading.is_universal or clause.reading.is_limited:
-        return ""
-    found = case.nearest(clause)
-    if found is None or found[0] < SAME_CLAUSE:
-        return ""
-    there = found[1].clause.reading
-    sets_limit = there.is_limited and not there.is_universal
-    return f"The source sets a limit: {quoted(found[1])}" if sets_limit else ""

@@ -1,6 +1,7 @@
 """What can be compared of a statement and of the windows of a source."""
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,23 +14,18 @@ from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, LANGUAGES, Language
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import are_related, canonical
-from rag.text.words import content_words, is_function_word, language_of, stem, tokens
+from rag.text.words import Token, content_words, is_function_word, language_of, stem, tokens
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _COMPOUND = 5  # letters that a German compound shares with its part
 _NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
 _NOTHING = frozenset(("nothing", "nobody", "none", "nichts", "niemand"))  # they deny no word
-_UNIVERSALS = frozenset[str]().union(*(each.universals for each in LANGUAGES))
-_RESTRICTIONS = frozenset[str]().union(*(each.restrictions for each in LANGUAGES))
-_CONDITIONS = frozenset[str]().union(*(each.conditions | each.exceptions for each in LANGUAGES))
+_LIMITS = frozenset[str]().union(*(each.limits for each in LANGUAGES))
+_TELLING = frozenset[str]().union(*(each.telling for each in LANGUAGES))
 # A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
 _CONDITION = re.compile(
     r"^\W*(?:without|if|when|where|unless|once|until|ohne|wenn|falls|sofern|solange)\b[^,]*,",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"\b(?:without|ohne|rather than|instead of|statt) (?:an? |the |any |full |eine?n? )?([^\W_]+)",
     re.IGNORECASE,
 )
 _SUPPOSES = re.compile(
@@ -39,7 +35,6 @@ _SUPPOSES = re.compile(
 )
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-_ANY_TIME = re.compile(r"\b(?:any|jeder) (?:time|of|zeit)\b", re.IGNORECASE)
 _UNLESS = re.compile(r"\b(?:unless|except|es sei denn|außer)\b", re.IGNORECASE)
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
@@ -50,32 +45,30 @@ _NO_NEGATION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A word, figure or denial of a text that a copy of it has to have."""
+
+    key: str | Figure
+    spelled: str
+    start: int
+    end: int
+    limits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One stretch of text as it is compared."""
 
     words: tuple[str, ...]  # stems, distinct, in order; those of names among them
+    terms: tuple[Term, ...]  # all that tells something, in order, in the text without markup
     raw: frozenset[str]  # all words as they are spelled, in lower case
     figures: tuple[Figure, ...]
     names: tuple[str, ...]  # in lower case, longest matches
     codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
     is_negated: bool
     denied: frozenset[str]  # stems right behind its negations
-    lacking: frozenset[str]  # stems of what it is without
     is_supposed: bool  # a condition, which asserts nothing
     has_exception: bool  # unless: what is denied holds after all
-
-    @property
-    def is_universal(self) -> bool:
-        return not self.raw.isdisjoint(_UNIVERSALS)
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether a condition, an exception, a restriction or a bound stands in it."""
-        return (
-            not self.raw.isdisjoint(_RESTRICTIONS)
-            or not self.raw.isdisjoint(_CONDITIONS)
-            or any(figure.comparator in ("<", "<=") for figure in self.figures)
-        )
 
 
 @lru_cache(maxsize=16384)
@@ -92,18 +85,19 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
         for figure in read_figures(text, language)
         if not any(start <= figure.start and figure.end <= end for start, end in spans)
     )
+    every = list(tokens(text))
     asserted = [token.lowered for token in tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))]
     negations = [at for at, word in enumerate(asserted) if _denies(word)]
     verbal = [at for at in negations if asserted[at] not in _NOTHING]
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
-        raw=frozenset(token.lowered for token in tokens(_ANY_TIME.sub(" ", text))),
+        terms=tuple(_terms(every, figures, language)),
+        raw=frozenset(token.lowered for token in every),
         figures=figures,
         names=tuple(dict.fromkeys(name.text.lower() for name in found)),
-        codes=frozenset(token.lowered for token in tokens(text) if _is_code(token.text)),
+        codes=frozenset(token.lowered for token in every if _is_code(token.text)),
         is_negated=bool(negations),
         denied=frozenset(_denied(asserted, verbal, language)),
-        lacking=frozenset(canonical(stem(word, language.code)) for word in _DENIED.findall(text)),
         is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
         has_exception=bool(_UNLESS.search(text)),
     )
@@ -145,6 +139,33 @@ def _words(text: str, figures: Sequence[Figure], language: Language) -> Iterator
     return (canonical(word) for word in content_words(" ".join(kept), language))
 
 
+def _terms(every: Sequence[Token], figures: Sequence[Figure], language: Language) -> Iterator[Term]:
+    waiting, done = deque(figures), 0
+    for token in every:
+        lowered, start, end = token.lowered, token.start, token.end
+        while waiting and waiting[0].end <= start:
+            waiting.popleft()
+        if waiting and waiting[0].start < end:
+            figure = waiting[0]
+            if figure.start >= done:
+                yield Term(figure, lowered, figure.start, figure.end)
+                done = figure.end
+            continue
+        yield from _term(lowered, start, end, language)
+
+
+def _term(lowered: str, start: int, end: int, language: Language) -> Iterator[Term]:
+    if _denies(lowered):
+        key = "not" if is_function_word(lowered) else lowered
+        yield Term(key, lowered, start, end, limits=True)
+        if lowered in ("can't", "cannot"):
+            yield Term("can", lowered, start, end)
+    elif lowered in _LIMITS:
+        yield Term(lowered, lowered, start, end, limits=True)
+    elif lowered in _TELLING or not is_function_word(lowered):
+        yield Term(canonical(stem(lowered, language.code)), lowered, start, end)
+
+
 def _is_code(word: str) -> bool:
     if word.isalpha() and word[1:].islower():  # most words: at most one capital, and no figure
         return False
@@ -164,6 +185,7 @@ class Place:
     """A window of a source with its readings."""
 
     window: Window
+    text: str  # without markup
     own: Reading
     around: Reading  # its lead-in, label and header
     words: frozenset[str]  # of both
@@ -206,15 +228,16 @@ class SourceText:
         return self.context.raw.union(*lowered)
 
     @cached_property
-    def sayings(self) -> frozenset[str]:
-        """Each sentence, entry and row, as it is compared."""
-        return frozenset(saying(place.window.text) for place in self.places)
-
-    @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
         """Words that stand together, but for those that carry no meaning."""
         runs = (content_words(place.window.text, self.language) for place in self.places)
         return frozenset(pair for run in runs for pair in pairwise(map(canonical, run)))
+
+    @cached_property
+    def every_figure(self) -> tuple[Figure, ...]:
+        """Those of title, headings and lead-ins as well."""
+        above = (figure for place in self.places for figure in place.around.figures)
+        return (*self.figures, *self.context.figures, *above)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -243,17 +266,12 @@ def read_source(source: Source) -> SourceText:
     )
 
 
-def saying(text: str) -> str:
-    """A text without what may differ where it is quoted: case, blanks, markup, a full stop."""
-    return " ".join(plain(text).lower().replace("’", "'").split()).strip(" .;,!")
-
-
 def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
     own = read(window.text, lexicon, language)
     around = read(window.around, lexicon, language)
     every = content_words(plain(f"{window.around} {window.text}"), language)
     words = frozenset((*own.words, *around.words, *map(canonical, every)))
-    return Place(window, own, around, words)
+    return Place(window, plain(window.text), own, around, words)
 
 
 def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:

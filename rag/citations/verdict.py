@@ -4,11 +4,11 @@ What words can decide is decided here: whether a source speaks of the subject, w
 another figure, name or polarity, whether a figure follows from others. What they cannot is open.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from rag.citations.carrying import is_carried
 from rag.citations.case import Case, Said
 from rag.citations.comparing import (
     COUNTED,
@@ -16,8 +16,6 @@ from rag.citations.comparing import (
     Clause,
     Spot,
     Weighed,
-    coverage,
-    is_turned,
     quoted,
     shape,
 )
@@ -30,17 +28,16 @@ from rag.citations.naming import (
     names_agree,
     same_name,
 )
-from rag.citations.polarity import without_limit, wrong_polarity
-from rag.citations.reading import Place, SourceText, read, saying, share
+from rag.citations.polarity import wrong_polarity
+from rag.citations.reading import SourceText, read, share
 from rag.citations.silence import Silence, fitted
 from rag.records import Verdict
-from rag.text.amounts import Figure, comparable
+from rag.text.amounts import Figure, agree, date_parts
 from rag.text.sentences import split_sentences
 from rag.text.words import language_of
 
 _SUPPORTED_FROM = 0.75  # of a statement's words in one window; less where figures agree too
 _SAME_SUBJECT = 0.75  # … to miss a figure there
-_MORE_THAN = re.compile(r" (?:more|less|fewer|\w+er) (?:than|als)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ class _Verdict(Case):
         """The first that is wrong, else how it is carried."""
         if not (self.reading.words or self.reading.figures or self.reading.names):
             return Judgement(Verdict.OPEN)
-        if self._is_quoted():
+        if self._is_carried():
             return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next((reason for reason in self._what_is_wrong() if reason), None)
         if wrong is not None:
@@ -109,11 +106,7 @@ class _Verdict(Case):
         if self._is_silent():
             reason = "The cited source does not speak of this."
             return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
-        return Judgement(Verdict.SUPPORTED if self._is_carried() else Verdict.OPEN, near=self.near)
-
-    def _is_quoted(self) -> bool:
-        """Whether a source says it word for word, in whole windows."""
-        return any(saying(self.said.text) in source.sayings for source in self.sources)
+        return Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[str]:
         yield self._wrong_name()
@@ -122,7 +115,6 @@ class _Verdict(Case):
         if not self.is_foreign:
             yield from map(self._wrong_subject, self.clauses)
             yield from map(partial(wrong_polarity, self), self._clauses_and_whole())
-            yield from map(partial(without_limit, self), self.clauses)
 
     def _clauses_and_whole(self) -> list[Clause]:
         if len(split_sentences(self.said.text)) > 1:
@@ -179,7 +171,7 @@ class _Verdict(Case):
         if weighed.carried is not None:
             if weighed.is_opposed:
                 return f"The source says {quoted(weighed.carried)}"
-            return self._miscalculated(clause, figure, weighed.carried)
+            return ""
         if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
             return ""
         if weighed.instead is not None:
@@ -189,31 +181,25 @@ class _Verdict(Case):
             return f"The figures of the source give {gives}." if gives else ""
         return self._missing(figure)
 
-    def _miscalculated(self, clause: Clause, figure: Figure, carried: Spot) -> str:
-        """`EUR 3 more than`, where the source has the figure, but of no difference."""
-        behind = clause.text[figure.end : figure.end + 30]
-        if not _MORE_THAN.match(behind) or is_computation(carried.clause.text):
-            return ""
-        if self._how(figure):
-            return ""
-        gives = what_it_gives(clause.text, self._operands(figure), figure)
-        return f"The figures of the source give {gives}." if gives else ""
-
     def _told_instead(self, there: Figure, spot: Spot) -> str:
         name = spot.names[0] if spot.names else ""
         of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
         return f"The source gives {there.shown}{of}: {quoted(spot)}"
 
     def _missing(self, figure: Figure) -> str:
-        """A figure with a unit that the source, which speaks of the same, does not give at all."""
-        is_counted = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
-        there = [f for source in self.sources for f in source.figures if comparable(figure, f)]
-        if is_counted or figure.comparator == "~":
+        """A figure that no source gives anywhere: right statements have nearly none."""
+        is_foreign = self.is_foreign and not figure.unit
+        if is_foreign or not self._is_new(figure) or self._is_silent():
             return ""
-        if self.is_foreign:
-            return f"The source does not give {figure.shown}." if there and figure.unit else ""
-        is_sure = self.near >= _SAME_SUBJECT and bool(figure.unit)
-        return f"The source does not give {figure.shown}." if is_sure else ""
+        return f"The source does not give {figure.shown}."
+
+    def _is_new(self, figure: Figure) -> bool:
+        """Whether a figure, and no small count, stands nowhere in the sources."""
+        is_counted = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
+        if is_counted or figure.kind == "ordinal" or figure.comparator == "~":
+            return False
+        there = [f for source in self.sources for f in source.every_figure]
+        return not any(agree(figure, each) or _is_its_end(figure, each) for each in there)
 
     def _is_of_a_name(self, figure: Figure) -> bool:
         """`the 1200`, where the source speaks of an `e-strand 1200`."""
@@ -231,7 +217,7 @@ class _Verdict(Case):
         return ""
 
     def _operands(self, but: Figure) -> list[Figure]:
-        """The figures of the sources that one may follow from, the nearest first."""
+        """The figures that one may follow from: the nearest first."""
         found: list[tuple[float, Figure]] = []
         for spot in self.spots():
             near = share(self.reading.words, spot.words)
@@ -247,38 +233,25 @@ class _Verdict(Case):
 
     def _ways(self) -> list[str]:
         """How the figures follow that no source gives."""
-        missing = [each.figure for _, each in self.weighed if each.carried is None]
+        missing = [each.figure for _, each in self.weighed if self._is_new(each.figure)]
         return list(dict.fromkeys(filter(None, map(self._how, missing))))
 
     def _is_given(self, figure: Figure) -> bool:
         """Whether another figure of the statement was worked out from this one."""
-        missing = [w.figure for _, w in self.weighed if w.carried is None]
-        others = [f for f in missing if f is not figure and f.dimension == figure.dimension]
-        return any(figure.shown in self._how(other) for other in others)
+        return any(figure.shown in self._how(other) for other in self._own(figure))
 
     # ── Support ──
 
     def _is_carried(self) -> bool:
-        figures = [weighed.carried is not None for _, weighed in self.weighed]
-        if self.is_foreign or not all(figures):
-            return False
-        if self.near < _SUPPORTED_FROM - (0.15 if figures else 0.0):
-            return False
-        return any(map(self._agrees, self._nearest_places()))
+        return any(
+            is_carried(self.said.text, self.names, source, self.language) for source in self.sources
+        )
 
-    def _nearest_places(self) -> Iterator[Place]:
-        """The windows that hold as much of it as any."""
-        for source in self.sources:
-            if coverage(self.reading, source) >= self.near - 0.05:
-                context = frozenset(source.context.words)
-                for place in source.places:
-                    near = share(self.reading.words, place.words | context, self.language)
-                    if near >= self.near - 0.05:
-                        yield place
 
-    def _agrees(self, place: Place) -> bool:
-        """Whether a window affirms or denies as the statement does, and turns no word of it."""
-        there = [place.own, place.around]
-        is_negated = any(each.is_negated for each in there)
-        is_same = self.reading.is_negated == is_negated or self.reading.is_supposed
-        return is_same and not any(is_turned(self.reading, each) for each in there)
+def _is_its_end(figure: Figure, there: Figure) -> bool:
+    """One end of a range, a part of a date, or what was rounded: `76 %` of `76.3 %`."""
+    if figure.kind == there.kind == "date":
+        return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
+    ends = (there.value, there.higher.value)
+    said = (figure.value, figure.higher.value)
+    return any(round(end) == each or end == each for end in ends for each in said)

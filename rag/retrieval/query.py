@@ -8,7 +8,6 @@ from functools import cache
 from itertools import pairwise
 
 from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
-from rag.text.languages import ENGLISH
 from rag.text.words import language_of
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
@@ -18,20 +17,6 @@ CODE_WEIGHT = 3.0
 
 _WRITTEN = re.compile(r"[^\W_]+(?:[-_.][^\W_]+)*")
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
-
-# Fewer than in rag.text: `used`, `note` or `order` say little of a statement, but may be what a
-# question is about (measured: with that list fewer answers are found).
-_ENGLISH = """
-a about above after again all also am an and any are as at be because been before being below
-between both but by can could did do does doing down during each few for from further had has
-have having he her here hers him his how i if in into is it its itself just let many may me
-might more most much must my no nor not of off on once only or other our out over own please
-same shall she should so some such tell than that the their them then there these they this
-those through to too under until up us very was we were what when where which while who whom
-whose why will with would you your yours don doesn didn isn aren wasn weren won wouldn couldn
-shouldn ll ve re s t d m im ive id
-"""
-ENGLISH_STOP_WORDS = frozenset(_ENGLISH.split())
 
 # People ask with a verb or an adjective, tables and lists answer under a noun.
 RESTATED_WEIGHT = 0.8
@@ -71,7 +56,7 @@ def terms_of(query: str) -> list[Term]:
     """What to look up for any text a user may type; [] when there is nothing."""
     words = _words(query)
     spoken = language_of(query)
-    stop_words = ENGLISH_STOP_WORDS if spoken is ENGLISH else spoken.function_words
+    stop_words = spoken.idle_in_questions
     told = [word for word in words if not _is_stop_word(word, stop_words)] or words
     ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
     pairs = _phrases(words, stop_words)

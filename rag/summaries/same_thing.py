@@ -7,11 +7,11 @@ from rag.citations.reading import Reading, read, share
 from rag.summaries.required import Line
 from rag.text.amounts import Figure, agree
 from rag.text.names import Lexicon
-from rag.text.words import language_of
+from rag.text.words import is_function_word, language_of
 
 SAME_WORDS = 0.8  # of each statement in the other
 _DIGIT = re.compile(r"\d")
-_LIMITS = ("codes", "is_negated", "denied", "lacking", "is_supposed", "has_exception")
+_LIMITS = ("codes", "is_negated", "denied", "is_supposed", "has_exception")
 _NO_LEXICON = Lexicon(())
 
 
@@ -39,9 +39,15 @@ def _are_of_one_thing(one: Reading, other: Reading) -> bool:
     return (
         set(one.names) == set(other.names)
         and all(getattr(one, each) == getattr(other, each) for each in _LIMITS)
+        and _small_words(one) == _small_words(other)
         and share(one.words, frozenset(other.words)) >= SAME_WORDS
         and share(other.words, frozenset(one.words)) >= SAME_WORDS
     )
+
+
+def _small_words(reading: Reading) -> frozenset[str]:
+    """With, without, before, after: what tells alike statements apart."""
+    return frozenset(each.spelled for each in reading.terms if is_function_word(each.spelled))
 
 
 def _differ(one: Reading, other: Reading) -> bool:

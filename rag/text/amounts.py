@@ -21,6 +21,7 @@ class Figure:
     upper: float | None = None  # of a range
     per: str = ""  # "day" of `EUR 42 a day`
     kind: str = "amount"  # amount, ordinal, date or clock
+    scale: float = 1.0  # a million of `$7 million`: part of the value
     start: int = 0
     end: int = 0
 
@@ -70,28 +71,42 @@ class Figure:
 
 def agree(said: Figure, there: Figure) -> bool:
     """Whether a figure of a source carries one that was said."""
+    if said.scale != there.scale and 1.0 in (said.scale, there.scale):  # a table in millions
+        return _agree(_unscaled(said), _unscaled(there)) or _agree(said, there)
+    return _agree(said, there)
+
+
+def _unscaled(figure: Figure) -> Figure:
+    return replace(figure, value=figure.value / figure.scale, scale=1.0)
+
+
+def _agree(said: Figure, there: Figure) -> bool:
     if {said.kind, there.kind} == {"date", "amount"}:
         return _plain_number(said) == _plain_number(there) > 0
-    if not comparable(said, there):
-        return False
-    if said.per and there.per and said.per != there.per:
+    if not comparable(said, there) or (said.per and there.per and said.per != there.per):
         return False
     if said.kind == "date":
         return _same_date(said.value, there.value)
     if said.upper is not None and there.upper is not None:
         pairs = list(zip(said.values, there.values, strict=True))
         return all(_equal(one, other, said) for one, other in pairs)
-    if not said.unit and there.unit == "%" and said.value < 1:  # four fifths, 80 %
-        return _equal(100 * said.value, there.value, said)
-    if "" in (said.unit, there.unit) and said.unit != there.unit:
-        plain = [there.value] if there.upper is None else [there.value, there.upper]
-        return any(_equal(said.value, other, said) for other in plain)
+    if said.unit != there.unit and "" in (said.unit, there.unit):
+        return _agree_without_unit(said, there)
     return any(_equal(one, other, said) for one in said.values for other in there.values)
 
 
-def parts_of_date(figure: Figure) -> tuple[bool, ...]:
-    """Whether a date names its year, month and day."""
-    return tuple(map(bool, _date_parts(figure.value)))
+def _agree_without_unit(said: Figure, there: Figure) -> bool:
+    """A bare number stands for an amount, and `0.8` or four fifths for `80 %`."""
+    for bare, share in ((said, there), (there, said)):
+        if share.unit == "%" and bare.value < 1:
+            return _equal(100 * bare.value, share.value, said)
+    plain = [there.value] if there.upper is None else [there.value, there.upper]
+    return any(_equal(said.value, other, said) for other in plain)
+
+
+def date_parts(figure: Figure) -> tuple[int, int, int]:
+    """The year, month and day of a date; 0 for what it does not name."""
+    return _date_parts(figure.value)
 
 
 def _plain_number(figure: Figure) -> float:

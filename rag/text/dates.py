@@ -32,7 +32,7 @@ _DATES = (
 _UNIT = any_of(sign for sign in UNIT_SIGNS)
 # A year by itself: no `2000 kg`, no `EUR 2000`.
 _YEAR = re.compile(
-    r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?![\w%+]|[.,:/]\d|-\d)"
+    r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?:s|ern?)?(?![\w%+]|[.,:/]\d|-\d)"
     rf"(?![ \u00a0-](?:{_UNIT})\b)",
     re.IGNORECASE,
 )

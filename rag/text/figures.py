@@ -27,10 +27,12 @@ _EXACTLY = {"only", "just", "exactly", "nur", "genau"}  # before a word that may
 _COUNTED_OFF = {"day", "week", "month", "year", "time", "tag", "woche", "monat", "jahr"}
 
 
+_SCALES = {word: value for word, value in _SPELLED.items() if value >= 1e3}
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
     rf"(?<![\w.,:/])(?P<sign>[-−+±]|minus )?(?P<number>{_DIGITS})"
     rf"(?P<ordinal>st|nd|rd|th)?(?![\w])?"
+    rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b)?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
     re.IGNORECASE,
 )
@@ -60,9 +62,9 @@ def read_figures(text: str, language: Language | None = None) -> tuple[Figure, .
     taken = [(figure.start, figure.end) for figure in days]
     times = [each for each in clocks(text) if not _inside(each, taken)]
     taken += [(figure.start, figure.end) for figure in times]
-    amounts = [
-        each for each in (*_written(text, spoken), *_spelled(text)) if not _inside(each, taken)
-    ]
+    amounts = [each for each in _written(text, spoken) if not _inside(each, taken)]
+    taken += [(figure.start, figure.end) for figure in amounts]
+    amounts += [each for each in _spelled(text) if not _inside(each, taken)]
     amounts.sort(key=lambda figure: figure.start)
     joined = _with_ranges(text, _with_units_of_products(text, amounts))
     bounded = (_bounded(text, figure) for figure in joined)
@@ -90,7 +92,8 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
             value = -value
         unit = _sign(found["currency"] or found["unit"] or "")
         kind = "ordinal" if found["ordinal"] else "amount"
-        figure = Figure(value, unit, kind=kind, start=start, end=end)
+        scale = _SCALES.get((found["scale"] or "").lower(), 1.0)
+        figure = Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
         yield _with_unit_behind(text, figure) if not unit and kind == "amount" else figure
 
 

@@ -49,7 +49,7 @@ def _alternatives() -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for language in LANGUAGES:
         for group in language.alternatives:
-            every = group | {stem(each, language.code) for each in group}
+            every = frozenset(group) | {stem(each, language.code) for each in group}
             for word in group:
                 for form in (word, stem(word, language.code)):
                     # `April` is a month in more than one language

@@ -1,8 +1,12 @@
-"""What has to be known of a language in order to read it."""
+"""What has to be known of a language in order to read it; the words lie in a file for each."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from importlib.resources import files
+from typing import Any
 
 
 def words(text: str) -> frozenset[str]:
@@ -10,36 +14,27 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def listed(text: str) -> tuple[str, ...]:
-    """Words in their order."""
-    return tuple(text.split())
-
-
 def any_of(words: Iterable[str]) -> str:
     """A pattern that matches any of some words, the longest first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-def groups(text: str) -> tuple[tuple[str, ...], ...]:
-    """Lines of expressions with commas between them."""
-    lines = (line.split(",") for line in text.strip().splitlines())
-    return tuple(tuple(each.strip() for each in line) for line in lines)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
-    """All words are in lower case; an expression is words with single blanks between."""
+    """All words are in lower case; an expression is words with single blanks between.
+
+    In the file words have blanks between, expressions commas, groups semicolons; what a group of
+    expressions stands for is before a colon.
+    """
 
     code: str
     stemmer: str  # its name at Snowball
     function_words: frozenset[str]  # they tell nothing of what a text is about: the stop list
+    idle_in_questions: frozenset[str]  # those of them that nothing is looked up for
     question_words: frozenset[str]
     negations: frozenset[str]
-    hedges: frozenset[str]
-    conditions: frozenset[str]  # expressions that open a condition
-    exceptions: frozenset[str]  # expressions that open an exception
-    restrictions: frozenset[str]  # only, solely: what is said holds for nothing else
-    universals: frozenset[str]  # all, always, any: what is said holds without limit
+    limits: frozenset[str]  # conditions, exceptions, restrictions, hedges: they narrow what is said
+    telling: frozenset[str]  # function words that a copy may neither lose nor change
     closings: tuple[str, ...]  # how a sentence begins that sums up what was said
     comparators: Mapping[str, str]  # an expression before a figure to one of < <= > >= ~
     comparators_behind: Mapping[str, str]  # … behind it
@@ -49,5 +44,45 @@ class Language:
     months: Mapping[str, int]
     units: Mapping[str, str]  # a spelled unit to its sign
     synonyms: tuple[tuple[str, ...], ...]  # the first of each stands for the others
-    alternatives: tuple[frozenset[str], ...]  # of which one excludes the others: days, colours
-    opposites: tuple[tuple[str, str], ...]
+    alternatives: tuple[tuple[str, ...], ...]  # of which one excludes the others: days, colours
+    opposites: tuple[tuple[str, ...], ...]  # pairs
+
+
+def read_language(code: str) -> Language:
+    """A language from its file."""
+    text = files("rag.text.languages").joinpath(f"{code}.toml").read_text(encoding="utf-8")
+    told = tomllib.loads(text)
+    told.setdefault("idle_in_questions", told["function_words"])
+    return Language(**{each.name: _READ[each.type](told[each.name]) for each in fields(Language)})
+
+
+def _expressions(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(each.split()) for each in text.split(","))
+
+
+def _groups(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(_expressions, text.split(";")))
+
+
+def _meanings(text: str) -> dict[str, str]:
+    told = (group.partition(":") for group in text.split(";"))
+    return {each: value.strip() for value, _, group in told for each in _expressions(group)}
+
+
+def _values(text: str) -> dict[str, float]:
+    return {each: float(Fraction(value)) for each, value in _meanings(text).items()}
+
+
+def _counts(text: str) -> dict[str, int]:
+    return {each: int(value) for each, value in _meanings(text).items()}
+
+
+_READ: Mapping[Any, Callable[[str], Any]] = {
+    str: str,
+    frozenset[str]: words,
+    tuple[str, ...]: _expressions,
+    tuple[tuple[str, ...], ...]: _groups,
+    Mapping[str, str]: _meanings,
+    Mapping[str, float]: _values,
+    Mapping[str, int]: _counts,
+}

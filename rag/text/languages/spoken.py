@@ -2,8 +2,7 @@
 
 import re
 
-from rag.text.languages.de import GERMAN
-from rag.text.languages.en import ENGLISH
+from rag.text.languages import ENGLISH, GERMAN
 from rag.text.languages.language import words
 
 _USUAL = {
