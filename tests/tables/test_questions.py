@@ -1,11 +1,13 @@
 """What a question becomes, in the words of its plan; and what is not guessed over."""
 
 import pytest
+from werkzeug.datastructures import MultiDict
 
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.plan import in_words
+from rag.web.html.plan_form import form_of, plan_from_form
 from rag.wiring import build
 from tests.fakes import HashEmbedder
 
@@ -126,3 +128,29 @@ def test_nothing_is_a_change_of_a_table_behind_a_question_that_stayed_open(appli
         *_, end = application.assistant.ask(session, question)
 
     assert end.message.answer.result is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how many crates have a fee higher than the deposit?",
+        "the two heaviest crates in each depot",
+        "which depots have an average fee above 130?",
+    ],
+)
+def test_the_form_of_a_plan_gives_the_plan_again(understood, question):
+    choice = understood(question)
+    plan, form = choice.understood.plan, form_of(choice.understood.plan, choice.table)
+    sent = MultiDict([("columns", name) for name in plan.columns])
+    for line in form.filters:
+        for part, value in zip(("column", "part", "op", "values"), line, strict=True):
+            sent.add(f"filter_{part}", value)
+    for column, part in form.group:
+        sent.update({"group_column": column, "group_part": part})
+    for kind, column in form.measures:
+        sent.update({"measure_kind": kind, "measure_column": column})
+    for order in plan.order:
+        sent.update({"order": order.by} | ({"descending": "1"} if order.descending else {}))
+    sent.add("limit", str(plan.limit or ""))
+
+    assert in_words(plan_from_form(sent, plan, choice.table)) == in_words(plan)
