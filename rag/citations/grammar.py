@@ -175,6 +175,7 @@ _REPORTS = (
     r"den(?:ies|y)|specif(?:ies|y)|recommends?|requires?|allows?|warns?|explains?|describes?|"
     r"suggests?|contradicts?|disagrees?|agrees?|nennt|sagt|gibt|zeigt)"
 )
+TITLED = re.compile(r"\d\.[ \u00a0]+[^\W\d_]")
 AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
 # In prose: "according to source 7, …", and "Source 7 says …".
 _SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"

@@ -193,9 +193,10 @@ class Scanner:
             return None
         end = target.end() if target else end
         unsure = found.capturesdict().get("unsure", [])
-        if unsure and not numbers[0] <= numbers[-1] < numbers[0] + MAX_RANGE:
-            return None  # a fraction, a date
         leads_away = bool(target and is_plain and grammar.AWAY.search(target["target"]))
+        is_apart = bool(unsure) and not numbers[0] <= numbers[-1] < numbers[0] + MAX_RANGE
+        if is_apart or (leads_away and grammar.TITLED.search(found.group())):
+            return None  # a fraction, a date; a link to a section, `[1. Refunds](/documents/…)`
         is_unsure = bool(unsure) or leads_away
         return self._cited(numbers, at, end, is_unsure=is_unsure)
 

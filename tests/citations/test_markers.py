@@ -378,3 +378,9 @@ def test_great_numbers_of_brackets_are_read_in_one_pass(text: str) -> None:
 
     assert all(map(known, cited_numbers(kept.text)))
     assert find_markers(neutralise(text)) == []
+
+
+def test_a_link_to_a_numbered_section_is_no_citation() -> None:
+    outline = "- [1. Refunds](/documents/7#s1)\n- [2. Returns](/documents/7#s2)\n"
+
+    assert keep_markers(outline, known).text == outline
