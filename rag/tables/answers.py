@@ -196,6 +196,7 @@ class TableAnswers:
             return None
         best = choices[0]
         is_open = bool(best.understood.unused or best.understood.doubts)
+        is_open = is_open and (is_asked or not _only_picks(best.understood.plan))
         if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
             planned = self._planner(question, choices)
             if planned is not None:
@@ -214,8 +215,7 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        picks = not (plan.measures or plan.order or plan.step)
-        if _counts_one(choice) or (picks and not _is_sought(plan)):
+        if _counts_one(choice) or _only_picks(plan):
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
@@ -253,6 +253,11 @@ def _notes(understood: Understood) -> tuple[str, ...]:
     if understood.unused:
         notes.append(f"Not used: {_quoted(understood.unused)}.")
     return tuple(notes)
+
+
+def _only_picks(plan: TablePlan) -> bool:
+    """One cell, as texts give it too: not worth a model's call before the answer's own."""
+    return not (plan.measures or plan.order or plan.step or _is_sought(plan))
 
 
 def _is_sought(plan: TablePlan) -> bool:
