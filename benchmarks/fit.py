@@ -1,6 +1,6 @@
-"""Fit the weights of the verdict, and print how they do on each set when fitted without it.
+"""Fit the weights of the verdict, or of cards, and print how they do on each set without it.
 
-python -m benchmarks.fit --data DIR [--dry]
+python -m benchmarks.fit --data DIR [--cards] [--cache DIR] [--dry]
 """
 
 import json
@@ -13,6 +13,7 @@ import click
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.cards.fit import fit_cards, of_sets
 from benchmarks.corpora import data_option
 from benchmarks.verdict import DISHONEST, DISTORTED, OTHERS, answers, kind_of
 from benchmarks.verdict_sets import RIGHT, SETS, WRONG, Case, sentences
@@ -24,6 +25,7 @@ from rag.citations.silence import Silence
 from rag.citations.verdict import beside
 
 TARGET = Path(__file__).parents[1] / "rag" / "citations" / "weights.json"
+OF_CARDS = Path(__file__).parents[1] / "rag" / "answers" / "weights.json"
 OWN = Path(__file__).parent / "statements.jsonl"
 # Wrong ones that nobody judged: another section's answer, and what was made up.
 MADE_WRONG = ("emanual", "anthropic_docs", "own")
@@ -120,9 +122,20 @@ def shares(weights: dict[str, float], start: float, rows: Sequence[Row]) -> str:
 
 @click.command()
 @data_option
+@click.option("--cards", is_flag=True, help="The weights of answer cards.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--dry", is_flag=True, help="Print only; write nothing.")
-def main(data: Path, dry: bool) -> None:
+def main(data: Path, cards: bool, cache: Path | None, dry: bool) -> None:
     """Write the weights, and print them with what they do held out."""
+    written = fit_cards(of_sets(data, cache)) if cards else fit_verdict(data)
+    told = json.dumps(written, indent=1)
+    print(told)
+    if not dry:
+        (OF_CARDS if cards else TARGET).write_text(told + "\n", encoding="utf-8")
+
+
+def fit_verdict(data: Path) -> dict[str, object]:
+    """The weights of the verdict."""
     every = rows(data)
     dev = [row for row in every if row.is_dev]
     weights = fit(dev)
@@ -135,10 +148,7 @@ def main(data: Path, dry: bool) -> None:
         print(f"{name:15} dev    {shares(weights, start, [r for r in own if r.is_dev])}")
         print(f"{'':15} held   {shares(weights, start, [r for r in own if not r.is_dev])}")
         print(f"{'':15} unseen {shares(without, threshold(without, rest), own)}")
-    written = {"features": fingerprint(), "silence": weights, "silent_from": start}
-    print(json.dumps(written, indent=1))
-    if not dry:
-        TARGET.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    return {"features": fingerprint(), "silence": weights, "silent_from": start}
 
 
 if __name__ == "__main__":

@@ -180,13 +180,19 @@ class TestWithTheModel:
         assert "no-such-model" in result.output
         assert "Traceback" not in result.output
 
+    def test_the_library_tells_of_itself(self, run, folder):
+        run("ingest", folder)
+
+        assert "holds 1 document" in run("ask", "What is in the library?").output
+        assert "1 Dokument erwähnt" in run("ask", "Welche Dokumente erwähnen Refunds?").output
+
     def test_a_chat_goes_on_in_its_session(self, run, folder):
         run("ingest", folder)
 
         result = run("chat", input="How long do refunds take?\nAnd from abroad?\n\n")
 
         assert "five working days" in result.output
-        assert "searched for: How long do refunds take from abroad?" in result.output
+        assert "twelve working days" in result.output
         (session,) = json.loads(run("sessions", "--json").output)
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output
@@ -220,7 +226,11 @@ class TestWithTheModel:
         script = folder.parent / "script.json"
         turns = [
             {"ask": "How long do refunds take?", "cites": ["refunds.md"], "says": ["five"]},
-            {"ask": "And from abroad?", "resolves_to": "refunds abroad", "says": ["nine"]},
+            {
+                "ask": "How long do they take from abroad?",
+                "resolves_to": "refunds",
+                "says": ["nine"],
+            },
         ]
         script.write_text(json.dumps({"title": "T", "documents": "documents", "turns": turns}))
 

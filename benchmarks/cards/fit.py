@@ -1,104 +1,108 @@
-"""Fit the rules of a card on some sets of questions, and try them on the one that was left out.
+"""Fit the weights of a card, and try them on each set of questions when fitted on the others.
 
-    python -m benchmarks.cards.fit [--data DIR] [--cache DIR] [--set NAME …]
-
-Prints the weights that `rag/answers/choosing.py` holds. The first passage and the marked unit are
-conditional logits over the candidates of a question; whether the line above is shown is a logistic
-regression over what is known of the marked unit.
+Called by `python -m benchmarks.fit --cards`. The first passage is a conditional logit over the
+candidates of a question, whether a line stands above it a logistic regression. Nothing is ever
+fitted on the sets of `UNFITTED`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
-import click
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.cards.searching import Found, KnownTexts, searched
-from benchmarks.cards.sets import sets_of
-from benchmarks.corpora import data_option
-from rag.answers import choosing
+from benchmarks.cards.sets import QuestionSet, Wanted, sets_of
+from benchmarks.corpora import packaged
 from rag.answers.choosing import (
     LINE_SIGNS,
-    PASSAGE_WEIGHTS,
-    UNIT_WEIGHTS,
+    SURE,
+    WEAK,
     chosen_in,
+    fitted,
     in_order,
     line_signs,
-    may_be_marked,
     may_stand_above,
 )
 from rag.answers.quoting import line_of
-from rag.answers.signs import (
-    PASSAGE_SIGNS,
-    UNIT_SIGNS,
-    Asked,
-    Passage,
-    passage_signs,
-    unit_signs,
-    weights_of,
-)
-from rag.retrieval.embed import LocalEmbedder
+from rag.answers.signs import PASSAGE_SIGNS, Asked, Passage, log_odds, passage_signs
+from rag.citations.features import fingerprint
 from rag.text.names import Lexicon
 
-FITTED = ("xquad-en", "emanual", "anthropic_docs", "sample")
-THRESHOLDS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+FITTED = (
+    "sample", "emanual", "anthropic_docs", "flask", "meshtastic", "sec10q", "xquad-en", "xquad-de",
+    "chunking",
+)  # fmt: skip
+UNFITTED = ("zmk", "prometheus", "samsung", "own")
+ROOMS = {"rag.answers": ("signs", "choosing", "units", "wanted", "words", "quoting")}
+MOST = 300  # questions of a set
+STRANGERS = 6  # questions of each other set that are put to a library
+LANGUAGES = ("xquad-de",)  # whose questions are strangers to no other set: words tell too easily
+SHOWN = 4
 Vector = NDArray[np.float64]
+Row = tuple[tuple[float, ...], bool]  # signs, and whether it is right
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """The candidates of one question, one row of signs each, and which of them are right."""
 
-    signs: NDArray[np.float64]
-    right: NDArray[np.float64]
+    signs: Vector
+    right: Vector
 
 
-def read(found: Found) -> tuple[Asked, list[Passage]]:
-    """The question and its passages, as a card reads them."""
-    asked = Asked.of(found.request.question, Lexicon(found.names))
-    return asked, [Passage.of(each, found.request.relevance) for each in found.request.sources]
+@dataclass(slots=True)
+class Cases:
+    """What one set says."""
+
+    passages: list[Case]
+    lines: list[Row | None]  # None where none could stand above
+    relevance: list[tuple[float, bool]]  # the highest, and whether the library can answer
 
 
-def passage_case(found: Found) -> Case:
-    """Which of the passages holds the answer."""
-    asked, passages = read(found)
+def cases(found: Sequence[Found]) -> Cases:
+    """All that can be learned from the questions of a set; ordered by the weights as they are."""
+    told = Cases([], [], [])
+    for each in found:
+        asked = Asked.of(each.request.question, Lexicon(each.names))
+        passages = [Passage.of(source, each.request.relevance) for source in each.request.sources]
+        if not passages:
+            continue
+        ordered = in_order(asked, passages)
+        highest = max(passage.relevance for passage in ordered[:SHOWN])
+        told.relevance.append((highest, each.wanted.answerable))
+        if each.wanted.answerable:
+            told.passages.append(_passage_case(each, asked, passages))
+            told.lines.append(_line_case(each, asked, ordered))
+    return told
+
+
+def _passage_case(found: Found, asked: Asked, passages: Sequence[Passage]) -> Case:
     right = [found.wanted.is_shown_by(each.text, each.source.document_name) for each in passages]
     return Case(np.array(passage_signs(asked, passages)), np.array(right, float))
 
 
-def unit_case(found: Found) -> Case:
-    """Which unit of the first passage answers."""
-    asked, passages = read(found)
-    first = in_order(asked, passages)[0]
-    rows = unit_signs(asked, first, weights_of(asked, passages))
-    kept = [at for at, unit in enumerate(first.units) if may_be_marked(asked, unit)]
-    right = [
-        found.wanted.is_told_by(line_of(first.units[at]), first.source.document_name) for at in kept
-    ]
-    return Case(np.array([rows[at] for at in kept]), np.array(right, float))
-
-
-def line_case(found: Found) -> Case | None:
-    """Whether the marked unit answers; None where no line could stand above."""
-    asked, passages = read(found)
-    ordered = in_order(asked, passages)
-    best = chosen_in(asked, ordered[:4])[0]
-    if not may_stand_above(asked, best) or best.key is None:
+def _line_case(found: Found, asked: Asked, ordered: Sequence[Passage]) -> Row | None:
+    best = chosen_in(asked, ordered[:SHOWN])[0]
+    if best.key is None or not may_stand_above(asked, best):
         return None
-    line = line_of(best.key)
-    right = found.wanted.is_told_by(line, best.passage.source.document_name)
-    return Case(np.array([line_signs(asked, ordered, best)]), np.array([right], float))
+    right = found.wanted.is_told_by(line_of(best.key), best.passage.source.document_name)
+    return line_signs(asked, ordered, best), right
 
 
-def conditional_logit(cases: Sequence[Case], *, steps: int = 300, penalty: float = 1.0) -> Vector:
+# ── Fitting ──────────────────────────────────────────────────────────────────────────────────
+
+
+def conditional_logit(some: Sequence[Case], *, steps: int = 150) -> Vector:
     """Weights that make the right candidates likely among those of their question."""
-    told = [case for case in cases if 0 < case.right.sum() < len(case.right)]
+    told = [case for case in some if 0 < case.right.sum() < len(case.right)]
     scale = np.vstack([case.signs for case in told]).std(axis=0) + 1e-9
     weights = np.zeros(len(scale))
     for _ in range(steps):
-        slope = -penalty * weights
+        slope = -weights
         for case in told:
             signs = case.signs / scale
             likely = np.exp(signs @ weights - (signs @ weights).max())
@@ -106,95 +110,109 @@ def conditional_logit(cases: Sequence[Case], *, steps: int = 300, penalty: float
             among = likely * case.right
             slope += (among / among.sum() - likely) @ signs
         weights += 1.5 * slope / len(told)
-    fitted: Vector = weights / scale
-    return fitted
+    fitted_weights: Vector = weights / scale
+    return fitted_weights
 
 
-def logistic(cases: Sequence[Case], *, penalty: float = 1.0) -> tuple[Vector, float]:
-    """Weights and bias, by Newton's method."""
-    signs = np.vstack([case.signs for case in cases])
-    right = np.concatenate([case.right for case in cases])
-    mean, scale = signs.mean(axis=0), signs.std(axis=0) + 1e-9
-    rows = np.hstack([(signs - mean) / scale, np.ones((len(signs), 1))])
-    weights = np.zeros(rows.shape[1])
-    ridge = penalty * np.eye(len(weights))
-    ridge[-1, -1] = 0.0
-    for _ in range(50):
-        likely = 1 / (1 + np.exp(-rows @ weights))
-        curve = rows.T @ (rows * (likely * (1 - likely))[:, None]) + ridge
-        weights += np.linalg.solve(curve, rows.T @ (right - likely) - ridge @ weights)
-    return weights[:-1] / scale, float(weights[-1] - (weights[:-1] * mean / scale).sum())
+def logistic(some: Sequence[Row]) -> Vector:
+    """Weights, the constant behind them."""
+    model = LogisticRegression(max_iter=2000).fit(
+        [row[0] for row in some], [row[1] for row in some]
+    )
+    return np.append(model.coef_[0], model.intercept_[0])
 
 
-def first_right(cases: Sequence[Case], weights: Sequence[float] | Vector) -> float:
+def first_right(some: Sequence[Case], weights: Sequence[float] | Vector) -> float:
     """How often the likeliest candidate is right."""
-    weights = np.array(weights)
-    told = [case for case in cases if len(case.right)]
-    chosen = [case.right[np.argmax(case.signs @ weights)] for case in told]
-    return float(np.sum(chosen)) / max(1, len(cases))
+    return float(np.mean([case.right[np.argmax(case.signs @ np.array(weights))] for case in some]))
 
 
-def show_lines(name: str, cases: Sequence[Case | None], weights: Vector, bias: float) -> None:
-    """Right and wrong lines by threshold, as shares of all questions."""
-    told = [case for case in cases if case is not None]
-    sure = np.array([1 / (1 + np.exp(-(case.signs[0] @ weights + bias))) for case in told])
-    right = np.array([case.right[0] for case in told])
-    cells = [
-        f"{((sure >= t) & (right == 1)).sum() / len(cases):.3f}/"
-        f"{((sure >= t) & (right == 0)).sum() / len(cases):.3f}"
-        for t in THRESHOLDS
+def share(rows: Sequence[Row | None], weights: Vector, start: float, *, right: bool) -> float:
+    """Of all questions: those above the start that are right, or that are wrong."""
+    told = [
+        row is not None
+        and row[1] is right
+        and np.array(row[0]) @ weights[:-1] + weights[-1] >= start
+        for row in rows
     ]
-    print(f"  {name:16}" + "  ".join(cells), flush=True)
+    return float(np.mean(told))
 
 
-def left_out(
-    title: str, signs: Sequence[str], by_set: dict[str, list[Case]], today: Sequence[float]
-) -> Vector:
-    """Fit on all but one set, try on that one; then on all."""
-    print(f"\n{title}: fitted on the others, today's weights")
-    for name, cases in by_set.items():
-        others = [case for other, more in by_set.items() if other != name for case in more]
-        held_out = first_right(cases, conditional_logit(others))
-        print(f"  {name:16}{held_out:8.3f}{first_right(cases, today):8.3f}", flush=True)
-    fitted = conditional_logit([case for cases in by_set.values() for case in cases])
-    print("  " + ", ".join(f"{n} {w:.2f}" for n, w in zip(signs, fitted, strict=True)))
-    return fitted
+def weak(own: Cases, *, answerable: bool) -> float:
+    """The share of questions, answerable ones or strangers, of which nothing is claimed."""
+    return float(np.mean([each < WEAK for each, can in own.relevance if can is answerable]))
 
 
-def fit_lines(by_set: dict[str, list[Case | None]]) -> None:
-    """Whether the marked unit is shown as the line above, set by set and for all."""
-    print(f"\nline above, right/wrong of all questions, by threshold {THRESHOLDS}")
-    for name, cases in by_set.items():
-        others = [c for other, more in by_set.items() if other != name for c in more if c]
-        show_lines(name, cases, *logistic(others))
-    weights, bias = logistic([case for cases in by_set.values() for case in cases if case])
-    told = ", ".join(f"{n} {w:.2f}" for n, w in zip(LINE_SIGNS, weights, strict=True))
-    print(f"  {told}; bias {bias:.2f}")
+def fit(some: Sequence[Cases]) -> dict[str, Vector]:
+    """All weights of a card."""
+    return {
+        "passage": conditional_logit([case for each in some for case in each.passages]),
+        "line": logistic([row for each in some for row in each.lines if row is not None]),
+    }
 
 
-def cases_by_set(
-    found: dict[str, list[Found]], of: Callable[[Found], Case]
-) -> dict[str, list[Case]]:
-    """The cases of each set."""
-    return {name: [of(each) for each in questions] for name, questions in found.items()}
+def named(weights: dict[str, Vector]) -> dict[str, dict[str, float]]:
+    """As they are written."""
+    names = {"passage": PASSAGE_SIGNS, "line": (*LINE_SIGNS, "bias")}
+    return {
+        of: {n: round(float(w), 3) for n, w in zip(names[of], weights[of], strict=True)}
+        for of in names
+    }
 
 
-@click.command()
-@data_option
-@click.option("--set", "names", multiple=True, default=FITTED)
-@click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
-def main(data: Path, names: tuple[str, ...], cache: Path | None) -> None:
-    """Fit and try the rules."""
-    embedder = KnownTexts(LocalEmbedder(), cache)
-    found = {}
-    for name in names:
-        questions = searched(sets_of(data)[name](), embedder)
-        found[name] = [each for each in questions if each.request.sources]
-    left_out("first passage", PASSAGE_SIGNS, cases_by_set(found, passage_case), PASSAGE_WEIGHTS)
-    left_out("marked unit", UNIT_SIGNS, cases_by_set(found, unit_case), UNIT_WEIGHTS)
-    fit_lines({name: [line_case(each) for each in each_set] for name, each_set in found.items()})
-    print(f"today: {choosing.LINE_WEIGHTS}, bias {choosing.LINE_BIAS}")
+# ── The table ────────────────────────────────────────────────────────────────────────────────
+
+HEADS = ("search", "fitted", "in it", "line", "wrong", "weak", "strangers")
 
 
-if __name__ == "__main__":
-    main()
+def line(name: str, own: Cases, without: dict[str, Vector], all_of_them: dict[str, Vector]) -> str:
+    """Of one set: the first passage of the search and of weights fitted without it, and with it."""
+    sure = log_odds(SURE)
+    figures = (
+        first_right(own.passages, [1.0] + [0.0] * (len(PASSAGE_SIGNS) - 1)),
+        first_right(own.passages, without["passage"]),
+        first_right(own.passages, all_of_them["passage"]),
+        share(own.lines, without["line"], sure, right=True),
+        share(own.lines, without["line"], sure, right=False),
+        weak(own, answerable=True),
+        weak(own, answerable=False),
+    )
+    return f"{name:16}{len(own.passages):5}" + "".join(f"{each:10.3f}" for each in figures)
+
+
+def of_sets(data: Path, cache: Path | None) -> dict[str, list[Found]]:
+    """The questions of all sets, each with some of the others' that its library cannot answer."""
+    embedder = KnownTexts(packaged(), cache)
+    sets = {name: sets_of(data)[name]() for name in (*FITTED, *UNFITTED)}
+    return {
+        name: list(searched(_cut(own), embedder, _strangers(name, sets)))
+        for name, own in sets.items()
+    }
+
+
+def _cut(own: QuestionSet) -> QuestionSet:
+    return replace(own, questions=own.questions[:MOST])
+
+
+def _strangers(name: str, sets: Mapping[str, QuestionSet]) -> list[Wanted]:
+    draw = Random(name)
+    return [
+        replace(wanted, answerable=False)
+        for other, those in sets.items()
+        if other not in (name, *LANGUAGES)
+        for wanted in draw.sample(those.questions, STRANGERS)
+    ]
+
+
+def fit_cards(found: dict[str, list[Found]]) -> dict[str, object]:
+    """Print how the weights do held out, and return them as they are written."""
+    by_set: dict[str, Cases] = {}
+    for _ in range(2):  # the line is about the first passages by the fitted weights
+        by_set = {name: cases(some) for name, some in found.items()}
+        weights = fit([by_set[name] for name in FITTED])
+        fitted().update(named(weights))
+    print(f"{'set':16}{'n':>5}" + "".join(f"{head:>10}" for head in HEADS))
+    for name, own in by_set.items():
+        others = [by_set[other] for other in FITTED if other != name]
+        print(line(name, own, fit(others), weights), flush=True)
+    return {"features": fingerprint(ROOMS), **named(weights)}

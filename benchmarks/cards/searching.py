@@ -71,8 +71,13 @@ class Found:
     names: tuple[str, ...] = ()  # of products, in all documents of its set
 
 
-def searched(questions: QuestionSet, embedder: KnownTexts) -> Iterator[Found]:
-    """The documents of a set in a library of their own, and each question searched in it."""
+def searched(
+    questions: QuestionSet, embedder: KnownTexts, strangers: Sequence[Wanted] = ()
+) -> Iterator[Found]:
+    """The documents of a set in a library of their own, and each question searched in it.
+
+    `strangers` are questions to other libraries, which this one cannot answer.
+    """
     with tempfile.TemporaryDirectory() as folder:
         place = Installation(Path(folder), embedder)
         stored = list(questions.documents(embedder))
@@ -93,7 +98,7 @@ def searched(questions: QuestionSet, embedder: KnownTexts) -> Iterator[Found]:
             place.store,
             split=lambda query, within: searched_apart(query, names),
         )
-        for wanted in questions.questions:
+        for wanted in (*questions.questions, *strangers):
             hits = retriever.search(wanted.question, EVERYTHING, limit=SOURCES)
             sources = tuple(source_of(number, hit) for number, hit in enumerate(hits, start=1))
             relevance = {number: hit.relevance for number, hit in enumerate(hits, start=1)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.corpora import Entry, chunks_of, rows_of, section_of
+from benchmarks.corpora import Entry, chunks_of, distractors, rows_of, section_of
 from rag.documents.chunk import cut, document_id_for
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
@@ -20,6 +20,16 @@ HERE = Path(__file__).parent
 SAMPLE_LIBRARY = HERE.parents[1] / "data"
 _FIGURE = re.compile(r"\d[\d.,]*\d|\d")
 _WORD = re.compile(r"[^\W_]+")
+SIBLINGS = (
+    "Galaxy A20",
+    "Galaxy A50",
+    "Galaxy Note 10+",
+    "Galaxy Note 9",
+    "Galaxy S8",
+    "Galaxy S9",
+    "Galaxy Tab S5e",
+    "Galaxy Tab S6",
+)
 ENOUGH = 0.5  # of an answer's words, where people did not name the ones that count
 
 
@@ -165,6 +175,28 @@ def site(data: Path, name: str) -> QuestionSet:
     return QuestionSet(name, questions, lambda embedder: of_files(files(), embedder))
 
 
+def manuals(data: Path) -> QuestionSet:
+    """Manuals of sibling devices, sections as they were cut; the answer is in the one asked for."""
+    rows = [row for row in rows_of(HERE / "questions.jsonl") if row["site"] == "samsung"]
+    entries = [entry for entry in distractors(data) if entry.product in SIBLINGS]
+    sections: dict[str, set[str]] = {}
+    for entry in entries:
+        sections.setdefault(entry.product, set()).add(entry.id)
+    questions = tuple(
+        Wanted(r["question"], r["path"], tuple(r["shown"]), "", frozenset(sections[r["path"]]))
+        for r in rows
+    )
+    return QuestionSet("samsung", questions, lambda embedder: of_entries(entries, embedder))
+
+
+def own_files() -> QuestionSet:
+    """Price lists and handbooks, in English and in German."""
+    rows = [row for row in rows_of(HERE / "questions.jsonl") if row["site"] == "own"]
+    questions = tuple(Wanted(r["question"], r["path"], tuple(r["shown"])) for r in rows)
+    files = [(path.name, path.read_bytes()) for path in sorted((HERE / "unseen").iterdir())]
+    return QuestionSet("own", questions, lambda embedder: of_files(files, embedder))
+
+
 def filings(data: Path) -> QuestionSet:
     """Quarterly reports: the figures of the answer, or else enough of its words."""
     folder = data / "sec10q"
@@ -258,6 +290,10 @@ def sets_of(data: Path) -> Mapping[str, Callable[[], QuestionSet]]:
         "flask": lambda: site(data, "flask"),
         "meshtastic": lambda: site(data, "meshtastic"),
         "sec10q": lambda: filings(data),
+        "zmk": lambda: site(data, "zmk"),
+        "prometheus": lambda: site(data, "prometheus"),
+        "samsung": lambda: manuals(data),
+        "own": own_files,
         "xquad-en": lambda: paragraphs(data, "en"),
         "xquad-de": lambda: paragraphs(data, "de"),
         "chunking": lambda: long_texts(data),

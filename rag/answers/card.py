@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rag.answers.choosing import UNRELATED, WEAK, Chosen, chosen_in, in_order, is_sure
+from rag.answers.choosing import WEAK, Chosen, chosen_in, in_order, is_sure
 from rag.answers.parts import Part, parts_of
 from rag.answers.quoting import line_of
 from rag.answers.signs import Asked, Passage
@@ -18,14 +18,14 @@ Mentions = Callable[[str], Mention | None]
 
 
 def card_of(request: WriteRequest, lexicon: Sequence[str], mentions: Mentions) -> Card:
-    """The card; without parts where nothing that was found has to do with the question."""
+    """The card; without parts where nothing was found."""
     passages = [Passage.of(source, request.relevance) for source in request.sources]
-    related = [passage for passage in passages if passage.relevance >= UNRELATED]
-    if not related:
+    if not passages:
         return Card()
+    passages = [each for each in passages if each.relevance >= WEAK] or passages
     known = Lexicon(lexicon)
     parts = [
-        _part(part, Asked.of(part.alone, known), related)
+        _part(part, Asked.of(part.alone, known), passages)
         for part in parts_of(request.question, lexicon)
     ]
     firsts = {part.passages[0].number for part in parts}
@@ -41,12 +41,12 @@ def _part(part: Part, asked: Asked, passages: Sequence[Passage]) -> CardPart:
     shown = ordered[:MOST_SHOWN]
     chosen = chosen_in(asked, shown)
     key = chosen[0].key
-    line = line_of(key) if key and is_sure(asked, ordered, chosen[0]) else ""
     is_weak = all(passage.relevance < WEAK for passage in shown)
+    is_said = not is_weak and key is not None and is_sure(asked, ordered, chosen[0])
     return CardPart(
         asked=neutralise(part.asked),
         passages=tuple(map(_shown, chosen)),
-        line="" if is_weak else line,
+        line=line_of(key) if key and is_said else "",
         is_weak=is_weak,
     )
 

@@ -1,35 +1,40 @@
 """Which passage stands first, what matters most in it, and whether that surely answers.
 
-The weights come from `python -m benchmarks.cards.fit`, which fits them on some sets of questions
-and tries them on the others.
+The weights are those of `weights.json`, which `python -m benchmarks.fit` writes; it prints how
+they do on each set of questions when fitted on the others. What did not do better than a simpler
+rule on those is decided by that rule.
 """
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from rag.answers.signs import (
+    PASSAGE_SIGNS,
     Asked,
     Passage,
     log_odds,
     passage_signs,
     share,
-    unit_signs,
+    unit_scores,
     weights_of,
 )
 from rag.answers.units import Kind, Unit
 
-# That of the rank is set above what fits best on their mean: no set shall show first what answers
-# less often than the search's own first passage does.
-PASSAGE_WEIGHTS = (2.5, 1.0, 3.5, 0.9, -2.0, 3.0)  # of PASSAGE_SIGNS
-UNIT_WEIGHTS = (6.6, 1.8, 0.5, 1.0, 0.8, 2.4)  # of UNIT_SIGNS
-LINE_WEIGHTS = (2.3, 0.4, -2.4, 3.9, 0.5)  # of LINE_SIGNS
-LINE_BIAS = -4.05
 SURE = 0.9
-WEAK = 0.2  # relevance below which nothing is claimed
-UNRELATED = 0.05  # relevance below which a passage is not shown at all
+WEAK = 0.05  # relevance of all that is shown, below which nothing is claimed
 _FARTHEST = 6.0  # of a passage before the next one: more tells nothing
 _MUCH_NEWS = 6  # words of a line that the question has not, beyond which more tell nothing
+
+
+@cache
+def fitted() -> Any:
+    """What `python -m benchmarks.fit` wrote."""
+    return json.loads(files("rag.answers").joinpath("weights.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,36 +44,40 @@ class Chosen:
     passage: Passage
     key: Unit | None
     coverage: float = 0.0  # of the question's words by the key unit
-    lead: float = 0.0  # the share of all units' likelihood that it has
+    lead: float = 0.0  # how far it is before the next one
 
 
 def in_order(asked: Asked, passages: Sequence[Passage]) -> list[Passage]:
-    """Best first: what the search says, and whose words and names stand together as asked."""
-    scores = _scores(asked, passages)
-    return [passages[place] for place in sorted(range(len(scores)), key=lambda at: -scores[at])]
+    """Best first: what the search says, and which holds most of what is asked.
+
+    What stands under a sibling's name comes behind, whatever the search says.
+    """
+    scores = zip(_scores(asked, passages), passages, strict=True)
+    rated = [(asked.rivals_in(each.headings), -score, each) for score, each in scores]
+    return [each for _, _, each in sorted(rated, key=lambda rated: rated[:2])]
 
 
 def _scores(asked: Asked, passages: Sequence[Passage]) -> list[float]:
-    return [weighed(PASSAGE_WEIGHTS, signs) for signs in passage_signs(asked, passages)]
+    weights = fitted()["passage"]
+    return [weighed(weights, PASSAGE_SIGNS, signs) for signs in passage_signs(asked, passages)]
 
 
 def chosen_in(asked: Asked, passages: Sequence[Passage]) -> list[Chosen]:
     """The passages with what matters most in each."""
     weights = weights_of(asked, passages)
-    return [_chosen(asked, passage, unit_signs(asked, passage, weights)) for passage in passages]
+    return [_chosen(asked, each, unit_scores(asked, each, weights)) for each in passages]
 
 
-def _chosen(asked: Asked, passage: Passage, signs: Sequence[tuple[float, ...]]) -> Chosen:
+def _chosen(asked: Asked, passage: Passage, scores: Sequence[tuple[float, float]]) -> Chosen:
     candidates = [
-        (weighed(UNIT_WEIGHTS, own), own, unit)
-        for own, unit in zip(signs, passage.units, strict=True)
+        (score, coverage, unit)
+        for (score, coverage), unit in zip(scores, passage.units, strict=True)
         if may_be_marked(asked, unit)
     ]
     if not candidates:
         return Chosen(passage, None)
-    best = max(candidates, key=lambda each: each[0])
-    total = sum(math.exp(score - best[0]) for score, _, _ in candidates)
-    return Chosen(passage, best[2], best[1][0], 1.0 / total)
+    best, *others = sorted(candidates, key=lambda each: -each[0])
+    return Chosen(passage, best[2], best[1], best[0] - others[0][0] if others else best[0])
 
 
 def may_be_marked(asked: Asked, unit: Unit) -> bool:
@@ -102,10 +111,11 @@ def line_signs(asked: Asked, passages: Sequence[Passage], best: Chosen) -> tuple
 
 
 def may_stand_above(asked: Asked, best: Chosen) -> bool:
-    """Whether one line can answer at all: steps take several, and names must all be there."""
+    """Whether one line can answer at all: steps take several, and a name must be there."""
     if best.key is None or best.key.kind is Kind.CODE or asked.wanted in ("steps", "reason"):
         return False
-    is_named = asked.names_in(f"{best.passage.headings}\n{best.key.above}\n{best.key.text}") != 0.0
+    said = f"{best.passage.headings}\n{best.key.above}\n{best.key.text}"
+    is_named = not asked.names or asked.has_its_name(said)
     return is_named and asked.is_served_by(best.key.text)
 
 
@@ -113,10 +123,11 @@ def is_sure(asked: Asked, passages: Sequence[Passage], best: Chosen) -> bool:
     """Whether the key unit of the first passage surely answers."""
     if not may_stand_above(asked, best):
         return False
-    score = weighed(LINE_WEIGHTS, line_signs(asked, passages, best)) + LINE_BIAS
-    return score >= log_odds(SURE)
+    weights = fitted()["line"]
+    score = weighed(weights, LINE_SIGNS, line_signs(asked, passages, best)) + weights["bias"]
+    return bool(score >= log_odds(SURE))
 
 
-def weighed(weights: Sequence[float], signs: Sequence[float]) -> float:
+def weighed(weights: Mapping[str, float], names: Sequence[str], signs: Sequence[float]) -> float:
     """Their sum, each sign by its weight."""
-    return sum(weight * sign for weight, sign in zip(weights, signs, strict=True))
+    return math.fsum(weights[name] * sign for name, sign in zip(names, signs, strict=True))

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag.answers.units import Kind, Unit, units_of
+from rag.answers.units import Unit, units_of, with_tables_joined
 from rag.answers.wanted import BRIEF, holds, wanted_in
-from rag.answers.words import TermWeights, asked_terms, phrases, terms
+from rag.answers.words import TermWeights, asked_terms, terms
 from rag.citations.markers import neutralise
 from rag.records import Source
 from rag.text.names import Lexicon, contains_name, find_names
@@ -15,16 +15,15 @@ from rag.text.words import language_of
 UNKNOWN_RELEVANCE = 0.5
 _SURELY_NOT = 1e-3
 _REPEATS = 0.75  # share of a text's words from which on it only says the question again
+_SERVES = 0.3  # what a unit counts more that holds the kind of thing that is asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question, read; texts are compared with it in its language."""
 
-    text: str
     language: str  # its code
     terms: frozenset[str]
-    phrases: frozenset[str]
     wanted: str
     names: tuple[str, ...] = ()  # of products and the like
     known: Lexicon | None = None  # the names of all documents
@@ -33,15 +32,10 @@ class Asked:
     def of(cls, text: str, lexicon: Lexicon | None = None) -> "Asked":
         spoken = language_of(text).code
         names = dict.fromkeys(name.text for name in find_names(text, lexicon))
-        held = asked_terms(text, spoken), phrases(text, spoken)
-        return cls(text, spoken, *held, wanted_in(text), tuple(names), lexicon)
+        return cls(spoken, asked_terms(text, spoken), wanted_in(text), tuple(names), lexicon)
 
     def terms_of(self, text: str) -> frozenset[str]:
         return terms(text, self.language)
-
-    def phrases_in(self, text: str) -> float:
-        """The share of its pairs of words that stand together in a text."""
-        return share(self.phrases, phrases(text, self.language))
 
     def rivals_in(self, text: str) -> bool:
         """Whether a text names a sibling, and no product that was asked for.
@@ -50,13 +44,17 @@ class Asked:
         is called `Aero` or `Aero routers`.
         """
         families = {name.split()[0].casefold() for name in self.names}
-        if not families or self.known is None or self.names_in(text):
+        if not families or self.known is None or self.has_its_name(text):
             return False
         named = (name.text.split() for name in self.known.find(text))
         return any(
             first.casefold() in families and not all(map(str.islower, more))
             for first, *more in named
         )
+
+    def has_its_name(self, text: str) -> bool:
+        """Whether a text holds one of its names whole."""
+        return any(contains_name(text, name) for name in self.names)
 
     def is_served_by(self, text: str) -> bool:
         """Whether a text holds the kind of thing that is asked for."""
@@ -71,12 +69,6 @@ class Asked:
             return held <= self.terms
         return len(held & self.terms) >= _REPEATS * len(held)
 
-    def names_in(self, text: str) -> float:
-        """The share of its names that a text holds whole; 0.5 where it has none."""
-        if not self.names:
-            return 0.5
-        return sum(contains_name(text, name) for name in self.names) / len(self.names)
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -89,7 +81,7 @@ class Passage:
 
     @classmethod
     def of(cls, source: Source, relevance: Mapping[int, float]) -> "Passage":
-        text = neutralise(source.passage)
+        text = with_tables_joined(neutralise(source.passage))
         own = relevance.get(source.number, UNKNOWN_RELEVANCE)
         return cls(source, own, text, tuple(units_of(text)))
 
@@ -98,20 +90,13 @@ class Passage:
         told = dict.fromkeys((self.source.document_title, *self.source.heading_path))
         return " › ".join(filter(None, told))
 
-    @property
-    def chunk(self) -> tuple[int, int]:
-        """Where what was searched lies in its neighbourhood."""
-        text = neutralise(self.source.text)
-        start = max(0, self.text.find(text))
-        return start, start + len(text)
-
 
 def weights_of(asked: Asked, passages: Sequence[Passage]) -> TermWeights:
     """How much a term tells, by its rarity among all units."""
     return TermWeights([asked.terms_of(unit.text) for each in passages for unit in each.units])
 
 
-PASSAGE_SIGNS = ("rank", "relevance", "phrases", "named", "rival", "coverage")
+PASSAGE_SIGNS = ("rank", "relevance", "coverage")
 
 
 def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float, ...]]:
@@ -121,42 +106,21 @@ def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float
         (
             1.0 / (1 + rank),
             log_odds(passage.relevance),
-            asked.phrases_in(f"{passage.headings}\n{passage.text}"),
-            asked.names_in(f"{passage.headings}\n{passage.text}"),
-            float(asked.rivals_in(passage.headings)),
             weights.coverage(asked.terms, asked.terms_of(f"{passage.headings}\n{passage.text}")),
         )
         for rank, passage in enumerate(passages)
     ]
 
 
-UNIT_SIGNS = (
-    "coverage",
-    "kind",
-    "in_chunk",
-    "row",
-    "entry",
-    "follows",
-)
-
-
-def unit_signs(asked: Asked, passage: Passage, weights: TermWeights) -> list[tuple[float, ...]]:
-    """One row for each unit, in the order of `UNIT_SIGNS`."""
-    start, end = passage.chunk
+def unit_scores(asked: Asked, passage: Passage, weights: TermWeights) -> list[tuple[float, float]]:
+    """Of each unit what it matters, and how much of the question's words it covers."""
     # The names that stand in the headings no unit has to repeat.
     titled = [name for name in asked.names if contains_name(passage.headings, name)]
     wanted = asked.terms.difference(*map(asked.terms_of, titled)) or asked.terms
-    texts = [unit.text for unit in passage.units]
+    covered = [weights.coverage(wanted, asked.terms_of(unit.text)) for unit in passage.units]
     return [
-        (
-            weights.coverage(wanted, asked.terms_of(unit.text)),
-            float(asked.is_served_by(unit.text)),
-            float(start <= unit.start < end),
-            float(unit.kind is Kind.ROW),
-            float(unit.kind is Kind.ENTRY),
-            share(asked.terms, asked.terms_of(before)) if asked.only_repeated_by(before) else 0.0,
-        )
-        for unit, before in zip(passage.units, ["", *texts], strict=False)
+        (coverage + _SERVES * asked.is_served_by(unit.text), coverage)
+        for unit, coverage in zip(passage.units, covered, strict=True)
     ]
 
 

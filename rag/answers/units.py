@@ -9,6 +9,8 @@ from itertools import groupby
 from rag.text.sentences import CODE_INDENT, split_sentences
 
 _RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$")
+# A table's header, some of its rows, and behind a gap the header again.
+_REPEATED = re.compile(r"^(\|.*\n\|[-:| ]+\n)((?:\|.*\n)+)\n+\1", re.MULTILINE)
 _ENTRY = re.compile(r"[ \t]*(?:[-*+•◦‣–][ \t]+|\(?\d{1,3}[.)][ \t]+)(?=\S)")
 _LINE = re.compile(r"[^\n]*")
 _ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
@@ -54,6 +56,12 @@ class Unit:
 def units_of(passage: str) -> list[Unit]:
     """The units of a passage, in reading order; blank lines and rules of tables are none."""
     return list(_Reader(passage).read())
+
+
+def with_tables_joined(passage: str) -> str:
+    """Without the header that a long table has again in each part, so that parts meet as one."""
+    joined = _REPEATED.sub(r"\1\2", passage)
+    return joined if joined == passage else with_tables_joined(joined)
 
 
 def cells_of(line: str) -> tuple[str, ...]:

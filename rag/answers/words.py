@@ -25,24 +25,14 @@ _ASKED_BY = {
 
 
 @lru_cache(maxsize=8192)
-def sequence(text: str, code: str) -> tuple[str, ...]:
-    """The terms of a text as they follow each other; pairs of letters where there are no blanks."""
-    return tuple(_in_order(text, code))
-
-
 def terms(text: str, code: str) -> frozenset[str]:
-    """The distinct terms of a text."""
-    return frozenset(sequence(text, code))
+    """The distinct terms of a text; pairs of letters where there are no blanks."""
+    return frozenset(_in_order(text, code))
 
 
 def asked_terms(question: str, code: str) -> frozenset[str]:
     """The distinct terms of a question, as texts that answer it have them."""
     return frozenset(_ASKED_BY.get(each, each) for each in terms(question, code))
-
-
-def phrases(text: str, code: str) -> frozenset[str]:
-    """The distinct pairs of terms that follow each other."""
-    return frozenset(f"{one} {other}" for one, other in pairwise(sequence(text, code)))
 
 
 def _in_order(text: str, code: str) -> Iterator[str]:

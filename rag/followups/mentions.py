@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import dropwhile
 
 from rag.followups.names import NO_NAMES, Names
 from rag.text.languages.language import words as word_set
@@ -13,12 +14,6 @@ from rag.text.words import QUESTION_WORDS, STOP_WORDS
 WORD = re.compile(r"[^\W_]+(?:['’.&+/-][^\W_]+)*|[^\w\s]")
 ARTICLES = frozenset({"the", "a", "an"})
 LOCATIVES = word_set("in at on from near around within during since under into")
-JOINERS = word_set("of the de da del la le van von der den &")
-NO_NAMES_ALONE = word_set(
-    "january february march april may june july august september october november december "
-    "monday tuesday wednesday thursday friday saturday sunday mr mrs ms dr tell show explain "
-    "describe list compare speaking"
-)
 PLURALS = word_set("people children men women police mice feet teeth media data")
 REMEMBERED = 2048  # texts whose mentions are kept: each question reads the turns before it again
 LOOK_BACK = 8
@@ -88,12 +83,6 @@ def mentions(text: str, lexicon: Names = NO_NAMES) -> tuple[Mention, ...]:
     return tuple(sorted(spans, key=lambda mention: mention.start))
 
 
-def content_words(text: str) -> list[str]:
-    """Words that carry meaning, in lower case, each once."""
-    words = (token.lower.removesuffix("'s") for token in tokens(text) if token.is_word)
-    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS and len(word) > 1))
-
-
 def _overlaps(mention: Mention, others: Sequence[Mention]) -> bool:
     return any(
         mention.start < other.start + len(other.text)
@@ -103,51 +92,31 @@ def _overlaps(mention: Mention, others: Sequence[Mention]) -> bool:
 
 
 def _name(text: str, start: int, found: Sequence[Token]) -> Mention:
-    before = _before(found, start)
-    has_article = bool(before) and before[-1].lower in ARTICLES
-    return Mention(text, start, _is_located(before), has_article)
-
-
-def _before(found: Sequence[Token], start: int) -> Sequence[Token]:
     end = bisect_right(found, start, key=lambda token: token.end)
-    return found[max(0, end - LOOK_BACK) : end]
-
-
-def _is_located(before: Sequence[Token]) -> bool:
-    words = [token.lower for token in before if token.lower not in ARTICLES]
-    return bool(words) and words[-1] in LOCATIVES
+    before = [token.lower for token in found[max(0, end - LOOK_BACK) : end]]
+    has_article = before[-1:] != [] and before[-1] in ARTICLES
+    words = [word for word in before if word not in ARTICLES]
+    return Mention(text, start, words[-1:] != [] and words[-1] in LOCATIVES, has_article)
 
 
 def _capitalised(text: str, found: Sequence[Token]) -> Iterator[Mention]:
-    """Runs such as "Great Wall of China" or "Aero 5 Pro"."""
+    """Runs such as "Aero 5 Pro"."""
     run: list[Token] = []
-    for at, token in enumerate([*found, Token(".", len(text), len(text))]):
-        if run and (token.is_capital or token.text[0].isdigit() or _joins(token, found[at + 1 :])):
+    for token in [*found, Token(".", len(text), len(text))]:
+        if run and (token.is_capital or token.text[0].isdigit()):
             run.append(token)
             continue
         yield from _named(text, found, run)
         run = [token] if token.is_capital else []
 
 
-def _joins(token: Token, following: Sequence[Token]) -> bool:
-    ahead = [other for other in following[:2] if other.lower not in JOINERS]
-    return token.lower in JOINERS and bool(ahead) and ahead[0].is_capital
-
-
 def _named(text: str, found: Sequence[Token], run: Sequence[Token]) -> Iterator[Mention]:
-    kept = list(run)
-    while kept and not _is_acronym(kept[0]) and _is_no_name(kept[0]):
-        kept.pop(0)
-    if not kept or not kept[0].is_capital:
-        return
-    words = re.sub(r"['’]s?$", "", text[kept[0].start : kept[-1].end])
-    yield _name(words, kept[0].start, found)
-
-
-def _is_acronym(token: Token) -> bool:
-    return len(token.text) > 1 and token.text.isupper()
+    kept = list(dropwhile(_is_no_name, run))
+    if kept and kept[0].is_capital:
+        words = re.sub(r"['’]s?$", "", text[kept[0].start : kept[-1].end])
+        yield _name(words, kept[0].start, found)
 
 
 def _is_no_name(token: Token) -> bool:
-    word = token.lower.split("'")[0]
-    return word in STOP_WORDS | QUESTION_WORDS | NO_NAMES_ALONE | JOINERS
+    is_acronym = len(token.text) > 1 and token.text.isupper()
+    return not is_acronym and token.lower.split("'")[0] in STOP_WORDS | QUESTION_WORDS

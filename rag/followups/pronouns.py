@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.followups.mentions import Mention, content_words, mentions, tokens
+from rag.followups.mentions import Mention, mentions
 from rag.followups.names import Names
-from rag.text.languages.language import words as word_set
+from rag.text.words import content_words
 
 # "Is it possible to …": this "it" stands for nothing.
 JUDGEMENTS = (
@@ -38,9 +38,6 @@ KINDS = {
 }
 POSSESSIVE = {"his", "hers", "its", "their", "theirs"}
 ENDINGS = {"s": " is", "re": " are", "ve": " have", "d": " would", "ll": " will"}
-AFTER_OBJECT = word_set(
-    "to in on at for with after before when and as from by of about during while because so or if"
-)
 QUESTION_HEAD, ANSWER_HEAD = 600, 400  # characters that are read for what is talked of
 SHORT_ANSWER_WORDS = 8
 SURE = 0.25  # of a choice: below, the pronoun stays
@@ -156,13 +153,7 @@ def _shaped(name: str, found: re.Match[str], after: str) -> str:
     word = found[1].lower()
     if found[2]:
         return name + ENDINGS[found[2][1:].lower()]
-    is_her_own = word == "her" and not _ends_object(after)
+    is_her_own = word == "her" and after[:1] == " "  # at the end, or before a mark: an object
     if word in POSSESSIVE or is_her_own:
         return name + ("'" if name.endswith("s") else "'s")
     return name
-
-
-def _ends_object(after: str) -> bool:
-    """ "her" before a preposition, a mark or the end is an object, no possessive."""
-    following = tokens(after)[:1]
-    return not following or not following[0].is_word or following[0].lower in AFTER_OBJECT

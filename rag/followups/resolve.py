@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from rag.followups import searched
 from rag.followups.model import ModelTrial, ask_model
 from rag.followups.names import Names
 from rag.followups.rules import CUE_WORDS, recall_turns, rewrite
+from rag.followups.searched import resolution
 from rag.records import EVERYTHING, Resolution, Within
 from rag.seams import ChatModel
 
@@ -40,13 +40,16 @@ class FollowUps:
     ) -> Resolution:
         """The question standing alone; `history` is (question, answer) of turns that succeeded."""
         turns = list(history)[-self._max_turns :] if self._max_turns else []
-        by_rules = _by_rules(question, turns, self._known_names(within), self._cue_words)
+        names = self._known_names(within)
+        past = recall_turns(turns, names, self._cue_words)
+        whole = rewrite(question, past, names, self._cue_words)
+        by_rules = resolution(question, whole.text, past, "rules", leans=whole.leans)
         if self._trial is None or not by_rules.is_followup:
             return by_rules
-        rewritten = ask_model(self._trial, question, turns[-MODEL_TURNS:])
-        if not rewritten:
-            return by_rules
-        return searched.model_resolution(question, rewritten, by_rules)
+        told = ask_model(self._trial, question, turns[-MODEL_TURNS:])
+        return (
+            resolution(question, told, past, "model", leans=told != question) if told else by_rules
+        )
 
     def _known_names(self, within: Within) -> Names:
         """The lexicon, indexed anew only when it changed."""
@@ -71,13 +74,3 @@ def resolve(
     return FollowUps(lexicon=lambda within: lexicon, cue_words=cue_words).resolve(
         question, history, EVERYTHING
     )
-
-
-def _by_rules(
-    question: str,
-    turns: Sequence[tuple[str, str]],
-    names: Names,
-    cue_words: Sequence[str],
-) -> Resolution:
-    past = recall_turns(turns, names, cue_words)
-    return searched.rules_resolution(question, rewrite(question, past, names, cue_words), past)

@@ -1,6 +1,5 @@
 """Resolve a follow-up by rules: carry over what it leaves out from the turns before."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,11 +26,6 @@ CUE_WORDS = (
     "also",
     "then",
     "so",
-)
-FILLERS = re.compile(
-    r"^(?:(?:ok|okay|thanks|thank you|thx|great|good|nice|cool|interesting|wow|oh|hmm+|um|well|"
-    r"alright|all right|got it|i see|please|right|awesome|sure|perfect|amazing)\b[\s,.!…]*)+(?=\S)",
-    re.IGNORECASE,
 )
 POINTING = word_set(
     "it its they them their theirs he him his she her hers this that these those one ones "
@@ -79,7 +73,7 @@ def recall_turns(
 def _carried(question: str, past: Sequence[Turn], lexicon: Names, cue_words: Sequence[str]) -> str:
     """A fragment put into the last question, where it surely has a place there."""
     last = past[-1].question
-    text = FILLERS.sub("", question.strip()).strip("?!.…, ")
+    text = question.strip("?!.…, ")
     cue = _cue(text, cue_words)
     fragment = text[len(cue) :].strip(" ,:")
     if len(last) > MAX_QUESTION or not _is_fragment(fragment):

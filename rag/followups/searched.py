@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.followups.pronouns import Turn
-from rag.followups.rules import Rewritten
 from rag.records import Resolution
 
 NAMED_SOURCE = re.compile(
@@ -27,37 +26,24 @@ def without_markers(text: str) -> str:
     return " ".join(keep_markers(text, lambda _number: False).text.split())
 
 
-def rules_resolution(question: str, whole: Rewritten, past: Sequence[Turn]) -> Resolution:
-    """What the rules made of a question.
+def resolution(
+    question: str, whole: str, past: Sequence[Turn], method: str, *, leans: bool
+) -> Resolution:
+    """What the rules, or a model, made of a question; it leans on the turns before or stands alone.
 
     No word of the turns before is looked up besides: measured, one such word worsens as many
     searches as it betters. Their vectors do better more than twice as often as worse.
     """
     numbers = source_numbers(question)
-    query = without_markers(whole.text) or question
+    query = without_markers(whole) or whole
     return Resolution(
-        query=whole.text,
-        is_followup=bool(past) and (whole.leans or bool(numbers)),
-        method="unchanged" if whole.text == question else "rules",
+        query=whole,
+        is_followup=bool(past) and (leans or bool(numbers)),
+        method="unchanged" if whole == question else method,
         dense_query=query,
         lexical_query=query,
         source_numbers=numbers,
         dense_context=_dense_context(past),
-    )
-
-
-def model_resolution(question: str, rewritten: str, by_rules: Resolution) -> Resolution:
-    """What a model made of a question; retrieval gets the context that the rules found."""
-    changed = rewritten != question
-    query = without_markers(rewritten) or rewritten
-    return Resolution(
-        query=rewritten,
-        is_followup=changed or bool(by_rules.source_numbers),
-        method="model" if changed else "unchanged",
-        dense_query=query,
-        lexical_query=query,
-        source_numbers=by_rules.source_numbers,
-        dense_context=by_rules.dense_context,
     )
 
 

@@ -60,16 +60,17 @@ def _with_whole_blocks(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _blocks(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Lists with the line that leads in, tables, and code with its empty lines, between places."""
-    kind, start, end = "", 0, 0
+    kind, start, end, is_apart = "", 0, 0, False
     lead: int | None = None  # where a line begins that what follows belongs to
     for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
         said = line.group().rstrip()
         own = _kind(said, kind)
-        if own != kind or not own:
+        if own != kind or not own or (own == "table" and is_apart):
             if kind:
                 yield start, end
             kind, start = own, line.start() if lead is None else lead
         end = line.start() + len(said)
+        is_apart = line.group().endswith("\n\n")  # a long table has its header again behind a gap
         lead = line.start() if said.endswith((":", "：")) and not own else None
     if kind:
         yield start, end

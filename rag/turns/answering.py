@@ -208,14 +208,12 @@ class Answering:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if draft.card is not None:
             answer = quoted(draft, draft.card, shown)
-            is_sure = not all(part.is_weak for part in draft.card.parts)
         else:
             answer = self._checked(session, draft, shown)
-            is_sure = not answer.declined
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
-        remarks = self._beside.remarks(session.owner, asked, shown, is_sure=is_sure)
+        remarks = self._beside.remarks(session.owner, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
     def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
@@ -293,7 +291,8 @@ def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
         for number in marker.numbers
     )
     notices = _notices(draft, text, shown)
-    return Answer(text, citations, model=draft.model, card=card, notices=notices)
+    is_weak = all(part.is_weak for part in card.parts)
+    return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
 
 
 def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:

@@ -66,6 +66,17 @@ class TestTheFirstPassage:
 
         assert part.passages[0].key == "| Aero 5 | 410 g |"
 
+    def test_has_the_header_of_a_long_table_once(self):
+        more = WEIGHTS.replace("Aero 5", "Brummer 1").replace("Aero 7", "Brummer 2")
+        other = "| Colour | Code |\n| --- | --- |\n| red | 7 |"
+        parts = source(1, f"{WEIGHTS}\n\n{more}\n\n{WEIGHTS}\n\n{other}", path=())
+
+        (part,) = card(asked("What is the weight of the Brummer 2?", parts)).parts
+
+        lines = part.passages[0].text.split("\n")
+        assert lines.count("| Name | Weight |") == lines.count("| Colour | Code |") == 1
+        assert part.passages[0].key == "| Brummer 2 | 510 g |"
+
     def test_is_about_the_product_that_was_asked_for_not_its_sibling(self):
         sibling = source(1, "Hold RESET for 15 seconds.", "Aero 5 Pro manual", ("Reset",))
         right = source(2, "Hold RESET for 10 seconds.", "Aero 5 manual", ("Reset",))
@@ -177,19 +188,11 @@ class TestSeveralParts:
 
 
 class TestWhatIsWeak:
-    def test_claims_nothing(self):
-        text = written(asked("How many business days does a refund take?", REFUNDS, relevance=0.1))
+    def test_is_shown_but_claims_nothing(self):
+        text = written(asked("How many business days does a refund take?", REFUNDS, relevance=0.01))
 
         assert text.startswith(CLOSEST)
-
-    def test_is_declined_where_nothing_is_related(self):
-        writer = CardWriter()
-        request = asked("How long does a refund take?", REFUNDS, relevance=0.01)
-
-        text = "".join(delta.text for delta in writer.write(request))
-
-        assert writer.declined(text)
-        assert cited_numbers(text) == []
+        assert REFUNDS.passage[:40] in text
 
     def test_is_declined_without_sources(self):
         assert card(asked("How long does a refund take?")).parts == ()

@@ -51,6 +51,21 @@ def test_a_table_row_is_read_with_the_header() -> None:
     assert TABLE[left:right].startswith("| Model | Price |")
 
 
+def test_a_part_of_a_long_table_is_read_from_its_own_header() -> None:
+    header = "| Model | Price |\n| --- | --- |\n"
+    parts = [
+        header + "".join(f"| AX {part}{row} with a lid | {row} EUR |\n" for row in range(10))
+        for part in range(6)
+    ]
+    table = "\n".join(parts)
+    start = table.index("| AX 35")
+
+    left, right = neighbourhood(table, start, start + 20)
+
+    assert table.startswith(header, left)
+    assert left < start < right
+
+
 ENTRIES = "".join(f"- part number {number} of the whole set\n" for number in range(12))
 CODE = "    first = 1\n\n    second = 2\n    third = 3\n"
 

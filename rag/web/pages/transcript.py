@@ -52,9 +52,14 @@ class ShownMessage:
 
     @property
     def is_declined(self) -> bool:
-        """Whether the documents do not answer; who asks which table is meant does not say so."""
+        """Whether the documents do not answer; who asks which table is meant does not say so.
+
+        Nor does a card of the closest passages, which says of itself that it may not answer.
+        """
         answer = self.message.answer
-        return answer is not None and answer.declined and answer.model not in (LIBRARY, TABLES)
+        if answer is None or answer.card is not None:
+            return False
+        return answer.declined and answer.model not in (LIBRARY, TABLES)
 
     @property
     def is_without_model(self) -> bool:
