@@ -2,7 +2,8 @@
 
 All conversations of a set (canard, mtrag, inscit) are one long history. Each question, as a person
 wrote it anew to stand alone, is then asked again at the end; it is met if a statement of its
-answer is among what fits 400 tokens. By words alone. With --answers-only what was asked at the
+answer is among what fits 400 tokens. By words alone. Neither half of the conversations is held
+out: both were counted while the weights were chosen. With --answers-only what was asked at the
 time is not known, so that the answer's own words have to do.
 """
 
@@ -90,8 +91,8 @@ def main() -> None:
         parser.error("Expected the folder of the data sets: --data DIR.")
     for read in (canard, mtrag, inscit):
         turns = list(read(data))
-        dev, held_out = shares(turns, knows_questions=not chosen.answers_only)
-        print(f"{read.__name__:<8} {len(turns):>5} turns  dev {dev:.3f}  held out {held_out:.3f}")
+        a, b = shares(turns, knows_questions=not chosen.answers_only)
+        print(f"{read.__name__:<8} {len(turns):>5} turns  half a {a:.3f}  half b {b:.3f}")
 
 
 if __name__ == "__main__":
