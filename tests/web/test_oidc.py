@@ -349,6 +349,20 @@ class TestAStateOrCode:
         assert client.get(back).status_code == 401
         assert sessions(client) == 401
 
+    @pytest.mark.parametrize("changed", [lambda state: state[:-1], lambda state: state[::-1]])
+    def test_is_compared_to_its_last_character(self, client, provider, changed):
+        """The cookie is found by the first twelve."""
+        way = client.get("/login/provider").headers["Location"]
+        state = parse_qs(urlsplit(way).query)["state"][0]
+        back = path_of(provider.log_in(way, "1"))
+        provider.calls.clear()
+
+        answer = client.get(back.replace(state, state[:12] + changed(state[12:])))
+
+        assert "not begun in this browser" in text_of(answer)
+        assert sessions(client) == 401
+        assert provider.calls == []
+
     @pytest.mark.parametrize("state", ["", "x", "x" * 5000, "é", "\x00"])
     def test_that_was_guessed_is_refused(self, client, provider, state):
         client.get("/login/provider")
