@@ -6,6 +6,7 @@ moment are written down and renewed; an answer that is pending without one has l
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -56,7 +57,11 @@ class Leases:
             self._held[place] = _Held()
             if not self._is_beating:
                 self._is_beating = True
-                threading.Thread(target=self._beat, name="leases", daemon=True).start()
+                mine = (
+                    weakref.ref(self),
+                    self._change,
+                )  # it ends with the store whose leases these are
+                threading.Thread(target=_beat, args=mine, name="leases", daemon=True).start()
 
     def release(self, session_id: str, answer: Message) -> None:
         """The answer has ended."""
@@ -77,19 +82,19 @@ class Leases:
 
     # ── In the background ────────────────────────────────────────────────────────────────────
 
-    def _beat(self) -> None:
-        while True:
-            with self._change:
-                self._change.wait(BEAT_SECONDS)
-                if not self._held:
-                    self._is_beating = False
-                    return
-                due = [(place, held) for place, held in self._held.items() if self._is_due(held)]
-            for place, held in due:
-                try:
-                    self._renew(place, held)
-                except SQLAlchemyError:
-                    continue  # the database is away: the next beat tries again
+    def renew_due(self) -> bool:
+        """Renew what is due; False: there is nothing to renew any more."""
+        with self._change:
+            if not self._held:
+                self._is_beating = False
+                return False
+            due = [(place, held) for place, held in self._held.items() if self._is_due(held)]
+        for place, held in due:
+            try:
+                self._renew(place, held)
+            except SQLAlchemyError:
+                continue  # the database is away: the next beat tries again
+        return True
 
     def _is_due(self, held: _Held) -> bool:
         age = time.monotonic() - held.begun_at
@@ -137,6 +142,16 @@ class Leases:
         with reading(self._engine) as connection:
             query = select(running_answers.c.is_stopped).where(_at(place))
             return bool(connection.execute(query).scalar_one_or_none())
+
+
+def _beat(leases: "weakref.ref[Leases]", change: threading.Condition) -> None:
+    while True:
+        with change:
+            change.wait(BEAT_SECONDS)
+        mine = leases()
+        if mine is None or not mine.renew_due():
+            return
+        del mine  # nobody is kept alive while this waits
 
 
 def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -> int:

@@ -1,5 +1,6 @@
 """Whoever writes an answer holds its lease; an answer without one has lost its process."""
 
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,17 @@ def test_a_slow_one_is_seen_by_every_process_and_forgotten_at_its_end(engine):
 
     session.finish(replace(turn.answer, content="120 g", status=MessageStatus.COMPLETE))
     assert waited_for(lambda: rows(engine) == [])
+
+
+def test_its_thread_ends_with_the_store(engine):
+    session = SqlConversationStore(engine).create("ada")
+    before = set(threading.enumerate())
+    session.begin("How heavy?")
+    (thread,) = set(threading.enumerate()) - before
+
+    del session
+
+    assert waited_for(lambda: not thread.is_alive())
 
 
 def test_a_stop_reaches_the_process_that_writes(engine):
