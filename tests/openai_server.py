@@ -261,6 +261,7 @@ class Exchange:
     def __init__(self, handler: BaseHTTPRequestHandler, server: OpenAIServer) -> None:
         self.handler = handler
         self.server = server
+        self._has_left = False
         length = int(handler.headers.get("content-length") or 0)
         raw = handler.rfile.read(length)
         self.received = Received(
@@ -312,19 +313,23 @@ class Exchange:
         try:
             self.handler.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
         except OSError:
-            self.server.disconnected.set()
+            self._left()
 
     def end_stream(self) -> None:
         self.handler.wfile.write(b"0\r\n\r\n")
 
     def hung_up(self, wait_seconds: float) -> bool:
-        """Whether the client went away, or the server closes."""
-        if self.server.closing.is_set() or self.server.disconnected.is_set():
+        """Whether this client went away, or the server closes."""
+        if self.server.closing.is_set() or self._has_left:
             return True
         readable, _, _ = select.select([self.handler.connection], [], [], wait_seconds)
         if readable and not self._peek():
-            self.server.disconnected.set()
-        return self.server.disconnected.is_set()
+            self._left()
+        return self._has_left
+
+    def _left(self) -> None:
+        self._has_left = True
+        self.server.disconnected.set()
 
     def _peek(self) -> bytes:
         try:
