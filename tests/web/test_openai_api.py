@@ -151,6 +151,20 @@ class TestResponse:
         assert response["status"] == "completed"
         assert response["output"][0]["content"][0]["text"] == "It weighs 120 g [1]."
 
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]},
+            {"role": "wizard", "content": "a"},
+            {"role": "assistant", "content": "a"},
+        ],
+    )
+    def test_names_the_field_that_it_cannot_read(self, client, item):
+        response = client.post("/v1/responses", json={"input": [item]})
+
+        assert response.status_code == 400
+        assert response.get_json()["error"]["message"].startswith("input: ")
+
     def test_refuses_another_form_of_text(self, client):
         body = {"input": "How heavy?", "text": {"format": {"type": "json_object"}}}
 

@@ -115,6 +115,22 @@ class TranscriptTable:
             return signed.rowcount > 0
 
 
+def copy_of(
+    store: ConversationStore,
+    parent: SessionHandle,
+    count: int,
+    rest: Sequence[ImportedMessage] = (),
+) -> SessionHandle:
+    """Another session that begins with so many messages and the same numbers, then the rest."""
+    read = parent.read()
+    copy = store.create(
+        parent.owner, title=read.title, config=read.config, collections=read.collections
+    )
+    common = [ImportedMessage(each.role, each.content) for each in parent.messages(0, count)]
+    copy.append([*common, *rest], parent.sources())
+    return copy
+
+
 class SessionFinder:
     """The session that goes on from a transcript: the one we know, or a new one made from it."""
 
@@ -139,7 +155,9 @@ class SessionFinder:
             if found is not None:
                 return found
             if states:
-                return FoundSession(self._fork(owner, states[-1], past[length:]), is_new=True)
+                parent = self._store.open(states[-1].session_id, owner=owner)
+                fork = copy_of(self._store, parent, states[-1].index, past[length:])
+                return FoundSession(fork, is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
 
@@ -159,21 +177,6 @@ class SessionFinder:
 
     def _is_at(self, session: SessionHandle, state: KnownState) -> bool:
         return state.is_open and session.read().message_count == state.index
-
-    def _fork(
-        self, owner: str, state: KnownState, rest: Sequence[ImportedMessage]
-    ) -> SessionHandle:
-        parent = self._store.open(state.session_id, owner=owner)
-        read = parent.read()
-        session = self._store.create(
-            owner, title=read.title, config=read.config, collections=read.collections
-        )
-        common = [
-            ImportedMessage(message.role, message.content)
-            for message in parent.messages(0, state.index)
-        ]
-        session.append([*common, *rest], parent.sources())
-        return session
 
     def _begin(self, owner: str, messages: Sequence[ImportedMessage]) -> SessionHandle:
         session = self._store.create(owner, config=self._config)

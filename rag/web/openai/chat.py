@@ -106,7 +106,7 @@ def choose(session: SessionHandle, wanted: list[str] | None) -> None:
 @api.post("/chat/completions", responses={"200": None, **REFUSED})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    asked, wishes = understood(body.messages), body.wishes()
+    asked, wishes = understood(body.messages, "messages"), body.wishes()
     named = body.metadata.session_id if body.metadata else None
     told = body.metadata.model_dump() if body.metadata else None
     wanted = wanted_collections(body.model, told)

@@ -32,13 +32,13 @@ class ClientMessage(BaseModel):
     role: str = ""
     content: Words | list[ContentPart] | None = None
 
-    def text(self) -> str:
-        """Raises UserError for what is not text."""
+    def text(self, field: str) -> str:
+        """Raises UserError, which names the field of the request, for what is not text."""
         if not isinstance(self.content, list):
             return self.content or ""
         others = sorted({part.type for part in self.content if part.type not in TEXT_PARTS})
         if others:
-            raise UserError(f"messages: a part is of type {', '.join(others)}; only text is read.")
+            raise UserError(f"{field}: a part is of type {', '.join(others)}; only text is read.")
         return "".join(part.text or part.refusal for part in self.content)
 
 
@@ -122,19 +122,19 @@ class Asked:
     instructions: tuple[str, ...]
 
 
-def understood(messages: Sequence[ClientMessage]) -> Asked:
-    """Raises UserError."""
+def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
+    """Raises UserError, which names the field of the request."""
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
-        raise UserError(f"messages: there is no role {others[0][:60]!r}.")
-    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
+        raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
+    instructions = tuple(m.text(field) for m in messages if m.role in INSTRUCTION_ROLES)
     spoken = [
-        ImportedMessage(message.role, message.text())
+        ImportedMessage(message.role, message.text(field))
         for message in messages
         if message.role in (Role.USER, Role.ASSISTANT)
     ]
     if not spoken or spoken[-1].role != Role.USER:
-        raise UserError("messages: the last one must be the user's question.")
+        raise UserError(f"{field}: the last one must be the user's question.")
     return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
 
 
@@ -155,7 +155,7 @@ class ResponseBody(WishesBody):
         said = [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
-        return understood(said)
+        return understood(said, "input")
 
 
 def wanted_collections(model: str, metadata: Mapping[str, Any] | None) -> list[str] | None:

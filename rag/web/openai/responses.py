@@ -12,12 +12,12 @@ from flask_openapi3.models.tag import Tag
 
 from rag.errors import ModelInterrupted, NotFound
 from rag.hangup import LEFT
-from rag.records import Discarded, Failed, Finished, ImportedMessage, Text
+from rag.records import Discarded, Failed, Finished, Text
 from rag.seams import SessionHandle
 from rag.web.access import rights
 from rag.web.current import application, open_session
 from rag.web.described import DescribedApi
-from rag.web.html.transcripts import FoundSession, TranscriptTable
+from rag.web.html.transcripts import FoundSession, TranscriptTable, copy_of
 from rag.web.openai.chat import (
     REFUSED,
     Completion,
@@ -76,18 +76,7 @@ def _after(previous: str | None, asked: Asked) -> FoundSession | None:
     session, count = open_session(named[1]), int(named[2]) + 1
     if session.read().message_count == count:
         return FoundSession(session, is_new=False)
-    past = [ImportedMessage(each.role, each.content) for each in session.messages(0, count)]
-    return FoundSession(copied(session, past), is_new=True)
-
-
-def copied(session: SessionHandle, past: list[ImportedMessage]) -> SessionHandle:
-    """Another session that begins with this past, and the same numbers."""
-    read = session.read()
-    copy = application().store.create(
-        session.owner, title=read.title, config=read.config, collections=read.collections
-    )
-    copy.append(past, session.sources())
-    return copy
+    return FoundSession(copy_of(application().store, session, count), is_new=True)
 
 
 @dataclass(frozen=True, slots=True)
