@@ -11,6 +11,7 @@ CLOSEST = "The documents may not answer this. The closest passages:"
 MORE = "More passages:"
 LONGEST_KEY = 60  # words of a further passage
 _ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
+_NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
 _ESCAPED = re.compile(r"([\\*_`<>])")
 
 
@@ -56,7 +57,8 @@ def _quoted(passage: ShownPassage) -> str:
     text, number = passage.text, passage.number
     for start, end in sorted(passage.marked, reverse=True):
         text = text[:start] + _marked(text[start:end], number) + text[end:]
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    lines = (_NUMBERED.sub(r"\1", line) for line in text.split("\n"))
+    return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
 def _marked(unit: str, number: int) -> str:

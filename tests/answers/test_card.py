@@ -212,6 +212,12 @@ def test_as_text_the_marked_row_carries_the_number():
     assert "> | Aero 5 | 410 g [2] |" in written(asked("What is the weight of the Aero 5?", TABLE))
 
 
+def test_as_text_steps_are_numbered_without_a_dash_before():
+    steps = source(1, "- 1. Unlock the gate of the pier.\n- 2. Set out two rings.")
+
+    assert "\n> 2. Set out" in written(asked("How is the gate of the pier unlocked?", steps))
+
+
 def test_markers_of_the_documents_are_no_citations():
     found = source(3, "A refund takes five days [7]. See [1, 2].", "Title [4]", ("Path [5]",))
 

@@ -37,6 +37,7 @@ QUESTIONS = [
     ("how many crates were booked after March 2024?",
      "Booked at least 2024-04-01, number of rows"),
     ("how many crates are due before 5.12.2024?", "Due below 2024-12-05, number of rows"),
+    ("what is the difference between Aarhus and Brest?", None),
     ("difference in fee between Aarhus and Brest",
      "Depot = Aarhus or Brest, spread of the sum of Fee by Depot"),
     ("how many crates weigh at most 40 kilograms?", "Mass at most 40, number of rows"),

@@ -103,7 +103,7 @@ def ask_difference(question: Question) -> TablePlan | None:
             return TablePlan("", _alternatives(filters), (key,), measures, outer=Kind.SPREAD)
     if figures and (pair or not question.values):
         return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
-    if pair:
+    if pair and (more or COUNT.search(question.masked)):  # else texts tell two things apart
         column = pair[0].column
         counted = (Measure(Kind.COUNT),)
         return TablePlan("", filters, (Key(column),), counted, outer=Kind.SPREAD)
