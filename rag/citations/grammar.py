@@ -217,16 +217,24 @@ _INDEX = _behind(
     r"(?!(?:pdf|docx?|xlsx?|pptx?|csv|md|txt|html?)$)[a-z_]\w*"  # with a dot, and no file
     r"|(?<!\w)[A-Za-z_]\w*(?!\((?:s|es|n|en|e|r|er|in|innen)\)$)\([^()\n]*\)"  # a call
     r"|\w\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|\w\[[^\[\]\s]*"  # after or within another index
-    r"|(?:->|::|[$@])\w+|://\S*"
+    r"|(?:->|::|[$@])\w+|(?<!\w)\w*vec!"
+    r"|(?<!\w)[A-Z](?:\[-?\d+\][A-Z])+"  # R[1]C[2]
     r"|(?<![\w.,'’-]|\d[ ])[a-uw-z]\d?)"  # a lone letter, no unit behind a figure
 )
 
 
+# An address that goes on: a closing bracket ends it unless it was opened within, as does a stop.
+_ADDRESS = _behind(r"://(?:[^\s()<>]|\([^\s()<>]*\))*(?<=[\w)\]/=&?#%+~@-])")
+ROW = _behind(r"(?<!\w)[A-Z]")
+COLUMN = regex.compile(r"\[\d+\][A-Z]\[")
+
+
 def is_index(before: str) -> bool:
-    """Whether a bracket directly after this text is an index."""
+    """Whether a bracket directly after this text is an index, or part of an address."""
     last = before[-1:]
-    touches = last.isalnum() or (last and last in "_)]")
-    return bool(touches and _INDEX.match(before[-_LOOK_BACK:]))
+    if not last or not (last.isalnum() or last in "_)]!/=&?#%+~@-"):
+        return False
+    return bool(_INDEX.match(before[-_LOOK_BACK:]) or _ADDRESS.match(before))
 
 
 # What stands before a raised figure that is an exponent: a figure, a symbol or a unit.

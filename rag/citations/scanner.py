@@ -172,7 +172,7 @@ class Scanner:
     def _unit(self, at: int, *, is_next: bool) -> Cited | None:
         """A bracket, or what stands around one: `([7])`, `**[7]**`, `<sup>7</sup>`."""
         char = self._text[at]
-        if char in "[\\(" and not is_next and grammar.is_index(self._before(at)):
+        if char in "[\\(" and not is_next and self._is_index(at):
             return None
         plain = _USUAL.match(self._text, at)
         if plain:  # nearly all are so
@@ -199,6 +199,12 @@ class Scanner:
             return None  # a fraction, a date; a link to a section, `[1. Refunds](/documents/…)`
         is_unsure = bool(unsure) or leads_away
         return self._cited(numbers, at, end, is_unsure=is_unsure)
+
+    def _is_index(self, at: int) -> bool:
+        before = self._before(at)
+        if grammar.ROW.match(before) and self._match(grammar.COLUMN, at):
+            return True
+        return grammar.is_index(before)
 
     def _cited(
         self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False

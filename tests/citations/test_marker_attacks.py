@@ -45,6 +45,9 @@ NONE = [
     "[$7]", "[7€]", "bicyclo[2.2.1]", "[1,2-b]pyridine", "[18F]FDG", "K3[Fe(CN)6]", "(7)", "(7, 8)",
     "（7）", "第7条", "(see 7)", "(Step 7)", "<7>", "<td>7</td>", "<sub>7</sub>", "«7»", "'7'", "*7*",
     "`{7}`", "```\n{7} ⟦7⟧ \\cite{7}\n```", "$[7]$", "\\[ {7} \\]", "&#7;", "&amp;7", "&#91;a&#93;",
+    "http://x/[7]", "http://x/?a=[7]&b=[8]", "https://x.org/a-[7]/#[8]", "https://x.org/a?ids[]=[7]",
+    f"http://x/{'a' * 200}/[7]", "https://x.org/a_(b)[7]", "https://x.org/[7][8]",
+    "vec![7]", "vec![7, 8]", "smallvec![7; 8]", "R[7]C[8]", "=R[7]C[8]:R[9]C[7]", "R[-7]C[8]",
     "\\cite{smith2019}", "\\ref{fig:7}", "[Smith et al., 7]", "[^note]", "regex [0-9]{7}",
 ]  # fmt: skip
 
@@ -70,6 +73,17 @@ def test_several_citations(spelled: str, numbers: list[int]) -> None:
         "It runs at night " + "".join(f"[{number}]" for number in numbers) + "."
     )
     assert through_the_gate(f"It runs {spelled}.", set(numbers)) == canonical(f"It runs {spelled}.")
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["[manual](https://x.org/a)", "(https://x.org/a)", "<https://x.org/a>", "https://x.org/a.", "Stop now!",
+     "vitamin C", "Group A (https://x.org/a_(b))"],
+)  # fmt: skip
+def test_a_citation_after_an_address_or_a_letter_is_checked(before: str) -> None:
+    assert through_the_gate(f"{before}[7]. So", {7}) == f"{before}[7]. So"
+    assert "[7]" not in through_the_gate(f"{before}[7]. So", set())
+    assert canonical(f"{before}[7; 8] So") == f"{before}[7][8] So"
 
 
 @pytest.mark.parametrize("text", NONE)
