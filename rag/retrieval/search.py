@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,7 +96,9 @@ class HybridRetriever:
             return []
         scores = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
         chunks = self._documents.chunks([key for key, _ in scores], within)
-        candidates = [Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks]
+        candidates = _in_order(
+            Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks
+        )
         found = self._read(_folded(candidates, DEEPEST * limit), query, within, limit)
         coverage = self._coverage({query}, within, [candidate.chunk.id for candidate, _ in found])
         return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
@@ -140,11 +142,11 @@ class HybridRetriever:
         best = ranked(fused)[:most]
         chunks = self._documents.chunks([key for key, _ in best], within)
         lowest = min(cosines.values(), default=0.0)
-        return [
+        return _in_order(
             Candidate(chunks[key], score, cosines.get(key, lowest))
             for key, score in best
             if key in chunks
-        ]
+        )
 
     def _second_look(
         self,
@@ -234,6 +236,14 @@ def _named_above(chunk: Chunk, texts: Mapping[tuple[str, int], str], words: set[
     header = table_header(texts.get(_section(chunk), ""), chunk.start)
     missing = words & tokens_of(header) - tokens_of(chunk.text)
     return len(missing) / len(words)
+
+
+def _in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first; equal ones as they are read, since ids differ from library to library."""
+    return sorted(
+        candidates,
+        key=lambda each: (-each.score, each.chunk.document_name, each.chunk.position),
+    )
 
 
 def _either(query: str) -> str:

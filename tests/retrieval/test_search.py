@@ -131,6 +131,18 @@ def test_at_most_the_limit_is_returned_best_first(library: Library) -> None:
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+def test_hits_that_fit_equally_come_in_the_order_of_the_documents(library: Library) -> None:
+    """Their ids differ from library to library."""
+    titles = ["Lamp", "Aero", "Router", "Desk", "Chair", "Bulb"]
+    for title in titles:
+        library.add(title, "It stands in the hall.")
+
+    hits = library.retriever.search("hall", EVERYTHING)
+
+    assert len({hit.score for hit in hits}) == 1
+    assert [hit.chunk.document_title for hit in hits] == sorted(titles)
+
+
 def test_relevance_tells_a_query_about_the_documents_from_one_that_is_not(library: Library) -> None:
     library.add("Router", "Hold the reset button for ten seconds to reset the router.")
     library.add("Lamp", "Dim the light with the slider.")
