@@ -44,12 +44,21 @@ def tokens(text: str) -> Iterator[Token]:
 @lru_cache(maxsize=4096)
 def language_of(text: str) -> Language:
     """The language that most function words of a text belong to; English where none tells."""
-    lowered = [token.lowered for token in tokens(text[:4000])]
+    begun = text[:4000]
+    lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
     counted = [(len(each.function_words.intersection(lowered)), each) for each in LANGUAGES]
     signs = len(_GERMAN_SIGNS.findall(text[:4000].lower()))
     scores = {each.code: count + (signs if each is GERMAN else 0) for count, each in counted}
     best = max(LANGUAGES, key=lambda each: scores[each.code])
     return best if scores[best.code] >= scores[ENGLISH.code] + _TOLD_APART else ENGLISH
+
+
+def _is_in_a_name(text: str, start: int) -> bool:
+    """Whether a word is written large within a sentence: `Pro` of `Aero 5 Pro` is no German."""
+    if not text[start].isupper():
+        return False
+    before = text[:start].rstrip(" \n*#>-")
+    return bool(before) and before[-1] not in '.!?:"„“«»'
 
 
 @lru_cache(maxsize=65536)

@@ -60,7 +60,16 @@ RULES = replace(
     "2 hours a day. A reset deletes the key. Doors are locked at 22:00. "
     "Adults pay EUR 6, children EUR 3. The hall is heated from October to March.",
 )
-SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES}
+TABLE = replace(  # not one function word, but for the `Pro` that German has as well
+    AERO,
+    number=6,
+    chunk_id="c6",
+    document_title="Headphones",
+    text="",
+    passage="| Product | Weight | Battery |\n|---|---|---|\n| Rill 5 | 410 g | 30 h |\n"
+    "| Rill 5 Pro | 620 g | 42 h |",
+)
+SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE}
 SUPPORTED, COMPUTED, OPEN = Verdict.SUPPORTED, Verdict.COMPUTED, Verdict.OPEN
 CONTRADICTED, OFF_SUBJECT = Verdict.CONTRADICTED, Verdict.OFF_SUBJECT
 
@@ -128,6 +137,11 @@ def unsourced(text: str) -> list[str]:
         pytest.param(
             "Never leave a bicycle in the corridor [5].", [(5, OPEN)], id="denied-otherwise"
         ),
+        pytest.param("The Rill 5 Pro weighs 620 g [6].", [(6, SUPPORTED)], id="bare-table"),
+        pytest.param(
+            "The battery of the Rill 5 Pro lasts 30 h [6].", [(6, CONTRADICTED)], id="row-above"
+        ),
+        pytest.param("Penguins sing opera loudly [6].", [(6, OFF_SUBJECT)], id="beside-a-table"),
         pytest.param("Sources: [1] and [2]", [(1, OPEN), (2, OPEN)], id="states-nothing"),
         pytest.param("", [], id="empty"),
     ],

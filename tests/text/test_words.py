@@ -27,6 +27,8 @@ def test_keeps_the_plus_of_a_name_and_the_signs_of_a_figure() -> None:
         ("Refunds are paid within five days.", ENGLISH),
         ("Eine Rückerstattung erfolgt innerhalb von fünf Tagen.", GERMAN),
         ("Aero 5", ENGLISH),
+        ("| Product | Weight |\n|---|---|\n| Aero 5 Pro | 620 g |", ENGLISH),
+        ("Wie schwer ist der Aero 5 Pro?", GERMAN),
         ("", ENGLISH),
     ],
 )

@@ -8,7 +8,17 @@ from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
 from rag.library.answers import NAME as LIBRARY
-from rag.records import Citation, Message, MessageStatus, NoticeKind, Role, Session, Source, Summary
+from rag.records import (
+    Citation,
+    Message,
+    MessageStatus,
+    NoticeKind,
+    Role,
+    Session,
+    Source,
+    Summary,
+    Verdict,
+)
 from rag.seams import SessionHandle
 from rag.tables.answers import NAME as TABLES
 from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
@@ -32,6 +42,7 @@ class ShownMessage:
     query: str  # the question as it was searched for
     warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
     has_attributed: bool
+    has_open: bool
     has_unsourced: bool
     is_last: bool
     result: ShownResult | None = None  # the table that was computed
@@ -218,6 +229,7 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         query=resolved or asked,
         warnings=_warnings(citations),
         has_attributed=any(citation.attributed for citation in citations),
+        has_open=any(each.verdict is Verdict.OPEN for each in citations),
         has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
     )

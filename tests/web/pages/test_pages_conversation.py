@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.records import MessageStatus, Quotation, Summary
+from rag.records import MessageStatus, Quotation, Summary, Verdict
 from tests.browser.paged_application import (
     SUPPORTED,
     UNSUPPORTED,
@@ -148,8 +148,17 @@ class TestAnswers:
         assert page.text(".cite.is-warned") == "[1]"
         assert "does not speak" in page.text(".flag.is-warned")
         assert page.text(".cite.is-attributed") == "[2]"
-        assert "Dotted numbers" in page.text(".answer")
+        assert "Dotted numbers: added" in page.text(".answer")
         assert page.text(".prose .unsourced") == "It can fly."
+
+    def test_what_words_cannot_decide_is_no_warning(self, session, get):
+        answer_to(session, "Q", "It is light [1].", flags=[("[1]", Verdict.OPEN, False)])
+
+        page = get(f"/sessions/{session.id}")
+
+        assert page.text(".cite.is-open") == "[1]"
+        assert page.text(".flags") == "Outlined numbers: not checked."
+        assert not page.all(".is-warned")
 
     def test_a_refusal_looks_like_one(self, session, get):
         answer_to(session, "Q", "The documents do not say.", declined=True)
