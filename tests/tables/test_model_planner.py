@@ -1,6 +1,7 @@
 """With a model: it plans, the table gives the figures."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
@@ -9,7 +10,8 @@ from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
-from rag.tables.asking.model_planner import ModelPlanner
+from rag.tables.asking.model_planner import RULES, ModelPlanner
+from rag.tables.plan import Filter, Key, Measure, Order, Step, TablePlan
 from tests.applications import application_of
 from tests.fakes import ScriptedModel
 
@@ -47,6 +49,22 @@ def reply(**given):
 
 
 class TestAModelThatPlans:
+    @pytest.mark.parametrize("kind", [TablePlan, Filter, Key, Measure, Order, Step])
+    def test_is_told_of_every_field_of_a_plan(self, kind):
+        assert [each.name for each in fields(kind) if f'"{each.name}"' not in RULES] == []
+
+    def test_may_use_those_that_are_rarely_needed(self, asked):
+        inner = {
+            "column": "Revenue",
+            "op": "above",
+            "of": [{"column": "Product", "value": "Aero 5"}],
+        }
+        two = {"group": ["Region"], "measures": [{"kind": "sum", "column": "Revenue"}], "limit": 1,
+               "filters": [{"column": "measure 1", "op": "above", "values": [150]}]}  # fmt: skip
+        plan = {"filters": [inner], "columns": ["Product"], "among": two}
+
+        assert asked(reply(plan=plan))[0].rows == (("Aero 6",),)
+
     def test_gets_its_figures_from_the_table(self, asked):
         result, model = asked(f"Sure:\n```json\n{reply(plan=PLAN)}\n```")
 
