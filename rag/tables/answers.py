@@ -270,7 +270,8 @@ def _counts_one(choice: Choice) -> bool:
     plan, table = choice.understood.plan, choice.table
     keys = {each.name for each in table.columns if each.distinct == table.row_count}
     is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
-    return is_count and any(each.op is Op.IS and each.column in keys for each in plan.filters)
+    named = {each.column for each in plan.filters if each.op is Op.IS and not each.part}
+    return is_count and bool(named & keys)
 
 
 def _is_told(message: Message) -> bool:

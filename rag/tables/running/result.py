@@ -9,7 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag.records import ColumnType, Source, Table
-from rag.tables.plan import FIGURES_ONLY, ROWS, Kind, TablePlan, column_of
+from rag.tables.plan import (
+    FIGURES_ONLY,
+    ROWS,
+    Kind,
+    Measure,
+    TablePlan,
+    column_of,
+    measure_words,
+    plan_from,
+)
 
 SHOWN_IN_TEXT = 20
 MODEL_SQL = "a query written by the model"
@@ -194,8 +203,12 @@ def markdown(result: TableResult, limit: int = SHOWN_IN_TEXT) -> str:
 
 def _cell(text: str) -> str:
     """One line that neither ends its cell nor looks like a citation."""
-    flat = " ".join(text.split())
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("[", "\\[").replace("]", "\\]")
+    return _unmarked(" ".join(text.split())).replace("|", "\\|")
+
+
+def _unmarked(text: str) -> str:
+    """Without what would look like a citation."""
+    return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
 
 def as_csv(result: TableResult) -> str:
@@ -239,18 +252,30 @@ def as_xlsx(result: TableResult) -> bytes:
 def said(result: TableResult, marker: str) -> str:
     """The result in Markdown, with its number."""
     if not result.rows or (result.is_figure and result.rows[0][0] is None):
-        return f"No row of {result.table_name} meets this: {result.words}. {marker}"
+        return f"No row of {result.table_name} meets this: {_unmarked(result.words)}. {marker}"
     if result.is_figure:
-        name, value = _first_upper(result.columns[0].name), result.shown(result.rows[0])[0]
-        return f"{name}: **{value}** {marker}"
+        return f"{_first_upper(_figure_said(result))} {marker}"
     count = len(result.rows)
-    lead = f"{_first_upper(result.words)}: {marker}"
+    lead = f"{_first_upper(_unmarked(result.words))}: {marker}"
     more = ""
     if count > SHOWN_IN_TEXT or result.has_more:
         whole = "more than 1,000" if result.has_more else f"{count:,}"
         first = min(count, SHOWN_IN_TEXT)
         more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
     return f"{lead}\n\n{markdown(result)}{more}"
+
+
+def _figure_said(result: TableResult) -> str:
+    """What was computed and of which rows: "Paid = no: **3** rows"."""
+    value = f"**{result.shown(result.rows[0])[0]}**"
+    if result.is_sql:
+        return f"{_unmarked(result.columns[0].name)}: {value}"
+    plan = plan_from(result.plan)
+    if plan.outer is None and plan.measures == (Measure(Kind.COUNT),):
+        noun = "row" if result.rows[0][0] == 1 else "rows"
+        of = result.words.removesuffix(measure_words(plan.measures[0])).rstrip(" ,")
+        return f"{_unmarked(of or result.table_name)}: {value} {noun}"
+    return f"{_unmarked(result.words)}: {value}"
 
 
 def _first_upper(text: str) -> str:
