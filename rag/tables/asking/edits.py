@@ -80,6 +80,7 @@ ASKS = re.compile(
     r"\b(?:how|what|who|why|when|where|does|is|are|can|could|should|tell|explain|describe|"
     r"wie|was|wer|warum|wann|wo|kann)\b"
 )
+ASKS_WHICH = re.compile(r"\b(?:which|whom|whose|welche\w*|wem|wen|wessen|wurden?)\b")
 RESET = re.compile(r"\b(?:start over|reset|clear|everything again|from the beginning|von vorn)\b")
 UNDO = re.compile(
     r"\b(?:undo|go back|the previous (?:one|result|table)|step back|zuruck|ruckgangig)\b"
@@ -141,18 +142,20 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     changed = _changed(plans, question, said)
     unused = tuple(word for word in question.unused() if word not in FILLERS)
     if unused:
-        return Unknown(unused) if _is_a_change(plans[-1] != changed, said) else None
+        is_change = _is_a_change(plans[-1] != changed, said, len(unused))
+        return Unknown(unused) if is_change else None
     stays = bool(ALL_OF.search(said) and OPENING.search(said)) or SHARE.search(said)
     if changed == plans[-1] and not (stays or SORT.search(said) or question.conditions):
         return None
     return Understood(changed, 1.0, (), tuple(question.doubts))
 
 
-def _is_a_change(changes: bool, said: str) -> bool:
+def _is_a_change(changes: bool, said: str, unknown: int) -> bool:
     """Whether it surely was meant to change the table, and is no question of its own."""
-    is_edit = changes or EDITS.match(said) or CHART.search(said)
-    is_short = len(said.split()) <= LONGEST_EDIT and not ASKS.search(said)
-    return bool(is_edit and is_short and not CUE_OF_A_TOPIC.match(said))
+    is_edit = (changes and unknown == 1) or EDITS.match(said) or CHART.search(said)
+    is_short = len(said.split()) <= LONGEST_EDIT
+    is_own = ASKS.search(said) or ASKS_WHICH.search(said) or CUE_OF_A_TOPIC.match(said)
+    return bool(is_edit and is_short and not is_own)
 
 
 CUE_OF_A_TOPIC = re.compile(rf"^{LEAD}(?:what about|how about|was ist mit)\b")
@@ -251,9 +254,9 @@ def _as_a_whole(
     said: str, plans: Sequence[TablePlan], question: Question
 ) -> TablePlan | Unknown | None:
     plan = plans[-1]
-    if UNDO.search(said) and not question.values:
+    if _is_all(UNDO.search(said), question) and not question.values:
         return plans[-2] if len(plans) > 1 else plans[0]
-    if RESET.search(said):
+    if _is_all(RESET.search(said), question):
         return plans[0]
     asked = HOW_MANY.match(said)
     if asked is not None:
@@ -261,6 +264,11 @@ def _as_a_whole(
     if LIST.match(said):
         return TablePlan(plan.table, plan.filters, step=plan.step)
     return _differs(plan, said, question)
+
+
+def _is_all(found: re.Match[str] | None, question: Question) -> bool:
+    """Whether nothing else is said that the table does not know."""
+    return found is not None and set(question.unused()) <= {*FILLERS, *found[0].split()}
 
 
 def _counted(plan: TablePlan, question: Question, noun: Sequence[str]) -> TablePlan:

@@ -222,7 +222,7 @@ def cut_off(plan: TablePlan, question: Question, said: str) -> TablePlan:
     if one is not None and match is None and (plan.group or not plan.measures):
         first = plan.order[0] if plan.order else Order(ROWS)
         is_last = one[1] in ("last", "letzte")
-        question.use(0, len(question.words))
+        question.use(said.count(" ", 0, one.start()), len(question.words))
         return replace(
             plan, order=(replace(first, descending=first.descending != is_last),), limit=1
         )
@@ -296,8 +296,9 @@ def _end_of_rows(
 def add_chart(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """ "As a chart", "as bars"."""
     match = CHART.search(said)
-    if TABLE.search(said):
-        question.use(0, len(question.words))
+    table = TABLE.search(said)
+    if table is not None:
+        question.use(said.count(" ", 0, table.start()), said.count(" ", 0, table.end()) + 1)
         return replace(plan, chart="none")
     if match is None:
         return plan
