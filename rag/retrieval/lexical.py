@@ -107,26 +107,32 @@ class LexicalIndex:
     def _weighed(
         self, connection: Connection, known: _Known, terms: Sequence[Term], within: Within
     ) -> list[Weighed]:
-        """With their frequencies: those of common terms are known or guessed, others counted."""
-        is_known = within.ids is None
+        """With their frequencies: those of words are known, of common phrases guessed.
+
+        All others are counted, and everything is for who may not read every collection.
+        """
+        is_open = within.ids is None
         size = self._size(connection, known, within)
-        guessed = {term: self._guess(known, term) if is_known else None for term in terms}
-        uncounted = [term for term, guess in guessed.items() if guess is None]
-        counts = self._words.frequencies(connection, uncounted, within, MOST_SCORED + 1)
-        frequencies = guessed | dict(zip(uncounted, counts, strict=True))
+        told = {term: self._told(known, term) if is_open else None for term in terms}
+        untold = [term for term, frequency in told.items() if frequency is None]
+        counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
+        counted = dict(zip(untold, counts, strict=True))
         return [
             Weighed(
                 term,
-                frequency or 0,
-                term.weight * idf(size, frequency or 0),
-                is_guess=guessed[term] is not None,
+                found := counted.get(term, frequency or 0),
+                term.weight * idf(size, found),
+                is_guess=frequency is not None
+                and (found > MOST_SCORED or len(self._words.tokens(term)) > 1),
             )
-            for term, frequency in frequencies.items()
+            for term, frequency in told.items()
         ]
 
-    def _guess(self, known: _Known, term: Term) -> int | None:
-        """For common words, and for phrases of nothing but common words."""
+    def _told(self, known: _Known, term: Term) -> int | None:
+        """What the vocabulary says of a word, and of a phrase of nothing but common words."""
         counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
+        if len(counts) == 1 and not term.is_prefix:
+            return counts[0]
         common = [count for count in counts if count is not None and count > MOST_SCORED]
         if term.is_prefix or len(common) < len(counts):
             return None

@@ -66,6 +66,24 @@ def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
     assert titles(library, "router settings firmware")[0] == "Lamp"
 
 
+def test_words_that_the_vocabulary_knows_are_not_counted_again(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add("Lamp", "The light of the lamp.")
+    words = library.lexical._words
+    count, counted = words.frequencies, []
+
+    def noted(connection, terms, within, most):  # type: ignore[no-untyped-def]
+        counted.extend(term.tokens for term in terms)
+        return count(connection, terms, within, most)
+
+    monkeypatch.setattr(words, "frequencies", noted)
+
+    assert titles(library, "lamp light zeppelin") == ["Lamp"]
+    assert ("zeppelin",) in counted
+    assert not {("lamp",), ("light",)} & set(counted)
+
+
 def test_a_word_in_the_heading_weighs_more(library: Library) -> None:
     library.add("Other", "Wi-Fi, cables and pairing are told of here.")
     library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
