@@ -49,6 +49,16 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def scriptless(chromium):
+    """Another, whose user has switched scripts off: only such a one heeds `noscript`."""
+    browser = chromium.browser_type.launch(
+        executable_path=CHROMIUM, args=[*ARGUMENTS, "--blink-settings=scriptEnabled=false"]
+    )
+    yield browser
+    browser.close()
+
+
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
     """The application with a few documents of the sample library."""
@@ -75,12 +85,13 @@ def expected_complaints():
 
 
 @pytest.fixture
-def open_page(chromium, live, expected_complaints):
+def open_page(chromium, live, expected_complaints, request):
     """Open pages; at the end none may have logged an error or asked another origin."""
     contexts, complaints = [], []
 
-    def open_page(path="/", **options):
-        context = chromium.new_context(base_url=live.url, **options)
+    def open_page(path="/", *, has_scripts=True, **options):
+        browser = chromium if has_scripts else request.getfixturevalue("scriptless")
+        context = browser.new_context(base_url=live.url, **options)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()

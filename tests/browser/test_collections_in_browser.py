@@ -31,7 +31,7 @@ def sources_of(page):
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
 def test_a_conversation_asks_what_is_ticked(open_page, handbooks, scripts):
-    page = open_page("/", java_script_enabled=scripts)
+    page = open_page("/", has_scripts=scripts)
     expect(asks(page)).to_have_text("Asks all 2 collections")
     asks(page).click()
     page.get_by_role("checkbox", name="Library").uncheck()
@@ -55,7 +55,7 @@ def test_a_conversation_asks_what_is_ticked(open_page, handbooks, scripts):
 
 
 def test_a_starter_asks_what_is_ticked_without_scripts(open_page, handbooks):
-    page = open_page("/", java_script_enabled=False)
+    page = open_page("/", has_scripts=False)
     asks(page).click()
     page.get_by_role("checkbox", name="Library").uncheck()
     page.locator(".starters button").first.click()

@@ -284,6 +284,23 @@ class TestWithScripts:
         expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
         expect(page.locator(".question")).to_have_count(1)
 
+    def test_a_second_tab_sees_the_running_answer_and_its_stop_ends_the_first(
+        self, page, held_writer
+    ):
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        second = page.context.new_page()
+        second.goto(page.url)
+        expect(second.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+
+        second.locator("[data-stop]").click()
+
+        for tab in (page, second):
+            expect(tab.locator(".answer")).to_have_attribute("data-status", "interrupted")
+            expect(tab.locator(".answer .note")).to_have_text("Stopped.")
+            expect(tab.locator(".question")).to_have_count(1)
+
     def test_a_refused_question_goes_back_to_its_form(self, page, expected_complaints):
         expected_complaints.append("status of 413")
         ask(page)
@@ -510,7 +527,7 @@ class TestAppearance:
 
 class TestWithoutScripts:
     def test_from_the_question_to_the_evidence_and_back(self, open_page):
-        page = open_page(java_script_enabled=False)
+        page = open_page(has_scripts=False)
 
         page.locator("#question").fill(QUESTION)
         page.locator("[type=submit].send").click()
@@ -524,8 +541,23 @@ class TestWithoutScripts:
         expect(page.locator(".answer")).to_have_count(2)
         expect(page.locator(".hint")).not_to_be_visible()
 
+    def test_a_slow_answer_is_waited_for_by_a_page_that_loads_itself_again(
+        self, open_page, held_writer
+    ):
+        page = open_page(has_scripts=False)
+        page.locator("#question").fill(QUESTION)
+        page.locator("[type=submit].send").click()
+        expect(page.locator("[data-pending]")).to_contain_text("This answer is being written.")
+        for loaded in (r"again=1#m0$", r"[0-9a-f]#m0$"):
+            expect(page).to_have_url(re.compile(loaded))
+        held_writer.set()
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+        expect(page.locator("[data-pending]")).to_have_count(0)
+        expect(chip(page)).to_be_visible()
+
     def test_a_conversation_is_renamed_found_and_deleted(self, open_page):
-        page = open_page(java_script_enabled=False)
+        page = open_page(has_scripts=False)
         page.locator("#question").fill(QUESTION)
         page.locator("[type=submit].send").click()
 

@@ -98,7 +98,7 @@ class TestUpload:
         expect(library.locator(".list")).to_contain_text("pasted/Capacitor.md")
 
     def test_without_scripts_works_as_a_form(self, open_page):
-        page = open_page("/documents", java_script_enabled=False)
+        page = open_page("/documents", has_scripts=False)
 
         page.locator("#files").set_input_files([note("Rectifier")])
         page.get_by_role("button", name="Add", exact=True).click()
