@@ -216,25 +216,28 @@ class _Verdict(Case):
                 return f"The source gives {', '.join(each.upper() for each in alike[:3])}."
         return ""
 
-    def _operands(self, but: Figure) -> list[Figure]:
-        """The figures that one may follow from: the nearest first."""
+    def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
+        """The figures that one may follow from: the nearest first, those at least so near."""
         found: list[tuple[float, Figure]] = []
         for spot in self.spots():
             near = share(self.reading.words, spot.words)
             near += 0.3 * (names_agree(self.names, spot.names) > 0)
             found += [(near, figure) for figure in spot.clause.reading.figures]
-        return self._own(but) + [f for _, f in sorted(found, key=lambda each: -each[0])]
+        nearest = sorted(found, key=lambda each: -each[0])
+        return self._own(but) + [figure for near, figure in nearest if near > least]
 
     def _own(self, but: Figure) -> list[Figure]:
         return [weighed.figure for _, weighed in self.weighed if weighed.figure is not but]
 
-    def _how(self, figure: Figure) -> str:
-        return compute(figure, self.said.text, self._own(figure), self._operands(figure))
+    def _how(self, figure: Figure, least: float = -1.0) -> str:
+        known = self._operands(figure, least)
+        return compute(figure, self.said.text, self._own(figure), known)
 
     def _ways(self) -> list[str]:
-        """How the figures follow that no source gives."""
+        """How the figures follow that no source gives, from what the statement names."""
         missing = [each.figure for _, each in self.weighed if self._is_new(each.figure)]
-        return list(dict.fromkeys(filter(None, map(self._how, missing))))
+        ways = (self._how(figure, least=0.0) for figure in missing)
+        return list(dict.fromkeys(filter(None, ways)))
 
     def _is_given(self, figure: Figure) -> bool:
         """Whether another figure of the statement was worked out from this one."""

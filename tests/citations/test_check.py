@@ -69,7 +69,16 @@ TABLE = replace(  # not one function word, but for the `Pro` that German has as 
     passage="| Product | Weight | Battery |\n|---|---|---|\n| Rill 5 | 410 g | 30 h |\n"
     "| Rill 5 Pro | 620 g | 42 h |",
 )
-SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE}
+RATES = replace(
+    AERO,
+    number=8,
+    chunk_id="c8",
+    document_title="Travel",
+    text="",
+    passage="| Item | Rate |\n|---|---|\n| meals | EUR 42 a day |\n| laundry | EUR 6 a day |\n"
+    "| breakfast | EUR 9 a day |",
+)
+SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE, 8: RATES}
 SUPPORTED, COMPUTED, OPEN = Verdict.SUPPORTED, Verdict.COMPUTED, Verdict.OPEN
 CONTRADICTED, OFF_SUBJECT = Verdict.CONTRADICTED, Verdict.OFF_SUBJECT
 
@@ -142,6 +151,12 @@ def unsourced(text: str) -> list[str]:
             "The battery of the Rill 5 Pro lasts 30 h [6].", [(6, CONTRADICTED)], id="row-above"
         ),
         pytest.param("Penguins sing opera loudly [6].", [(6, OFF_SUBJECT)], id="beside-a-table"),
+        pytest.param(
+            "Meals less breakfast leaves EUR 33 [8].", [(8, COMPUTED)], id="operands-named"
+        ),
+        pytest.param(
+            "Meals less breakfast leaves EUR 36 [8].", [(8, OPEN)], id="operand-not-named"
+        ),
         pytest.param("Sources: [1] and [2]", [(1, OPEN), (2, OPEN)], id="states-nothing"),
         pytest.param("", [], id="empty"),
     ],
