@@ -28,6 +28,7 @@ SHORTEST_RANGE = 3
 LONGEST_HEADING = 80  # characters
 GROUPED_SHARE = 0.3  # of the room at most for numbers grouped by document
 BRIEF_ROOM = 300  # tokens; in less, little is explained
+STATED_SHARE = 0.2  # of the room at least for statements, where lists take it and may take more
 LINE_TOKENS = 8  # in less, no further statement is looked for
 
 
@@ -145,11 +146,20 @@ class _Draft:
 
         Twice, because what is quoted need not be listed, and gives back that room.
         """
-        rest = self._take(candidates, self.limits.room - self.bare)
-        self._take(rest, self.limits.room - self._estimate())
-        while (tokens := self._estimate()) > self.limits.room and self.quoted:
+        room = self._room()
+        rest = self._take(candidates, room - self.bare)
+        self._take(rest, room - self._estimate())
+        while (tokens := self._estimate()) > room and self.quoted:
             self.quoted.pop()
         self.tokens = tokens
+
+    def _room(self) -> int:
+        """For all; lists that leave statements no fair share are explained briefly."""
+        share = int(STATED_SHARE * self.limits.room)
+        if self.how and self.bare + share > self.limits.room:
+            self.how = BRIEFLY
+            self._fits()
+        return max(self.limits.room, min(self.bare + share, self.limits.most))
 
     def _take(self, candidates: Sequence[Line], left: int) -> list[Line]:
         """Those that were not taken."""

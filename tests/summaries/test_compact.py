@@ -182,6 +182,20 @@ class TestACompaction:
         assert "Manual: [1–20]" in made.text
         assert made.report.listed_citations
 
+    def test_states_the_most_used_where_names_alone_fill_its_room(self, session):
+        talk(session, 3)
+        again = [ImportedMessage("user", "And the [3]?"), ImportedMessage("assistant", "It is in.")]
+        session.append(again, [])
+        talk(session, 76, start=4)
+
+        made = compactor().compact(session, ROOM, at_once=False, force=True)
+
+        assert made.report.statements >= 3
+        assert holds(made.text, [3])
+        assert made.tokens <= ROOM.most
+        assert not made.report.archived_citations
+        assert not made.report.archived_names
+
     def test_uses_the_names_of_the_documents(self, session):
         session.append(
             [
