@@ -2,6 +2,8 @@
 
 import fcntl
 import json
+import os
+import shutil
 import socket
 
 import pytest
@@ -56,6 +58,28 @@ def test_names_a_data_folder_that_cannot_be_written(settings, tmp_path):
 
     assert "GROUNDNOTE_DATA_DIR" in found["data folder"]
     assert "embedding model" not in found
+
+
+def test_names_a_full_disk(settings, monkeypatch):
+    usage = shutil.disk_usage("/")._replace(free=1024)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
+
+    found = wrong(settings())
+
+    assert "0 MiB left" in found["data folder"]
+    assert "nothing that is stored is lost" in found["data folder"]
+
+
+def test_names_a_disk_that_can_only_be_read_and_advises_nothing_that_destroys(
+    settings, monkeypatch
+):
+    build(settings()).stop()
+    with monkeypatch.context() as context:
+        context.setattr(os, "access", lambda path, mode: False)
+        found = wrong(settings())
+
+    assert "can only be read just now" in found["data folder"]
+    assert not [told for told in found.values() if "delete" in told.lower()]
 
 
 def test_names_an_embedding_model_that_is_not_there(settings):

@@ -13,6 +13,7 @@ from rag.errors import TooLarge, Unreadable
 from tests.documents import office_files
 
 SLOW = b"[" * 300_000  # a Markdown reader looks for the end of each
+NESTED = b"".join(b" " * 2 * depth + b"- a\n" for depth in range(1180))  # 1.4 MB
 
 
 @pytest.fixture
@@ -77,7 +78,8 @@ class TestGuardedLoader:
         with pytest.raises(Unreadable, match="0 bytes"):
             loader_with().load("a.md", b"")
 
-    def test_reads_other_files_beside_a_slow_one(self):
+    @pytest.mark.parametrize("slow", [SLOW, NESTED])
+    def test_reads_other_files_beside_a_slow_one(self, slow):
         loader = GuardedLoader(LoadLimits(max_seconds=1), readers=2)
         order = []
 
@@ -86,7 +88,7 @@ class TestGuardedLoader:
                 loader.load(name, data)
             order.append(name)
 
-        threads = [Thread(target=read, args=each) for each in (("slow.md", SLOW), ("b.md", b"b"))]
+        threads = [Thread(target=read, args=each) for each in (("slow.md", slow), ("b.md", b"b"))]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -1,6 +1,7 @@
 """The web edge over the real application: SQLite, Chroma, extractive answers."""
 
 import json
+import time
 from io import BytesIO
 
 import pytest
@@ -43,6 +44,25 @@ def library(application, client):
 def ask(client, session_id, question, **headers):
     url = f"/api/v1/sessions/{session_id}/messages"
     return client.post(url, json={"content": question}, headers=headers)
+
+
+@pytest.mark.parametrize("repeated", [".", "…", "?", "-"])
+def test_what_says_nothing_many_times_costs_next_to_nothing(
+    application, client, session_id, repeated
+):
+    body = b"# Aero\n\nIt weighs 120 g. " + 19_000 * repeated.encode()
+    question = "How heavy is the Aero" + 19_000 * repeated
+    ask(client, session_id, "What is first loads what is needed?")
+    begun = time.process_time()
+
+    files = [(BytesIO(body), f"dots.{ending}") for ending in ("md", "txt", "html", "csv")]
+    client.post("/api/v1/documents", data={"file": files})
+    application.jobs.run_waiting()
+    answer = ask(client, session_id, question)
+    page = client.get(f"/sessions/{session_id}")
+
+    assert (answer.status_code, page.status_code) == (200, 200)
+    assert time.process_time() - begun < 3
 
 
 def test_a_document_is_uploaded_found_cited_and_deleted(client, library, session_id):
