@@ -1,12 +1,14 @@
 """A wait is cut from another thread, whether it began before or after."""
 
 import threading
+import time
 
 import pytest
 
 from rag.errors import ModelInterrupted
 from rag.hangup import HangUp, has_hung_up, on_hang_up
-from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply
+from tests.model_application import World
+from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply, slowly
 
 
 def test_cuts_what_was_begun_and_what_is_begun_later():
@@ -67,3 +69,27 @@ def test_disturbs_no_call_that_nobody_left():
 
     hang_up.now()
     assert texts == ["Two weeks."] * 2
+
+
+def test_a_form_without_scripts_leaves_a_slow_model_its_time(tmp_path):
+    said = "The Aero 5 weighs 120 g [1]."
+    with World(tmp_path) as world:
+        world.server.behaviours[:] = [slowly(said, seconds_a_word=0.6)]  # longer than forms wait
+        form = {"content": "How heavy is the Aero 5?"}
+        page = world.client.post(f"/sessions/{world.session_id}/ask", data=form)
+        pending = last_message(world)
+        deadline = time.monotonic() + 30
+        while last_message(world)["status"] == "pending" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        answer = last_message(world)
+
+    assert (page.status_code, pending["status"]) == (303, "pending")
+    assert (answer["status"], answer["content"].strip(), answer["notices"]) == (
+        "complete",
+        said,
+        [],
+    )
+
+
+def last_message(world):
+    return world.client.get(world.at("/messages")).get_json()["messages"][-1]
