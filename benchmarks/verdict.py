@@ -1,4 +1,4 @@
-"""How often statements are warned of: honest ones, distorted ones, and those without ground.
+"""How often statements are warned of, honest or not, and whether added numbers are right.
 
 python -m benchmarks.verdict [--cases FILE…] [--data DIR] [--show]
 """
@@ -8,13 +8,16 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.verdict_sets import print_table
+from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
+from rag.citations.attribution import attribute
 from rag.citations.check import Checked, check
+from rag.citations.markers import cited_numbers, keep_markers
 from rag.citations.register import as_source
 from rag.documents.chunk import cut
 from rag.documents.limits import LoadLimits
@@ -153,6 +156,52 @@ def warnings_in(checked: Checked, start: int, end: int) -> list[str]:
     return found + ["unsourced" for u in checked.unsourced if start <= u.start < end]
 
 
+# ── Attribution ──────────────────────────────────────────────────────────────────────────────
+
+Unnumbered = tuple[str, Mapping[int, Source], frozenset[int]]  # with the numbers that are right
+
+
+def of_cases(path: Path) -> Iterator[Unnumbered]:
+    """Each statement of a file alone; what merely cites wrongly belongs to the other sources."""
+    for answer in answers(path):
+        for start, end, label, style in answer.rows:
+            said = answer.text[start:end]
+            cited = frozenset(cited_numbers(said))
+            right = cited if label != "D" else frozenset[int]()
+            if style == "wrong citation":
+                right = frozenset(answer.sources) - cited
+            yield keep_markers(said, lambda _: False).text, answer.sources, right
+
+
+def of_set(data: Path, name: str, *, dev: bool) -> Iterator[Unnumbered]:
+    """Each right sentence beside its own source and that of another question."""
+    told = [case for case in SETS[name](data) if case.is_dev is dev]
+    pairs = zip(
+        (case for case in told if case.kind == RIGHT),
+        (case for case in told if case.kind == WRONG),
+        strict=True,
+    )
+    for own, other in pairs:
+        sources = {1: own.source, 2: replace(other.source, number=2)}
+        for sentence in sentences(own):
+            yield sentence.text, sources, frozenset([1])
+
+
+def print_attributed(name: str, statements: Iterator[Unnumbered], *, every: bool) -> None:
+    """How many numbers are added where they belong; each to be looked at where `every`."""
+    right = added = to_add = 0
+    for text, sources, own in statements:
+        found = attribute(text, sources)
+        numbers = {each.number for each in found.citations}
+        to_add += bool(own)
+        added += len(numbers)
+        right += len(numbers & own)
+        if every and numbers:
+            told = " ".join(f"[{n}] {sources[n].passage[:200]!r}" for n in sorted(numbers))
+            print(f"  {'right' if numbers <= own else 'WRONG'} {found.text.strip()} | {told}")
+    print(f"  {name}: {added} numbers added, {right} of them right, to {to_add} that have a source")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -162,35 +211,38 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.data:
         print_table(asked.data)
+        for name, is_dev in product(ANSWERED, (True, False)):
+            told = of_set(asked.data, name, dev=is_dev)
+            print_attributed(f"{name}, {'dev' if is_dev else 'held out'}", told, every=asked.show)
     for path in asked.cases:
-        counted: Counter[tuple[str, bool]] = Counter()
-        styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
-        left = 0  # dishonest ones that a judge who is always right would not be asked about
-        for answer in answers(path):
-            checked = check(answer.text, answer.sources)
-            for start, end, label, style in answer.rows:
-                warned = warnings_in(checked, start, end)
-                kind = kind_of(label, style)
-                counted[kind, bool(warned)] += 1
-                own = [c.verdict for c in checked.citations if start <= c.start < end]
-                left += label == "D" and not warned and Verdict.OPEN not in own
-                styles[kind, style].append(bool(warned))
-                if asked.show and bool(warned) != (label == "D"):
-                    verdicts = [
-                        c.verdict.value for c in checked.citations if start <= c.start < end
-                    ]
-                    print(
-                        label, style, "|", answer.text[start:end].strip(), "|", warned or verdicts
-                    )
-        print(path.name)
-        for kind in (HONEST, DISTORTED, DISHONEST):
-            yes, no = counted[kind, True], counted[kind, False]
-            print(
-                f"  {kind:16} warned {yes:3} of {yes + no:3}  {100 * yes / max(1, yes + no):.1f} %"
-            )
-        print(f"  dishonest, and neither warned of nor open: {left}")
-        for (kind, style), found in sorted(styles.items()):
-            print(f"      {kind:16} {style:28} {sum(found)} of {len(found)}")
+        print_cases(path, every=asked.show)
+        print_attributed(path.name, of_cases(path), every=asked.show)
+
+
+def print_cases(path: Path, *, every: bool) -> None:
+    """How often each kind of statement is warned of; with `every`, which were judged wrongly."""
+    counted: Counter[tuple[str, bool]] = Counter()
+    styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    left = 0  # dishonest ones that a judge who is always right would not be asked about
+    for answer in answers(path):
+        checked = check(answer.text, answer.sources)
+        for start, end, label, style in answer.rows:
+            warned = warnings_in(checked, start, end)
+            kind = kind_of(label, style)
+            counted[kind, bool(warned)] += 1
+            own = [c.verdict for c in checked.citations if start <= c.start < end]
+            left += label == "D" and not warned and Verdict.OPEN not in own
+            styles[kind, style].append(bool(warned))
+            if every and bool(warned) != (label == "D"):
+                verdicts = [c.verdict.value for c in checked.citations if start <= c.start < end]
+                print(label, style, "|", answer.text[start:end].strip(), "|", warned or verdicts)
+    print(path.name)
+    for kind in (HONEST, DISTORTED, DISHONEST):
+        yes, no = counted[kind, True], counted[kind, False]
+        print(f"  {kind:16} warned {yes:3} of {yes + no:3}  {100 * yes / max(1, yes + no):.1f} %")
+    print(f"  dishonest, and neither warned of nor open: {left}")
+    for (kind, style), found in sorted(styles.items()):
+        print(f"      {kind:16} {style:28} {sum(found)} of {len(found)}")
 
 
 if __name__ == "__main__":
