@@ -1,4 +1,4 @@
-"""Five trades whose wrong answers nobody read while the rules were made."""
+"""Five trades whose wrong answers were read once the first rules were made."""
 
 # ruff: noqa: D103  (rows, cells and talks of a trade are what Trade says they are)
 

@@ -172,7 +172,7 @@ class TableAnswers:
         if isinstance(understood, Unknown):
             refused = Resolution(question, is_followup=True, method="table plan")
             return replace(_not_understood(table, understood), resolution=refused)
-        return None if understood is None else Choice(table, understood)
+        return None if understood is None else Choice(table, _still_assumed(last, understood))
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
@@ -245,6 +245,15 @@ class TableAnswers:
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
         )
+
+
+def _still_assumed(last: TableResult, understood: Understood) -> Understood:
+    """What was assumed of the figures holds for a change that keeps them."""
+    measures = plan_from(last.plan).measures
+    if not measures or measures != understood.plan.measures:
+        return understood
+    kept = [note[2:-1] for note in last.notes if note.startswith("I ")]
+    return replace(understood, doubts=tuple(dict.fromkeys((*kept, *understood.doubts))))
 
 
 def _notes(understood: Understood) -> tuple[str, ...]:

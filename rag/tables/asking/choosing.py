@@ -26,9 +26,11 @@ MAIN = (
 )  # fmt: skip
 TEXT = ColumnType.TEXT
 NOT_ADDED = re.compile(
-    r"price|cost per|rate|rating|age|height|temperature|score|percent|%|ratio|average|avg|speed|"
-    r"weight|elevation|altitude|density|preis|margin|duration|time|capacity|size|area|length|year"
+    r"price|preis|percent|%|height|temperature|average|weight|elevation|altitude|density|duration|"
+    r"capacity|(?<![^\W\d_])(?:cost per|(?:rat(?:e|ing|io)|age|score|avg|speed|margin|time|size|"
+    r"area|length|year)s?(?![^\W\d_]))"
 )
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "yearly": Part.YEAR, "quarter": Part.QUARTER,
     "quarterly": Part.QUARTER, "month": Part.MONTH, "monthly": Part.MONTH, "jahr": Part.YEAR,
     "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR, "months": Part.MONTH,
@@ -39,7 +41,11 @@ def is_added(column: TableColumn) -> bool:
     """Whether figures of this column mean something as a sum."""
     is_figure = column.type is ColumnType.NUMBER and not column.is_identifier
     is_figure = is_figure and not is_rank(column)
-    return is_figure and column.unit != "%" and not NOT_ADDED.search(column.name.casefold())
+    return (
+        is_figure
+        and column.unit != "%"
+        and not NOT_ADDED.search(CAMEL.sub(" ", column.name).casefold())
+    )
 
 
 def figure_columns(question: Question) -> list[TableColumn]:

@@ -23,6 +23,7 @@ from rag.tables.asking.narrow import (
 from rag.tables.asking.question import Question
 from rag.tables.asking.regroup import (
     CHART,
+    INSTEAD,
     SORT,
     add_chart,
     add_groups,
@@ -188,7 +189,8 @@ def _changed(plans: Sequence[TablePlan], question: Question, said: str) -> Table
         plan = change(plan, question, said)
     if COUNT.search(said) and POINTING.search(said):  # "how many of them were cancelled?"
         plan = TablePlan(plan.table, plan.filters, measures=(Measure(Kind.COUNT),))
-    return _among(before, plan) if POINTING.search(said) else plan
+    is_of_those = POINTING.search(said) and not INSTEAD.search(said)
+    return _among(before, plan) if is_of_those else plan
 
 
 def _among(before: TablePlan, plan: TablePlan) -> TablePlan:
@@ -209,12 +211,18 @@ def _is_of_a_name(text: str, question: Question) -> bool:
 
 
 def _leans(said: str, question: Question) -> bool:
-    if POINTING.search(said):
+    if any(not _is_named(found, said, question) for found in POINTING.finditer(said)):
         return True
     count = len(said.split())
     is_part = bool(question.conditions or question.values) and not ASKS.search(said)
     is_fragment = count <= 3 or (is_part and count <= LONGEST_EDIT)
     return count <= LONGEST and bool(OPENING.search(said) or CHANGES.search(said) or is_fragment)
+
+
+def _is_named(found: re.Match[str], said: str, question: Question) -> bool:
+    """ "The result" points back, but not where a column is called so."""
+    last = said.count(" ", 0, found.end())
+    return " " in found[0] and any(e.start <= last < e.end for e in question.columns)
 
 
 def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:

@@ -96,6 +96,8 @@ def _ranked(
     if each and target and Key(target) not in groups:
         groups = [*each, Key(target)]
     kind = Kind.SUM if is_added(figure) else (Kind.MAX if descending else Kind.MIN)
+    if kind is not Kind.SUM and any(repeats(question, key.column) for key in groups):
+        question.doubt(f"took the {kind} of {figure.name} of each: it is not added up")
     order = (Order("measure 1", descending),)
     measures = (Measure(kind, figure.name),)
     return TablePlan("", filters, tuple(groups), measures, order, limit, each=each)

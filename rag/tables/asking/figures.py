@@ -177,6 +177,13 @@ def _counted(question: Question, noun: Found | None, at: int) -> Measure:
     if total is not None:
         return Measure(Kind.SUM, total)
     _take_noun(question, at)
+    done = question.columns[-1] if question.columns else None
+    is_of_rows = noun is None or noun.column == question.index.subject
+    if is_of_rows and done and done.end == len(question.words) and done.column not in compared:
+        column = question.column(done.column)
+        if done.score >= 1 and is_added(column):  # "how many dishes were *sold*"
+            question.doubt(f"added up {column.name}")
+            return Measure(Kind.SUM, column.name)
     return Measure(Kind.COUNT)
 
 

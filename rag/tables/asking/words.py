@@ -70,6 +70,7 @@ city town stadt|
 region gebiet|area
 status state|
 owner besitzer|
+sold verkauft|
 author autor|writer
 number nummer|
 budget etat|
