@@ -138,9 +138,11 @@ def score(
 
 def _count(lexemes: Sequence[str], candidate: Candidate) -> float:
     """How often these stand one after the other; in a heading they count more."""
-    places = [candidate.lexemes.get(lexeme, {}) for lexeme in lexemes]
-    if not places:
+    places = [candidate.lexemes[lexeme] for lexeme in lexemes if lexeme in candidate.lexemes]
+    if not places or len(places) < len(lexemes):
         return 0.0
+    if len(places) == 1:
+        return sum(places[0].values())
     return sum(
         weight
         for position, weight in places[0].items()

@@ -1,5 +1,6 @@
 """Stems by Snowball's rules, for any number of threads."""
 
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -7,8 +8,10 @@ import snowballstemmer
 
 _stemmers: dict[str, Any] = {}
 _turn = Lock()
+REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
 
 
+@lru_cache(REMEMBERED)
 def stem_of(word: str, rules: str) -> str:
     """The stem of a word in lower case, by the rules of this name.
 
