@@ -1,7 +1,8 @@
 """Put a fragment ("What about Q4?", "and the Pro?") in its place in the last question.
 
-Only a time takes the place of a time, and a name that of a name. What else a fragment may be, it is
-left as it was asked.
+Only a time takes the place of a time, and a name that of a name; a circumstance ("from abroad") is
+added where the question has none of its kind. What else a fragment may be, it is left as it was
+asked.
 """
 
 import re
@@ -27,6 +28,7 @@ PERIODS = tuple(
     )
 )
 BEFORE_PERIOD = re.compile(r"^(?:in|for|during|on|of)\s+", re.IGNORECASE)
+CIRCUMSTANCES = frozenset({"from", "without", "during", "within", "outside"})
 DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 
 
@@ -34,7 +36,7 @@ def fill(earlier: str, fragment: str, lexicon: Names) -> str:
     """The earlier question with the fragment in its place; "" when no slot surely fits."""
     if is_period(fragment):
         return _period(earlier, fragment)
-    return _name(earlier, fragment, lexicon)
+    return _name(earlier, fragment, lexicon) or _circumstance(earlier, fragment, lexicon)
 
 
 def is_period(fragment: str) -> bool:
@@ -55,7 +57,25 @@ def _period(earlier: str, fragment: str) -> str:
             earlier = pattern.sub(new[0] if new else "", earlier, count=1)
         return earlier
     old = next(filter(None, (pattern.search(earlier) for pattern in PERIODS)), None)
-    return earlier[: old.start()] + period + earlier[old.end() :] if old else ""
+    if old:
+        return earlier[: old.start()] + period + earlier[old.end() :]
+    return _added(earlier, f"in {period}")
+
+
+def _circumstance(earlier: str, fragment: str, lexicon: Names) -> str:
+    """ "And from abroad?" after "How long do refunds take?"; a name may belong elsewhere."""
+    opening = fragment.split()[0].lower()
+    has_one = opening in earlier.lower().split()
+    if opening not in CIRCUMSTANCES or has_one or len(fragment.split()) < 2:
+        return ""
+    is_named = bool(mentions(f"about {fragment}", lexicon))
+    return "" if is_named or any(map(str.isupper, fragment[1:])) else _added(earlier, fragment)
+
+
+def _added(question: str, words: str) -> str:
+    body = question.rstrip()
+    mark = body[-1] if body[-1:] in {"?", "!", "."} else ""
+    return f"{body.rstrip('?!. ')} {words}{mark}"
 
 
 def _name(earlier: str, fragment: str, lexicon: Names) -> str:

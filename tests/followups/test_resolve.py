@@ -26,6 +26,7 @@ FILLED = [
     ("year", "How about 2024?", [("Revenue in 2023?", "")], "Revenue in 2024?"),
     ("year-and-quarter", "in Q1 2024", [("Revenue in Q3 2023", "")], "Revenue in Q1 2024"),
     ("quarter-for-year", "and Q2?", [("Revenue in 2023?", "")], "Revenue in Q2?"),
+    ("no-period-yet", "and in 2022?", [("What was the churn?", "")], "What was the churn in 2022?"),
     (
         "relative",
         "last year?",
@@ -207,6 +208,33 @@ def test_a_longer_name_is_believed_if_a_text_mentions_it(mentioned, expected):
     assert follow_ups.resolve("And the Pro?", HEAVY, EVERYTHING).query == expected
 
 
+REFUNDS = [("How long do refunds take?", "Five days [1].")]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "expected"),
+    [
+        pytest.param(
+            "And from abroad?", REFUNDS, "How long do refunds take from abroad?", id="added"
+        ),
+        pytest.param(
+            "And without a receipt?",
+            REFUNDS,
+            "How long do refunds take without a receipt?",
+            id="several-words",
+        ),
+        pytest.param(
+            "And from Oslo?",
+            [("How long is a flight from Rome?", "")],
+            "And from Oslo?",
+            id="there-is-one",
+        ),
+    ],
+)
+def test_a_circumstance_is_added_where_there_is_none(question, history, expected):
+    assert resolve(question, history, lexicon=LEXICON).query == expected
+
+
 def test_cue_words_can_be_configured():
     history = [("Umsatz in Q3", "10")]
 
@@ -259,8 +287,6 @@ def test_long_texts_are_resolved_all_the_same(question, history):
     ("question", "history"),
     [
         pytest.param("and macOS?", [("How do I install it?", "Run it [1].")], id="no-place-for-it"),
-        pytest.param("and in 2022?", [("What was the churn?", "9 % [1].")], id="no-period-yet"),
-        pytest.param("And from abroad?", [("How long do refunds take?", "5 days [1].")], id="from"),
         pytest.param("And with the Pro?", HEAVY, id="with-a-name"),
         pytest.param("only the North", [("What were the sales?", "11 [1].")], id="only"),
         pytest.param("which of those is heavier?", SOLD, id="those"),
