@@ -48,6 +48,17 @@ class TestJobQueue:
         done = wait_for(queue, job, JobState.DONE)
         assert (done.subject, done.done, done.total, done.error) == ("prices.csv", 3, 4, None)
 
+    def test_lets_go_of_what_a_job_needs_only_when_it_is_written_down_as_done(self, queue):
+        states = []
+        queue.handle(
+            "ingest", lambda running: None, lambda job: states.append(queue.table.job(job.id).state)
+        )
+
+        queue.submit("ingest", "prices.csv")
+        queue.run_waiting()
+
+        assert states == [JobState.DONE]
+
     def test_keeps_the_message_of_an_error_we_raise_on_purpose(self, queue):
         def refuse(running):
             raise Unreadable("scan.pdf", "it holds no text.")

@@ -114,7 +114,7 @@ class Background:
         self._uploads = uploads
         self._metrics = metrics
         self._compact: Compact = lambda session: None
-        queue.handle(INGEST, self._ingest)
+        queue.handle(INGEST, self._ingest, lambda job: uploads.forget(job.id))
         queue.handle(COMPACT, self._compact_session)
 
     def compact_with(self, compact: Compact) -> None:
@@ -178,7 +178,6 @@ class Background:
         except BaseException:
             self._uploads.forget(upload_id)
             raise
-        self._uploads.forget(upload_id)
 
     def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None

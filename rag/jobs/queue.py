@@ -26,6 +26,7 @@ from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 
 Handler = Callable[["RunningJob"], None]
+After = Callable[[Job], None]
 BEAT_SECONDS = 2.0  # between two signs of life of a running job
 ABANDONED_AFTER = {  # without a sign of life; a queued one only where the queue is empty
     JobState.RUNNING: timedelta(minutes=1),
@@ -62,7 +63,7 @@ class JobQueue:
         self._workers = workers
         # Its lock says which process is the only one, so that what is left must be of dead ones.
         self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
-        self._handlers: dict[str, Handler] = {}
+        self._handlers: dict[str, tuple[Handler, After]] = {}
         self._open = partial(open_huey, folder, url, name=f"groundnote-{table.place}")
         self._queue_errors = queue_errors(url)
         self._consumer: Any = None
@@ -82,9 +83,12 @@ class JobQueue:
     def _run(self, job_id: str) -> None:
         self._huey.enqueue(self._task.s(job_id))
 
-    def handle(self, kind: str, handler: Handler) -> None:
-        """Say who does jobs of a kind; called while wiring, before `start`."""
-        self._handlers[kind] = handler
+    def handle(self, kind: str, handler: Handler, after: After = lambda job: None) -> None:
+        """What does jobs of this kind; `after` follows once a job is written down as done.
+
+        What a job needs to be done again is let go there: a process may be killed before.
+        """
+        self._handlers[kind] = (handler, after)
 
     def submit(
         self,
@@ -225,8 +229,9 @@ class JobQueue:
 
     def _do(self, job: Job) -> None:
         began = time.monotonic()
+        handler, after = self._handlers[job.kind]
         try:
-            self._handlers[job.kind](RunningJob(job, self._progress(job.id)))
+            handler(RunningJob(job, self._progress(job.id)))
         except Stopped:
             self.table.set(job.id, state=JobState.QUEUED.value)
         except AWAY as error:
@@ -243,6 +248,7 @@ class JobQueue:
         else:
             seconds = time.monotonic() - began
             self.table.set(job.id, state=JobState.DONE.value, seconds=seconds, error=None)
+            after(job)
 
     def _try_again(self, job: Job, error: Exception) -> None:
         tell(log, "A job is tried again later", error)
