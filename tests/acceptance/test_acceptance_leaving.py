@@ -18,7 +18,7 @@ DEADLINE = 20.0  # a bound for machines under load, not an expectation
 @contextmanager
 def listening(app):
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield server.server_port
     server.shutdown()

@@ -69,7 +69,7 @@ def live(tmp_path_factory):
     assert {each.stage for each in ends} == {"finished"}
     application.start()
     server = make_server("127.0.0.1", 0, app_of(application), threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", application=application)
     server.shutdown()

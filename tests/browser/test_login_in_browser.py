@@ -30,7 +30,7 @@ def live(tmp_path, provider):
     }
     application = application_of(Settings(data_dir=tmp_path, auth={"mode": "oidc", "oidc": oidc}))
     server = make_server("127.0.0.1", 0, app_of(application), threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}")
     server.shutdown()
     application.stop()

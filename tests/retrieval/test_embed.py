@@ -59,7 +59,7 @@ def vectors_of(body: dict) -> tuple[int, dict]:
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
-    threading.Thread(target=server.http.serve_forever, daemon=True).start()
+    threading.Thread(target=server.http.serve_forever, args=(0.02,), daemon=True).start()
     yield server
     server.http.shutdown()
     server.http.server_close()

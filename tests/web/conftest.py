@@ -55,7 +55,7 @@ def asked(client, session_id):
 def live(app):
     """A server on loopback with threads."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", app=app)
     server.shutdown()

@@ -70,7 +70,7 @@ def running_provider():
     provider = Provider()
     server = make_server("127.0.0.1", 0, provider.app, threaded=True)
     provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield provider
