@@ -1,5 +1,6 @@
 """An answer followed by somebody who comes later, perhaps to another process."""
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -19,23 +20,28 @@ def frames_again(
     session: SessionHandle,
     turn: Turn | None,
     message: Message,
-    seen: int,
+    last_id: str,
     *,
     live: LiveHtml | None = None,
 ) -> Iterator[str]:
-    """What comes after the events that were seen; from elsewhere the whole text so far."""
-    if turn is not None and seen <= len(turn.events):
-        yield from frames_of(turn, start=seen, live=live)
+    """What comes behind an event that was seen here; else all of it, in place of what was seen."""
+    place = _place_behind(last_id, turn) if turn is not None else None
+    if last_id and place is None:
+        yield from framed([("", Discarded(AGAIN))], session_id=session.id, live=live)
+    if turn is not None:
+        yield from frames_of(turn, start=place or 0, live=live)
         return
-    events = (("", event) for event in _elsewhere(session, message, is_again=seen > 0))
+    events = (("", event) for event in _elsewhere(session, message))
     yield from framed(events, session_id=session.id, live=live)
 
 
-def _elsewhere(
-    session: SessionHandle, message: Message, *, is_again: bool
-) -> Iterator[Event | None]:
-    if is_again:
-        yield Discarded(AGAIN)
+def _place_behind(last_id: str, turn: Turn) -> int | None:
+    """Which event follows the one of that id; None where this turn gave no such id."""
+    known = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
+    return int(known[1]) + 1 if known and int(known[1]) < len(turn.events) else None
+
+
+def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | None]:
     shown, spoke_at = "", time.monotonic()
     while message.status is MessageStatus.PENDING:
         text = session.written_so_far(message.index) or shown

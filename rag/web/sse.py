@@ -74,7 +74,7 @@ def frames_of(
         for event in turn.events[:start]:
             live.take(event)
     numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else ping_seconds)
-    events = ((f"id: {turn.index}-{at}\n", event) for at, event in numbered)
+    events = ((f"id: {turn.index}-{turn.revision}-{at}\n", event) for at, event in numbered)
     yield from framed(events, session_id=turn.session.id, live=live)
 
 

@@ -12,7 +12,7 @@ from flask import current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.hangup import STOPPED, HangUp
-from rag.records import Discarded, Event, Failed, Finished, Text
+from rag.records import Discarded, Event, Failed, Finished, Message, Text
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.leaving import hanging_up_when_left
@@ -48,6 +48,7 @@ class Turn:
 
     session: SessionHandle
     index: int | None = None  # of the answer, once it is begun
+    revision: int = 0  # which attempt at it this is
     events: list[Event] = field(default_factory=list)
     ended_at: float | None = None
     hang_up: HangUp = field(default_factory=HangUp)
@@ -55,7 +56,7 @@ class Turn:
 
     def note(self, begun: OpenTurn) -> OpenTurn:
         with self._change:
-            self.index = begun.answer.index
+            self.index, self.revision = begun.answer.index, begun.answer.revision
             self._change.notify_all()
         self.session.tell(self.index, "", self.stop)  # a model may be silent for long
         return begun
@@ -172,13 +173,12 @@ class Turns:
         with self._room:
             turn.run(events)
 
-    def find(self, session: SessionHandle, index: int) -> Turn | None:
-        """The newest one of this process that writes, or wrote, an answer."""
+    def find(self, session: SessionHandle, answer: Message) -> Turn | None:
+        """The one of this process that writes, or wrote, this attempt at an answer."""
+        wanted = (session.id, answer.index, answer.revision)
         with self._lock:
-            for turn in reversed(self._turns):
-                if (turn.session.id, turn.index) == (session.id, index):
-                    return turn
-        return None
+            found = (t for t in self._turns if (t.session.id, t.index, t.revision) == wanted)
+            return next(found, None)
 
     def any(self) -> bool:
         """Whether one runs."""

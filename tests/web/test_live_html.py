@@ -69,7 +69,7 @@ def test_pages_get_html_with_links_to_the_sources_in_place_of_text(client, sessi
     if path.endswith("events"):
         response.get_data()  # to its end, so that the turn is known
         response = client.get(
-            f"{url}/1/events?html=true", headers=STREAM | {"Last-Event-ID": "1-2"}
+            f"{url}/1/events?html=true", headers=STREAM | {"Last-Event-ID": "1-0-2"}
         )
     events = events_of(response)
     page = Page()

@@ -51,13 +51,16 @@ def followed(client, session_id, index=1, **headers):
     return events_of(response)
 
 
+def ids_of(response):
+    frames = [frame for frame in response.get_data(as_text=True).split("\n\n") if frame]
+    return [frame.splitlines()[0].removeprefix("id: ") for frame in frames]
+
+
 def test_each_event_says_where_it_stands(client, session_id):
     response = client.post(f"/api/v1/sessions/{session_id}/messages", json=QUESTION, headers=STREAM)
 
-    frames = [frame for frame in response.get_data(as_text=True).split("\n\n") if frame]
-    assert [frame.splitlines()[0] for frame in frames] == [
-        f"id: 1-{number}" for number in range(len(frames))
-    ]
+    ids = ids_of(response)
+    assert ids == [f"1-0-{number}" for number in range(len(ids))]
 
 
 def test_a_stream_that_is_left_changes_nothing(client, session_id, application, gate):
@@ -74,11 +77,36 @@ def test_who_comes_back_reads_on_from_what_was_seen(client, session_id, gate):
     ended(client, session_id)
 
     whole = followed(client, session_id)
-    rest = followed(client, session_id, **{"Last-Event-ID": "1-2"})
+    rest = followed(client, session_id, **{"Last-Event-ID": "1-0-2"})
 
     assert [name for name, _ in whole][:2] == ["resolved", "sources"]
     assert rest == whole[3:]
     assert rest[-1][0] == "final"
+
+
+def test_who_saw_events_of_an_earlier_attempt_is_shown_all_of_the_new_one(client, session_id):
+    url = f"/api/v1/sessions/{session_id}/messages"
+    seen = ids_of(client.post(url, json=QUESTION, headers=STREAM))
+    client.post(f"{url}/1/regenerate", headers=STREAM).get_data()
+
+    whole = followed(client, session_id)
+    for last_id in (seen[2], seen[-1]):
+        first, *rest = followed(client, session_id, **{"Last-Event-ID": last_id})
+
+        assert first[0] == "discard"
+        assert rest == whole
+
+
+def test_an_attempt_that_another_process_makes_is_not_taken_for_the_one_made_here(
+    client, session_id, asked, application
+):
+    session = application.store.open(session_id, owner="local")
+    again = session.begin_again(1).answer
+    session.finish(replace(again, status=MessageStatus.COMPLETE, content="It is light."))
+
+    (event,) = followed(client, session_id)
+
+    assert (event[0], json.loads(event[1])["content"]) == ("final", "It is light.")
 
 
 def test_an_answer_of_long_ago_is_its_end(client, session_id, asked, app):
@@ -121,7 +149,9 @@ def test_stop_reaches_another_process_while_its_model_is_silent(app, client, ses
     assert turn.end().message == "Stopped."
 
 
-@pytest.mark.parametrize("seen", ["1-" + "9" * 5000, "1-٣", "1-99999", "9-1", "-1-2", "x"])
+@pytest.mark.parametrize(
+    "seen", ["1-0-" + "9" * 5000, "1-0-٣", "1-2", "1-0-999", "9-0-1", "-1-2", "x"]
+)
 def test_who_saw_what_never_was_is_shown_the_answer(client, session_id, asked, seen):
     events = followed(client, session_id, **{"Last-Event-ID": seen.encode().decode("latin-1")})
 

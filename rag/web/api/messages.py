@@ -1,6 +1,5 @@
 """The JSON API of one conversation: ask, read the transcript, bring one along."""
 
-import re
 import time
 from hashlib import sha256
 from typing import Any
@@ -75,18 +74,16 @@ def regenerate(path: MessagePath, query: LiveQuery) -> Response:
 def follow(path: MessagePath, query: LiveQuery) -> Response:
     """The events of an answer that is written now, from its first one or behind `Last-Event-ID`.
 
-    Of an answer that has ended this is its end.
+    Of an answer that has ended this is its end. Behind an event of an earlier attempt at it, all of
+    this one comes.
     """
     session = open_session(path.session_id)
     message = session.message(path.index)
     if message.role != Role.ASSISTANT:
         raise NotFound(f"Message {path.index} is a question; events are those of answers.")
-    known = re.fullmatch(
-        r"([0-9]{1,9})-([0-9]{1,9})", request.headers.get("Last-Event-ID", "").strip()
-    )
-    seen = int(known[2]) + 1 if known and int(known[1]) == path.index else 0
-    turn, live = turns().find(session, path.index), _live(session, query)
-    return event_stream(frames_again(session, turn, message, seen, live=live))
+    last_id = request.headers.get("Last-Event-ID", "").strip()
+    turn, live = turns().find(session, message), _live(session, query)
+    return event_stream(frames_again(session, turn, message, last_id, live=live))
 
 
 @api.post("/sessions/<session_id>/messages/<index>/stop", responses={"202": StoppedModel})
@@ -94,7 +91,7 @@ def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
     """End an answer that is being written, wherever it is; what is written of it stays."""
     session = open_session(path.session_id)
     message = session.message(path.index)
-    turn = turns().find(session, path.index)
+    turn = turns().find(session, message)
     if turn is not None:
         turn.stop()
     elif message.status is MessageStatus.PENDING and not _stopped_elsewhere(session, path.index):
