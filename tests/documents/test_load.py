@@ -354,6 +354,21 @@ class TestPdf:
         ]
         assert document.names == ("Aero 5", "Aero 5 Pro")
 
+    @pytest.mark.parametrize("repeated", [0, 1])
+    def test_keeps_every_row_of_a_table_over_several_pages_and_its_header(self, repeated):
+        from reportlab.platypus import Table
+
+        parts = [[f"P-{1000 + n}", f"B-{n}", f"{n} g"] for n in range(120)]
+        data = office_files.pdf_of_flowables(
+            lambda _styles: [Table([["Part", "Bin", "Weight"], *parts], repeatRows=repeated)]
+        )
+
+        tables = "\n\n".join(texts(read("a.pdf", data))).split("\n\n")
+
+        lines = [line for table in tables for line in table.split("\n")[2:]]
+        assert lines == [f"| {' | '.join(part)} |" for part in parts]
+        assert {table.split("\n")[0] for table in tables} == {"| Part | Bin | Weight |"}
+
     def test_keeps_lists(self):
         from reportlab.platypus import ListFlowable, Paragraph
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
-from rag.documents.formats.pdf_figures import figure_tables
+from rag.documents.formats.pdf_figures import FARTHEST, figure_tables
 from rag.documents.formats.pdf_tables import Line, table_at
 from rag.documents.outline import Outline
 
@@ -44,26 +44,41 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
     style = _Style(pages)
     if not outline.title:
         outline.fallback_title = style.largest_on(pages[0])
+    writing = _Writing(outline)
     for page in pages:
         outline.place(f"page {page.number}", page=page.number)
-        _write_page(page, bookmarks, style, outline)
-        outline.form_values(page.form_values)
+        writing.page(page, _levels(page, bookmarks, style))
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
-    """Drop lines that stand at the edge of most pages, such as the page number."""
+    """Drop lines that stand at the edge of most pages, such as the page number; rows stay."""
     if len(pages) < 2:
         return list(pages)
     seen: Counter[Running] = Counter()
     for page in pages:
-        seen.update({_running(line) for line in _edges(page)})
+        seen.update({_running(page.lines[at]) for at in _edges(page)})
     often = max(2, len(pages) * 0.4)
     running = {key for key, count in seen.items() if count >= often}
     return [_without(page, running) for page in pages]
 
 
-def _edges(page: Page) -> Sequence[Line]:
-    return (*page.lines[:EDGE_LINES], *page.lines[-EDGE_LINES:])
+def _edges(page: Page) -> list[int]:
+    """Which lines are the first and the last, and no rows of a table that reaches there."""
+    count = len(page.lines)
+    places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
+    return [at for at in sorted(places) if not _is_row(page.lines, at)]
+
+
+def _is_row(lines: Sequence[Line], at: int) -> bool:
+    """Whether the next line towards the middle of the page has cells in the same columns."""
+    beside = at + 1 if at < len(lines) / 2 else at - 1
+    if not 0 <= beside < len(lines) or len(lines[at].cells) < 2:
+        return False
+    line, other = lines[at], lines[beside]
+    pairs = list(zip(line.cells, other.cells, strict=False))
+    is_near = abs(line.bottom - other.bottom) < FARTHEST * line.size
+    is_below = all(one.left < two.right and two.left < one.right for one, two in pairs)
+    return is_near and is_below and len(line.cells) == len(other.cells)
 
 
 def _running(line: Line) -> Running:
@@ -72,12 +87,8 @@ def _running(line: Line) -> Running:
 
 
 def _without(page: Page, running: set[Running]) -> Page:
-    last = len(page.lines) - EDGE_LINES
-    kept = tuple(
-        line
-        for at, line in enumerate(page.lines)
-        if EDGE_LINES <= at < last or _running(line) not in running
-    )
+    dropped = {at for at in _edges(page) if _running(page.lines[at]) in running}
+    kept = tuple(line for at, line in enumerate(page.lines) if at not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=kept or page.lines)
 
@@ -144,55 +155,15 @@ def _may_be_heading(text: str) -> bool:
     return starts_well and letters >= 2 and letters > len(text) * 0.4 and text[-1] not in ".,;:"
 
 
-def _write_page(page: Page, bookmarks: Bookmarks, style: _Style, outline: Outline) -> None:
-    lines = page.lines
-    if bookmarks:
-        marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
-        levels = [marked.pop(_plain(line.text), 0) for line in lines]
-    else:
-        levels = style.levels_of(lines)
-    at = 0
-    for table in figure_tables(lines):
-        _write_lines(lines[at : table.start], levels[at : table.start], outline)
-        _write_table(table.rows, outline)
-        at = table.end
-    _write_lines(lines[at:], levels[at:], outline)
-
-
-def _write_lines(lines: Sequence[Line], levels: Sequence[int], outline: Outline) -> None:
-    pairs = zip(lines, levels, strict=True)
-    for level, group in groupby(pairs, key=lambda pair: pair[1]):
-        found = [line for line, _level in group]
-        if level:
-            outline.heading(level, " ".join(line.text for line in found))
-        else:
-            _write_body(found, outline)
+def _levels(page: Page, bookmarks: Bookmarks, style: _Style) -> list[int]:
+    if not bookmarks:
+        return style.levels_of(page.lines)
+    marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
+    return [marked.pop(_plain(line.text), 0) for line in page.lines]
 
 
 def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
-
-
-def _write_body(lines: Sequence[Line], outline: Outline) -> None:
-    """Tables where there are some, paragraphs and list entries between them."""
-    text: list[Line] = []
-    at = 0
-    while at < len(lines):
-        table = table_at(lines, at) if len(lines[at].cells) > 1 or _is_split(lines, at) else None
-        if table is None:
-            text.append(lines[at])
-            at += 1
-            continue
-        _write_text(text, outline)
-        text = []
-        rows, at = table
-        _write_table(rows, outline)
-    _write_text(text, outline)
-
-
-def _write_table(rows: Sequence[Sequence[str]], outline: Outline) -> None:
-    cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
-    outline.table(cells, has_header=any(cells[0]))
 
 
 def _is_split(lines: Sequence[Line], at: int) -> bool:
@@ -203,14 +174,71 @@ def _is_split(lines: Sequence[Line], at: int) -> bool:
     return following.bottom > lines[at].bottom - lines[at].size * 0.9
 
 
-def _write_text(lines: Sequence[Line], outline: Outline) -> None:
-    for block in _blocks(lines):
-        text = join_lines([line.text for line in block]).translate(LIGATURES)
-        bullet = BULLET.match(text)
-        if bullet or NUMBERED.match(text):
-            outline.entry(text[bullet.end() if bullet else 0 :])
-        else:
-            outline.paragraph(text)
+class _Writing:
+    """Writes page after page; a table that goes on at the top of the next keeps its header."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.header: list[str] = []  # of the table that was written last, nothing below it
+        self.header_page = 0
+        self.number = 0
+
+    def page(self, page: Page, levels: Sequence[int]) -> None:
+        self.number = page.number
+        at = 0
+        for table in figure_tables(page.lines):
+            self._lines(page.lines[at : table.start], levels[at : table.start])
+            self._table(table.rows)
+            at = table.end
+        self._lines(page.lines[at:], levels[at:])
+        self.outline.form_values(page.form_values)
+
+    def _lines(self, lines: Sequence[Line], levels: Sequence[int]) -> None:
+        pairs = zip(lines, levels, strict=True)
+        for level, group in groupby(pairs, key=lambda pair: pair[1]):
+            found = [line for line, _level in group]
+            if level:
+                self.header = []
+                self.outline.heading(level, " ".join(line.text for line in found))
+            else:
+                self._body(found)
+
+    def _body(self, lines: Sequence[Line]) -> None:
+        """Tables where there are some, paragraphs and list entries between them."""
+        text: list[Line] = []
+        at = 0
+        while at < len(lines):
+            table = (
+                table_at(lines, at) if len(lines[at].cells) > 1 or _is_split(lines, at) else None
+            )
+            if table is None:
+                text.append(lines[at])
+                at += 1
+                continue
+            self._text(text)
+            text = []
+            rows, end = table
+            self._table(rows, may_go_on=not lines[at].is_bold)
+            at = end
+        self._text(text)
+
+    def _table(self, rows: Sequence[Sequence[str]], *, may_go_on: bool = False) -> None:
+        cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
+        goes_on = self.number == self.header_page + 1 and len(self.header) == len(cells[0])
+        if goes_on and cells[0] != self.header and (may_go_on or not any(cells[0])):
+            cells = [self.header, *filter(any, cells)]
+        self.header, self.header_page = cells[0], self.number
+        self.outline.table(cells, has_header=any(cells[0]))
+
+    def _text(self, lines: Sequence[Line]) -> None:
+        for block in _blocks(lines):
+            self.header = []
+            text = join_lines([line.text for line in block]).translate(LIGATURES)
+            bullet = BULLET.match(text)
+            if bullet or NUMBERED.match(text):
+                self.outline.entry(text[bullet.end() if bullet else 0 :])
+            else:
+                self.outline.paragraph(text)
 
 
 def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
