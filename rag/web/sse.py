@@ -46,7 +46,6 @@ def wants_events() -> bool:
 def event_stream(frames: Iterator[str]) -> Response:
     """A response that sends frames as they come; no proxy shall hold them back."""
     response = Response(frames, mimetype=EVENT_STREAM)
-    response.headers["Cache-Control"] = "no-cache"
     response.headers["X-Accel-Buffering"] = "no"
     return response
 

@@ -30,7 +30,7 @@ class TestAsking:
         events = events_of(response)
         assert response.mimetype == "text/event-stream"
         assert response.headers["X-Accel-Buffering"] == "no"
-        assert response.headers["Cache-Control"] == "no-cache"
+        assert response.headers["Cache-Control"] == "no-store"
         names = [name for name, _ in events]
         assert names == ["resolved", "sources", "delta", "delta", "delta", "cited", "final"]
         deltas = [json.loads(data)["text"] for name, data in events if name == "delta"]
