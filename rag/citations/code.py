@@ -21,10 +21,6 @@ class CodeLines:
         self._in_list = False
         self._indented = False
 
-    @property
-    def in_fence(self) -> bool:
-        return bool(self._fence)
-
     def reads(self, line: str) -> bool:
         if self._fence:
             run = line.strip(" \t>\r")

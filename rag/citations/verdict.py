@@ -36,9 +36,6 @@ from rag.text.amounts import Figure, agree, date_parts
 from rag.text.sentences import split_sentences
 from rag.text.words import language_of
 
-_SUPPORTED_FROM = 0.75  # of a statement's words in one window; less where figures agree too
-_SAME_SUBJECT = 0.75  # … to miss a figure there
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

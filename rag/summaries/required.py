@@ -1,7 +1,6 @@
 """What raw turns oblige a summary to keep: their numbers, their names, and the lines to quote."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
@@ -193,14 +192,6 @@ class Required:
             dict(self.chosen),
             list(self.thread),
         )
-
-
-def required_of(readings: Sequence[Reading]) -> Required:
-    """What several messages require together."""
-    required = Required()
-    for reading in readings:
-        required.add(reading)
-    return required
 
 
 # ── A summary that is handed back ────────────────────────────────────────────────────────────
