@@ -13,6 +13,7 @@ const turns = document.getElementById("turns");
 const box = document.getElementById("question");
 let sessionId = document.getElementById("session-head")?.dataset.session;
 let inUse = chosenCollections(); // what the conversation is known to ask
+const SEARCHING = "Searching the documents";
 let running = null; // the answer that is being written
 
 export function startConversation() {
@@ -273,7 +274,7 @@ class LiveAnswer {
     this.index = null;
     this.article = Object.assign(document.createElement("article"), { className: "answer is-live" });
     this.article.setAttribute("aria-label", "Answer");
-    this.waiting = Object.assign(document.createElement("p"), { className: "waiting", textContent: "Searching the documents" });
+    this.waiting = Object.assign(document.createElement("p"), { className: "waiting", textContent: SEARCHING });
     this.prose = Object.assign(document.createElement("div"), { className: "prose" });
     this.article.append(this.waiting, this.prose);
     if (old) {
@@ -288,6 +289,8 @@ class LiveAnswer {
   }
 
   take(name, values, id) {
+    if (name === "error" && !id && this.index === null) throw Object.assign(new Error(values.detail), { isRefusal: true }); // never begun
+    if (name === "waiting") this.waiting.textContent = values.before ? `${values.before} question${values.before === 1 ? "" : "s"} before yours` : "Your question is next";
     if (id) {
       this.lastId = id;
       this.index = Number(id.split("-")[0]);
@@ -295,6 +298,7 @@ class LiveAnswer {
       this.isStopped = false;
     }
     if (name === "resolved" && values.is_followup) this.searchedFor(values.query);
+    if (name === "resolved") this.waiting.textContent = SEARCHING;
     if (name === "sources") this.waiting.textContent = "Reading the sources";
     if (name === "tool") this.waiting.textContent = values.outcome || "Looking further";
     if (name === "html") this.show(values);

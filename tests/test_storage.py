@@ -1,16 +1,22 @@
 """What was lost beside the database is made again; a disk that takes no more is named as such."""
 
 import shutil
+from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import event
 
+from rag.cli import main
 from rag.errors import StorageFailed
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, JobState
 from rag.settings import Settings
 from rag.storage import check_room, compare
 from rag.web import create_app
+from rag.web.serving import server
+from rag.wiring import build
 from tests.applications import application_of
 from tests.fakes import HashEmbedder
 
@@ -88,6 +94,21 @@ class TestWhatWasLost:
         assert differences(application).is_whole
         assert "Twelve days" in found(application, "twelve days from abroad")[0]
 
+    def test_of_a_damaged_word_index_is_said_by_a_question_in_a_terminal(
+        self, application, tmp_path, monkeypatch
+    ):
+        with application.engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM chunks_fts_data WHERE id > 10")
+        application.stop()
+        monkeypatch.setattr(server, "build", partial(build, embedder=HashEmbedder()))
+        monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path))
+
+        asked = CliRunner().invoke(main, ["ask", "How long do refunds take?"])
+
+        assert asked.exit_code == 1
+        assert "groundnote doctor --repair" in asked.output
+        assert "Traceback" not in asked.output
+
     def test_and_what_is_too_much_goes(self, application):
         application.index.add(["stray"], HashEmbedder().embed(["stray"]), ["1"])
 
@@ -95,18 +116,25 @@ class TestWhatWasLost:
         assert differences(application).is_whole
 
 
+@contextmanager
+def full_disk(engine):
+    """The database may not grow by a page any more."""
+
+    def limit(connection, _record, _proxy):
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+
+    event.listen(engine, "checkout", limit)
+    yield
+    event.remove(engine, "checkout", limit)
+    engine.dispose()
+
+
 class TestADiskThatIsFull:
     @pytest.fixture
     def full(self, application):
-        """The database may not grow by a page any more."""
-
-        def limit(connection, _record, _proxy):
-            (pages,) = connection.execute("PRAGMA page_count").fetchone()
-            connection.execute(f"PRAGMA max_page_count={pages}")
-
-        event.listen(application.engine, "checkout", limit)
-        yield application
-        event.remove(application.engine, "checkout", limit)
+        with full_disk(application.engine):
+            yield application
 
     def test_is_named_and_keeps_what_is_there(self, full):
         client = create_app(full).test_client()
@@ -118,6 +146,19 @@ class TestADiskThatIsFull:
         assert refused.status_code == 507
         assert "disk that holds the data is full" in refused.get_json()["detail"]
         assert client.get("/api/v1/documents").get_json()["total"] == 1
+
+    def test_ends_the_jobs_that_wait_and_takes_the_file_once_there_is_room(self, application):
+        waiting = application.jobs.submit_ingest("more.md", TEXT * 400)
+        with full_disk(application.engine):
+            application.jobs.run_waiting()
+            ended = application.jobs.job(waiting.id)
+        again = application.jobs.submit_ingest("more.md", TEXT * 400)
+        application.jobs.run_waiting()
+
+        assert ended.state is JobState.FAILED
+        assert "disk that holds the data is full" in ended.error
+        assert application.jobs.job(again.id).state is JobState.DONE
+        assert differences(application).is_whole
 
     def test_takes_no_upload_and_is_not_ready(self, application, monkeypatch):
         usage = shutil.disk_usage("/")._replace(free=1024)

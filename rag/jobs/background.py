@@ -1,12 +1,15 @@
 """What is done behind the users' backs: uploads are ingested, old turns summarised."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import Engine, delete, insert, select
+from sqlalchemy.exc import SQLAlchemyError
 
+from rag.calm import tell
 from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
@@ -22,6 +25,8 @@ MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
 
+log = logging.getLogger(__name__)
+
 
 class Uploads(Protocol):
     """Keeps what was uploaded until it is ingested."""
@@ -33,6 +38,9 @@ class Uploads(Protocol):
 
     def forget(self, upload_id: str) -> None:
         """It is no error if it was not kept."""
+
+    def ids(self) -> set[str]:
+        """Those that are kept, whole or not."""
 
 
 class FolderUploads:
@@ -58,7 +66,11 @@ class FolderUploads:
         return IncomingFile.from_path(path, name=name)
 
     def forget(self, upload_id: str) -> None:
-        (self._folder / upload_id).unlink(missing_ok=True)
+        for name in (upload_id, f"{upload_id}.part"):
+            (self._folder / name).unlink(missing_ok=True)
+
+    def ids(self) -> set[str]:
+        return {path.stem for path in self._folder.glob("*")}
 
 
 class TableUploads:
@@ -85,6 +97,10 @@ class TableUploads:
     def forget(self, upload_id: str) -> None:
         with writing(self._engine) as connection:
             connection.execute(delete(uploads).where(uploads.c.id == upload_id))
+
+    def ids(self) -> set[str]:
+        with reading(self._engine) as connection:
+            return set(connection.execute(select(uploads.c.id)).scalars())
 
 
 def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
@@ -162,7 +178,21 @@ class Background:
 
     def start(self, first: Callable[[], None] = lambda: None) -> None:
         """Soon, and after something else."""
-        self._queue.start_soon(first)
+
+        def begin() -> None:
+            first()
+            self._sweep()
+
+        self._queue.start_soon(begin)
+
+    def _sweep(self) -> None:
+        """Let go of uploads whose job has ended, where a process was killed before it did."""
+        try:
+            for upload_id in self._uploads.ids():  # each has had its job before it was kept
+                if not self._queue.table.is_unfinished(upload_id):
+                    self._uploads.forget(upload_id)
+        except (OSError, SQLAlchemyError) as error:
+            tell(log, "What is left of old uploads cannot be let go of", error)
 
     def stop(self) -> None:
         self._queue.stop()

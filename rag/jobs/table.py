@@ -130,6 +130,12 @@ class JobTable:
             )
             return [_job_from(row) for row in rows]
 
+    def is_unfinished(self, job_id: str) -> bool:
+        """Whether there is such a job, and it has not ended."""
+        is_it = and_(jobs.c.id == job_id, jobs.c.state.in_(UNFINISHED))
+        with reading(self._engine) as connection:
+            return connection.execute(select(jobs.c.id).where(is_it)).first() is not None
+
     def alike(self, job: Job) -> list[Job]:
         """Unfinished jobs of the same kind about the same subject, oldest first."""
         query = select(jobs).where(

@@ -67,6 +67,9 @@ ANSWERING = frozenset(
 )
 
 
+TELLING = frozenset({"messages.ask", "messages.regenerate"})  # how many wait before them
+
+
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json()
@@ -133,6 +136,6 @@ def configure(app: Flask, application: "Application") -> None:
     compress_texts(app)
     protect(app, settings.web)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, threads=settings.web.threads)
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

@@ -2,12 +2,15 @@
 
 import json
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 from pydantic_core import to_jsonable_python
+from werkzeug.exceptions import HTTPException
 
+from rag.errors import RagError
 from rag.records import (
     Cited,
     Compacted,
@@ -23,10 +26,10 @@ from rag.records import (
 )
 from rag.web.api.responses import AnswerModel, MessageModel, as_json, sources_of
 from rag.web.html.live import LiveHtml
-from rag.web.problems import problem_of
+from rag.web.problems import problem, problem_of
+from rag.web.serving.lanes import EVENT_STREAM, places_before
 from rag.web.turns import Turn
 
-EVENT_STREAM = "text/event-stream"
 PING = ": ping\n\n"
 PING_SECONDS = 5.0
 LOOK_SECONDS = 0.2  # in which a page sees the last words, though rendering had to pause
@@ -35,12 +38,6 @@ LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
 
 Frames = Generator[str, None, None]
-
-
-def wants_events() -> bool:
-    """Whether the caller prefers a stream of events to one JSON document."""
-    offered = ["application/json", EVENT_STREAM]
-    return request.accept_mimetypes.best_match(offered) == EVENT_STREAM
 
 
 def event_stream(frames: Iterator[str]) -> Response:
@@ -59,6 +56,34 @@ def data_line(values: dict[str, Any]) -> str:
     """JSON on one line, also for clients that break lines where Unicode does."""
     text = json.dumps(values, ensure_ascii=False)
     return f"data: {text.translate(LINE_BREAKS)}\n\n"
+
+
+def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterator[str]:
+    """The events of a turn that begins once nobody waits before it; until then, how many do.
+
+    Raises:
+        ServiceUnavailable, UserError: it cannot be begun, and nothing has been told yet.
+    """
+    places = places_before()
+    before = next(places, None)
+    if before is None:
+        return frames_of(begin(), live=live)
+    return _frames_later(before, places, begin, live)
+
+
+def _frames_later(
+    before: int, places: Iterator[int], begin: Callable[[], Turn], live: LiveHtml | None
+) -> Iterator[str]:
+    try:
+        for place in chain([before], places):
+            yield frame("waiting", {"before": place})
+        turn = begin()
+    except RagError as error:
+        yield frame("error", problem_of(error))
+    except HTTPException as error:
+        yield frame("error", problem(error.code or 500, error.description or "", kind="busy"))
+    else:
+        yield from frames_of(turn, live=live)
 
 
 def frames_of(

@@ -68,10 +68,12 @@ def live(tmp_path_factory):
     ends = [each for each in application.ingestion.ingest(files) if each.is_final]
     assert {each.stage for each in ends} == {"finished"}
     application.start()
-    server = make_server("127.0.0.1", 0, app_of(application), threaded=True)
+    app = app_of(application)
+    server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", application=application)
+    url = f"http://127.0.0.1:{server.server_port}"
+    yield SimpleNamespace(url=url, application=application, app=app)
     server.shutdown()
     thread.join()
     application.stop()

@@ -1,9 +1,12 @@
 """Choosing what a conversation asks, and tending collections, in Chromium."""
 
+import threading
+
 import pytest
 from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
+from rag.ingestion import Ingestion
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +79,36 @@ def test_the_choice_is_made_with_the_keyboard(open_page, handbooks):
     page.keyboard.press("Space")
 
     expect(asks(page)).to_have_text("Asks Handbooks")
+
+
+def test_what_is_ticked_and_chosen_stays_so_while_files_come_in(open_page, handbooks, monkeypatch):
+    ingest, let_go = Ingestion.ingest, threading.Event()
+
+    def slowly(self, files):
+        let_go.wait(10)
+        yield from ingest(self, files)
+
+    page = open_page("/documents")
+    page.get_by_role("checkbox", name="Tick leave.md").check()
+    page.get_by_label("To which collection").select_option("Handbooks")
+    page.locator("h1").click()  # nobody is at work in the list
+    monkeypatch.setattr(Ingestion, "ingest", slowly)
+    note = {"name": "late.md", "mimeType": "text/markdown", "buffer": b"# Late\n\nIt came in."}
+    page.locator("#files").set_input_files([note])
+    expect(page.locator(".jobs")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="Tick leave.md")).to_be_checked()
+
+    let_go.set()
+    expect(page.locator(".jobs")).to_have_count(0)
+    expect(page.get_by_role("checkbox", name="Tick late.md")).not_to_be_checked()
+    expect(page.get_by_role("checkbox", name="Tick leave.md")).to_be_checked()
+    assert page.locator("[name=to] option:checked").text_content() == "Handbooks"
+    page.request.delete(f"/api/v1/documents/{document_id(page, 'late.md')}")
+
+
+def document_id(page, name):
+    documents = page.request.get("/api/v1/documents").json()["documents"]
+    return next(each["id"] for each in documents if each["name"] == name)
 
 
 def test_many_documents_are_moved_and_deleted_after_asking(open_page, handbooks):

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.records import MessageStatus
+from rag.web.serving.lanes import AnswerLane
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I reset the Aero 5 Pro to factory settings?"
@@ -271,6 +272,43 @@ class TestWithScripts:
         expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
         expect(page.locator(".question")).to_have_count(1)
         expect(chip(page)).to_be_visible()
+
+    def test_whoever_has_to_wait_is_told_how_many_wait_before(self, page, live, held_writer):
+        lane = live.app.extensions["groundnote-lane"]
+        inside = [lane.join("others") for _ in range(lane.capacity)]
+        others = [lane.join("others") for _ in range(2)]
+
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+        waiting = page.locator(".answer.is-live .waiting")
+        expect(waiting).to_have_text("2 questions before yours")
+        lane.leave(others.pop())
+        expect(waiting).to_have_text("1 question before yours")
+        lane.leave(others.pop())
+        expect(waiting).to_have_text("Your question is next")
+        held_writer.set()
+        for ticket in inside:
+            lane.leave(ticket)
+
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+
+    def test_a_question_that_waited_in_vain_goes_back_to_its_form(
+        self, page, live, held_writer, monkeypatch
+    ):
+        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.5})
+        lane = live.app.extensions["groundnote-lane"]
+        inside = [lane.join("others") for _ in range(lane.capacity)]
+        page.locator("#question").fill(QUESTION)
+        page.keyboard.press("Enter")
+
+        expect(page.locator("#form-error")).to_have_text(re.compile("Many questions are being"))
+        expect(page.locator("#question")).to_have_value(QUESTION)
+        expect(page.locator(".question")).to_have_count(0)
+        held_writer.set()
+        for ticket in inside:
+            lane.leave(ticket)
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
 
     def test_an_answer_goes_on_while_nobody_looks(self, page, held_writer):
         page.locator("#question").fill(QUESTION)

@@ -109,3 +109,32 @@ def test_an_ended_upload_leaves_no_file(application, client, tmp_path):
 
     all_ended(application, job_ids)
     until(lambda: not list((tmp_path / "var" / "uploads").iterdir()))
+
+
+def test_what_a_killed_server_left_of_ended_uploads_goes_at_the_next_start(
+    application, client, tmp_path
+):
+    """It was killed after a job was written down as done, or while a file was written."""
+    ended, waits = upload(client, ("part.md", TEXT.format(n=1)), ("next.md", TEXT.format(n=2)))
+    uploads = tmp_path / "var" / "uploads"
+    application.jobs._queue.table.set(ended, state=JobState.DONE.value)
+    (uploads / "0123.part").write_bytes(b"half a fi")
+    kept = (uploads / waits).read_bytes()
+
+    application.jobs._sweep()
+
+    assert [each.name for each in uploads.iterdir()] == [waits]
+    assert (uploads / waits).read_bytes() == kept
+    application.start()
+    assert [job.state for job in all_ended(application, [waits])] == [JobState.DONE]
+    until(lambda: not list(uploads.iterdir()))
+
+
+def test_a_server_sweeps_at_its_start(application, client, tmp_path):
+    uploads = tmp_path / "var" / "uploads"
+    uploads.mkdir(parents=True)
+    (uploads / "0123456789abcdef").write_bytes(b"of a job that has long been forgotten")
+
+    application.start()
+
+    until(lambda: not list(uploads.iterdir()))

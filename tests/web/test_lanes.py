@@ -1,6 +1,7 @@
 """Answers wait for each other in fair turn, and pages do not wait for answers."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from werkzeug.exceptions import ServiceUnavailable
@@ -8,6 +9,13 @@ from werkzeug.exceptions import ServiceUnavailable
 from rag.web import ANSWERING, create_app
 from rag.web.serving.lanes import AnswerLane
 from tests.deployment.conftest import until
+
+
+def enter(lane, owner, **patience):
+    """Wait for a place without looking at how many wait before."""
+    ticket = lane.join(owner)
+    list(lane.wait(ticket, **patience))
+    return ticket
 
 
 class Asker:
@@ -22,7 +30,7 @@ class Asker:
 
     def _enter(self):
         try:
-            self.ticket = self._lane.enter(self._owner, patience_seconds=30)
+            self.ticket = enter(self._lane, self._owner, patience_seconds=30)
         except ServiceUnavailable as error:
             self.refusal = error
 
@@ -31,18 +39,18 @@ class TestAnswerLane:
     def test_lets_in_as_many_as_fit(self):
         lane = AnswerLane(2, 0)
 
-        lane.enter("anna")
-        second = lane.enter("anna")
+        enter(lane, "anna")
+        second = enter(lane, "anna")
         with pytest.raises(ServiceUnavailable, match="0 more wait before yours") as refused:
-            lane.enter("anna")
+            enter(lane, "anna")
         lane.leave(second)
 
         assert refused.value.retry_after == 5
-        assert lane.enter("anna").is_in
+        assert enter(lane, "anna").is_in
 
     def test_lets_the_owner_with_the_fewest_in_first(self):
         lane = AnswerLane(2, 4)
-        tickets = [lane.enter("anna"), lane.enter("anna")]
+        tickets = [enter(lane, "anna"), enter(lane, "anna")]
         annas = Asker(lane, "anna")
         until(lambda: len(lane._queue) == 1)
         bens = Asker(lane, "ben")
@@ -57,22 +65,38 @@ class TestAnswerLane:
 
     def test_says_how_many_wait_before_when_patience_ends(self):
         lane = AnswerLane(1, 2)
-        lane.enter("anna")
+        enter(lane, "anna")
         Asker(lane, "anna")
         until(lambda: len(lane._queue) == 1)
 
         with pytest.raises(ServiceUnavailable, match="1 more wait before yours"):
-            lane.enter("anna", patience_seconds=0.01)
+            enter(lane, "anna", patience_seconds=0.01)
+
+    def test_tells_each_how_many_wait_before(self):
+        lane = AnswerLane(1, 3)
+        inside = enter(lane, "anna")
+        first, second, third = (lane.join("anna") for _ in range(3))
+        places = lane.wait(third)
+
+        told = [next(places)]
+        lane.leave(first)  # who gives up counts no more
+        told.append(next(places))
+        lane.leave(inside)
+        told.append(next(places))
+        lane.leave(second)
+
+        assert [*told, *places] == [2, 1, 0]
+        assert third.is_in
 
     def test_gives_the_place_of_one_who_gave_up_to_the_next(self):
         lane = AnswerLane(1, 2)
-        ticket = lane.enter("anna")
+        ticket = enter(lane, "anna")
         with pytest.raises(ServiceUnavailable):
-            lane.enter("ben", patience_seconds=0.01)
+            enter(lane, "ben", patience_seconds=0.01)
 
         lane.leave(ticket)
 
-        assert lane.enter("cleo", patience_seconds=0.01).is_in
+        assert enter(lane, "cleo", patience_seconds=0.01).is_in
 
 
 def test_every_route_that_answers_is_limited(app):
@@ -90,6 +114,77 @@ def test_a_refused_question_leaves_no_place_taken(application, settings, session
         asked = client.post("/api/v1/sessions/none/messages", json={"content": "a"})
         assert asked.status_code == 404
     assert client.post(url, json={"content": "How heavy is it?"}).status_code == 200
+
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+class TestWhileManyAsk:
+    """A pool of eight, all of whose places are taken by streams that nobody reads to their end."""
+
+    @pytest.fixture
+    def full(self, application, settings):
+        web = settings.web.model_copy(update={"threads": 16})
+        application.settings = settings.model_copy(update={"web": web})
+        app = create_app(application)
+        application.assistant.wait = threading.Event()
+        streams = [stream_of(app) for _ in range(8)]
+        yield SimpleNamespace(app=app, streams=streams, assistant=application.assistant)
+        application.assistant.wait.set()
+        for each in streams:
+            each.close()
+
+    def test_a_stream_tells_its_place_and_then_answers(self, full):
+        waiting = [stream_of(full.app) for _ in range(3)]
+        frames = [each.iter_encoded() for each in waiting]
+
+        told = [next(each).decode() for each in frames]
+        full.assistant.wait.set()
+        full.streams.pop().close()
+        rest = b"".join(frames[0]).decode()
+        waiting[0].close()
+
+        assert told == [f'event: waiting\ndata: {{"before": {count}}}\n\n' for count in range(3)]
+        assert "event: final" in rest
+        assert next(frames[2]).decode() == 'event: waiting\ndata: {"before": 0}\n\n'
+        for each in waiting:
+            each.close()
+
+    def test_a_stream_that_waited_in_vain_says_so_and_keeps_no_question(self, full, monkeypatch):
+        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        before = len(full.assistant.asked)
+        told = stream_of(full.app).get_data(as_text=True)
+
+        assert told.startswith('event: waiting\ndata: {"before": 0}\n\nevent: error\n')
+        assert '"status": 503' in told
+        assert len(full.assistant.asked) == before
+
+    def test_who_waits_for_a_whole_answer_is_told_in_the_refusal(self, full, monkeypatch):
+        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        refused = asked(full.app)
+
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+        assert "0 more wait before yours" in refused.get_json()["detail"]
+
+    def test_beyond_the_queue_nobody_is_let_wait(self, full):
+        waiting = [stream_of(full.app) for _ in range(4)]
+        refused = stream_of(full.app)
+
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+        for each in waiting:
+            each.close()
+        assert stream_of(full.app).status_code == 200
+
+
+def asked(app, **headers):
+    client = app.test_client()
+    session_id = client.post("/api/v1/sessions", json={}).get_json()["id"]
+    url = f"/api/v1/sessions/{session_id}/messages"
+    return client.post(url, json={"content": "How heavy is it?"}, headers=headers)
+
+
+def stream_of(app):
+    return asked(app, **STREAM)
 
 
 def test_whoever_follows_an_answer_holds_a_place_too():

@@ -1,6 +1,7 @@
 """The JSON API of one conversation: ask, read the transcript, bring one along."""
 
 import time
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -34,8 +35,9 @@ from rag.web.described import DescribedApi
 from rag.web.followed import frames_again
 from rag.web.html.live import LiveHtml
 from rag.web.problems import REFUSALS, problem_response
-from rag.web.sse import event_stream, failure, frames_of, wants_events
-from rag.web.turns import Turn, turns
+from rag.web.serving.lanes import wants_events
+from rag.web.sse import event_stream, failure, frames_when_due
+from rag.web.turns import Ask, turns
 
 api = DescribedApi(
     "messages",
@@ -52,13 +54,13 @@ KNOWN_SECONDS = 3.0  # until all processes know of an answer that is begun
 def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response:
     """Ask a question; with `Accept: text/event-stream` the answer comes as it is written.
 
-    A stream that is left changes nothing: the answer is written to its end, and can be followed
-    again. A client that waits for the whole answer and leaves ends it.
+    Where many ask, its first events tell how many wait before (`waiting`). A stream that is left
+    changes nothing: the answer is written to its end, and can be followed again. A client that
+    waits for the whole answer and leaves ends it.
     """
     session = open_session(path.session_id)
     assistant = application().assistant
-    turn = turns().start(session, lambda noting: assistant.ask(noting, body.content))
-    return respond(turn, live=_live(session, query))
+    return respond(session, lambda noting: assistant.ask(noting, body.content), query)
 
 
 @api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
@@ -66,8 +68,7 @@ def regenerate(path: MessagePath, query: LiveQuery) -> Response:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)
     assistant = application().assistant
-    turn = turns().start(session, lambda noting: assistant.regenerate(noting, path.index))
-    return respond(turn, live=_live(session, query))
+    return respond(session, lambda noting: assistant.regenerate(noting, path.index), query)
 
 
 @api.get("/sessions/<session_id>/messages/<index>/events", responses={"200": AnswerModel})
@@ -112,10 +113,12 @@ def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
     return LiveHtml(session, url) if query.html else None
 
 
-def respond(turn: Turn, *, live: LiveHtml | None = None) -> Response:
+def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():
-        return event_stream(frames_of(turn, live=live))
+        begin = partial(turns().start, session, ask)
+        return event_stream(frames_when_due(begin, _live(session, query)))
+    turn = turns().start(session, ask)
     with turn.stopped_when_left():
         end = turn.end()
     if not isinstance(end, Finished):
