@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from rag.documents.cleaning import one_line
 from rag.records import RawTable
@@ -20,7 +21,49 @@ FEWEST_TOKENS = 60  # of its rows, however long the header is
 RULE_TOKENS = 4  # of the line below the header, for each column
 WIDE_ROW_WORDS = 60  # header and first rows together
 PIECE = re.compile(r"\d{1,2}|[^\W\d]{1,7}|[^\w\s]")
+REPEATED_CHARS = 200  # of a cell that reaches over several: a longer one is said once
 Row = Sequence[str]
+Spanning = tuple[str, int, int]  # a cell: its text, and over how many columns and rows it reaches
+
+
+def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[str]]:
+    """Rows of single cells under one header row, which is made of the first `heads` rows.
+
+    What reaches over rows stands in each of them; over columns, only in the header. A first row
+    with a cell over columns and one over rows is a header as deep as that.
+    """
+    heads = _depth(rows, heads)
+    above: dict[int, tuple[str, int]] = {}
+    grid: list[list[str]] = []
+    for at, row in enumerate(rows):
+        cells: list[str] = []
+        coming = list(reversed(row))
+        repeats = at < heads and len(row) > 1
+        while coming or len(cells) in above:
+            text, left = above.pop(len(cells), ("", 0))
+            if left:
+                above |= {len(cells): (text, left - 1)} if left > 1 else {}
+                cells.append(text)
+                continue
+            text, columns, deep = coming.pop()
+            again = text if len(text) <= REPEATED_CHARS else ""
+            for column in range(columns):
+                above |= {len(cells): (again, deep - 1)} if deep > 1 else {}
+                cells.append(text if not column else again if repeats else "")
+        grid.append(cells)
+    if heads < 2 or len(grid) <= heads:
+        return grid
+    columns_above = zip_longest(*grid[:heads], fillvalue="")
+    header = [" ".join(dict.fromkeys(filter(None, cells))) for cells in columns_above]
+    return [header, *grid[heads:]]
+
+
+def _depth(rows: Sequence[Sequence[Spanning]], heads: int) -> int:
+    """How many rows the header has; labels of the rows beside them are no part of it."""
+    if rows and any(columns > 1 for _text, columns, _deep in rows[0]):
+        heads = max(heads, *(deep for _text, _columns, deep in rows[0]))
+    inner = enumerate(rows[1:heads], start=1)
+    return next((at for at, row in inner if any(at + cell[2] > heads for cell in row)), heads)
 
 
 def clean_rows(rows: Sequence[Row]) -> list[list[str]]:

@@ -116,6 +116,29 @@ class TestHtml:
             "    a\n      b\n\ntail"
         ]
 
+    def test_says_in_each_row_what_reaches_over_rows_and_in_each_column_what_heads_several(self):
+        document = read(
+            "a.html",
+            "<table><caption>Sales</caption><tr><th rowspan=2>Branch<th colspan=2>2025"
+            "<tr><th>Net<th>Gross<tr><td rowspan=2>Oslo<td>1<td>2<tr><td>3<td>4"
+            "<tr><td colspan=3>Abroad</table>",
+        )
+
+        assert texts(document) == [
+            "Sales\n\n| Branch | 2025 Net | 2025 Gross |\n| --- | --- | --- |\n| Oslo | 1 | 2 |\n"
+            "| Oslo | 3 | 4 |\n| Abroad |  |  |"
+        ]
+
+    def test_cells_that_reach_beyond_the_table_are_read(self):
+        page = "<table><tr><th rowspan=900 colspan=9999>A<th rowspan=3>B<tr><td>1<td>2</table>"
+
+        assert "1" in texts(read("a.html", page))[0]
+
+    def test_labels_in_head_cells_beside_rows_are_no_header(self):
+        page = "<table><tr><th>Year<th>Sum<tr><th rowspan=2>2025<th>1<tr><td>2</table>"
+
+        assert texts(read("a.html", page))[0].split("\n")[0] == "| Year | Sum |"
+
     def test_reads_tables_that_only_arrange_the_page(self):
         document = read("a.html", "<table><tr><td><h2>Setup</h2><p>Plug in.</p></td></tr></table>")
 
@@ -235,6 +258,12 @@ class TestCsv:
         data = "Sales,,,,\n,First half,,Second half,\nRegion,Net,Gross,Net,Gross\nNorth,1,2,3,4\n"
         assert texts(read("a.csv", data))[-1].split("\n")[0] == (
             "| Region | First half Net | First half Gross | Second half Net | Second half Gross |"
+        )
+
+    def test_a_header_that_goes_on_in_the_next_row_is_one(self):
+        data = "Branch,2025,,2026,\n,Net,Gross,Net,Gross\nOslo,410,512,430,540\n"
+        assert texts(read("a.csv", data))[-1].split("\n")[0] == (
+            "| Branch | 2025 Net | 2025 Gross | 2026 Net | 2026 Gross |"
         )
 
     def test_repeats_the_header_in_each_small_table(self):
@@ -477,7 +506,7 @@ class TestDocx:
             frame.cell(0, 0).text = "framed text"
 
         assert texts(read("a.docx", office_files.docx(write))) == [
-            "one\ntwo three\n\n| wide |  | last |\n| --- | --- | --- |\n| a | b | c |"
+            "one\ntwo three\n\n| wide | wide | last |\n| --- | --- | --- |\n| a | b | c |"
             "\n\nframed text"
         ]
 
@@ -496,6 +525,16 @@ class TestDocx:
         document = read("a.docx", data)
 
         assert (document.title, texts(document)) == ("Head", ["kept-on"])
+
+    def test_says_in_each_row_what_reaches_over_rows(self):
+        def write(document):
+            table = document.add_table(rows=3, cols=2)
+            for at, text in enumerate(["Region", "Goods", "North", "Bread", "", "Milk"]):
+                table.cell(at // 2, at % 2).text = text
+            table.cell(1, 0).merge(table.cell(2, 0))
+
+        (text,) = texts(read("a.docx", office_files.docx(write)))
+        assert text.endswith("| North | Bread |\n| North | Milk |")
 
     def test_named_as_a_pdf_is_read_all_the_same(self):
         assert read("a.pdf", office_files.docx(write_manual)).title == "Aero 5 manual"
@@ -568,6 +607,17 @@ class TestPptx:
             ("slide 2", 2, "| Product | Price |\n| --- | --- |\n| Aero 5 | 99 |"),
         ]
         assert document.names == ("Aero 5",)
+
+    def test_leaves_out_hidden_slides_and_says_so(self):
+        def write(presentation):
+            for text in ("Agenda", "Secret"):
+                slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+                slide.shapes.title.text = text
+            slide.element.set("show", "0")
+
+        document = read("a.pptx", office_files.pptx(write))
+
+        assert (texts(document), document.report.left_out) == (["Agenda"], ("slide 2: hidden",))
 
     def test_reads_groups_charts_and_single_texts(self):
         from pptx.chart.data import CategoryChartData
@@ -658,6 +708,35 @@ class TestXlsx:
 
         with pytest.raises(Unreadable, match="damaged"):
             read("a.xlsx", data)
+
+    def test_writes_the_currency_unit_and_percent_sign_of_a_format(self):
+        import xlsxwriter
+
+        out = io.BytesIO()
+        book = xlsxwriter.Workbook(out)
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["Rent", "Fee", "Share", "Weight", "Sold"])
+        formats = ['#,##0.00 "€"', "$#,##0;[Red]-$#,##0", "0.0%", '0" kg"', '#,##0,"k"']
+        for column, shown in enumerate(formats):
+            value = 0.125 if "%" in shown else 1250
+            sheet.write(1, column, value, book.add_format({"num_format": shown}))
+        book.close()
+
+        (text,) = texts(read("a.xlsx", out.getvalue()))
+        assert text.endswith("| 1250 € | $1250 | 12.5% | 1250 kg | 1250 |")
+
+    def test_says_in_each_row_what_reaches_over_rows(self):
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        for row in [["Region", "Goods"], ["North", "Bread"], [None, "Milk"], [None, "Tea"]]:
+            book.active.append(row)
+        book.active.merge_cells("A2:A3")
+        out = io.BytesIO()
+        book.save(out)
+
+        (text,) = texts(read("a.xlsx", out.getvalue()))
+        assert text.endswith("| North | Bread |\n| North | Milk |\n|  | Tea |")
 
     def test_with_formulas_only_says_what_to_do(self):
         with pytest.raises(Unreadable, match="formulas without stored results"):

@@ -9,12 +9,14 @@ from typing import Any
 from rag.documents.formats.packages import check_package, damaged
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.tables import spread
 
 HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo)\s*([1-9])", re.IGNORECASE)
 LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/main}blip"
+UNSEEN = {f"{WORD}{name}" for name in ("pPr", "rPr", "del", "moveFrom")}
 UNREAD = {
     what: re.compile(rf"{part}\d*\.xml")
     for what, part in (
@@ -112,14 +114,14 @@ class _Walk:
             self.outline.paragraph(text)
 
     def table(self, element: Any, depth: int) -> None:
-        rows = list(_rows(element))
+        rows = _rows(element)
         if len(rows) == 1 or all(len(row) == 1 for row in rows):
             for row in element.iterchildren(f"{WORD}tr"):  # a frame around text
                 for cell in row.iterchildren(f"{WORD}tc"):
                     if depth < DEEPEST:
                         self.blocks(cell, depth + 1)
             return
-        self.outline.table(rows)
+        self.outline.table(spread([list(map(tuple, row)) for row in rows]))
 
     def _style(self, element: Any) -> str:
         found = element.find(f"{WORD}pPr/{WORD}pStyle")
@@ -138,7 +140,7 @@ def _visible(element: Any) -> Iterator[str]:
             yield "\n"
         elif child.tag == f"{WORD}noBreakHyphen":
             yield "-"
-        elif child.tag not in {f"{WORD}pPr", f"{WORD}rPr", f"{WORD}del", TEXT_BOX_FALLBACK}:
+        elif child.tag not in {*UNSEEN, TEXT_BOX_FALLBACK}:
             yield from _visible(child)
             if child.tag == f"{WORD}p":  # a paragraph of a text box
                 yield "\n"
@@ -164,13 +166,23 @@ def _list_depth(element: Any) -> int:
     return int(value) if value.isdigit() else 0
 
 
-def _rows(table: Any) -> Iterator[list[str]]:
+def _rows(table: Any) -> list[list[list[Any]]]:
+    """Of each cell the text, and over how many columns and rows it reaches."""
+    rows: list[list[list[Any]]] = []
+    last: dict[int, list[Any]] = {}  # cell of each column
     for row in table.iterchildren(f"{WORD}tr"):
-        cells: list[str] = []
+        rows.append([])
+        at = 0
         for cell in row.iterchildren(f"{WORD}tc"):
-            cells.append(_cell_text(cell))
-            cells.extend([""] * (_span(cell) - 1))
-        yield cells
+            width = _span(cell)
+            merged = cell.find(f"{WORD}tcPr/{WORD}vMerge")
+            if merged is not None and merged.get(f"{WORD}val") != "restart" and at in last:
+                last[at][2] += 1
+            else:
+                last[at] = [_cell_text(cell), width, 1]
+                rows[-1].append(last[at])
+            at += width
+    return rows
 
 
 def _cell_text(cell: Any) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from rag.documents.outline import Outline
 
@@ -60,10 +61,22 @@ def _split_header(
     if at and _filled(rows[at - 1][1][1:]) > 1:
         at, header = at - 1, _joined(rows[at - 1][1], header)
         return rows[:at], header, rows[at + 2 :]
+    if _goes_on(rows[at : at + 3]):
+        return rows[:at], _joined(header, rows[at + 1][1]), rows[at + 2 :]
     if _looks_like_values(header):
         columns = [f"Column {number}" for number in range(1, len(header) + 1)]
         return rows[:at], columns, rows[at:]
     return rows[:at], header, rows[at + 1 :]
+
+
+def _goes_on(rows: Sequence[NumberedRow]) -> bool:
+    """Whether a header with gaps has words in them in the next row, and figures stand below."""
+    if len(rows) < 3:
+        return False
+    first, second, third = ([cell.strip() for cell in row] for _number, row in rows)
+    gaps = [cell for cell, above in zip_longest(second, first) if cell and not above]
+    has_figures = [any(map(NUMERIC.fullmatch, row)) for row in (first[:1] + second, third)]
+    return bool(gaps) and any(first) and has_figures == [False, True]
 
 
 def _joined(above: Sequence[str], header: Sequence[str]) -> list[str]:
@@ -71,8 +84,9 @@ def _joined(above: Sequence[str], header: Sequence[str]) -> list[str]:
     joined: list[str] = []
     group = ""
     for at, cell in enumerate(header):
-        group = (above[at].strip() if at < len(above) else "") or group
-        joined.append(f"{group} {cell}".strip())
+        own = above[at].strip() if at < len(above) else ""
+        group = own or (group if at > 1 else "")  # the first column's is of the rows' labels
+        joined.append(" ".join(dict.fromkeys(filter(None, (group, cell)))))
     return joined
 
 

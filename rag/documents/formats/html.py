@@ -1,12 +1,13 @@
 """HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
 
 import re
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any
 
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 
 CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w:-]{2,40})", re.IGNORECASE)
@@ -21,6 +22,7 @@ BLOCKS = word_set(
     "caption thead tbody tfoot tr td th"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+WIDEST = 200  # columns or rows that one cell reaches over
 DEEPEST = 250  # nesting: deeper markup is taken as its text
 # Deeper than this the parser itself takes a time that grows with the square of the depth.
 MOST_OPEN = 5_000
@@ -120,6 +122,8 @@ class _Walk:
         elif tag in {"ul", "ol"}:
             self._list(element, depth)
         elif tag == "table" and _is_grid(element):
+            for caption in element.css("caption"):
+                self.outline.paragraph(caption.text(deep=True, separator=" "))
             self.outline.table(_rows(element))
         elif tag == "pre":
             self.outline.code(element.text(deep=True, separator=""))
@@ -182,11 +186,16 @@ def _is_dropped(element: Any) -> bool:
 
 def _is_grid(table: Any) -> bool:
     """A table of facts; one that holds headings or other tables only arranges the page."""
-    return table.css_first("table table, h1, h2, h3") is None and len(_rows(table)) > 1
+    return table.css_first("table table, h1, h2, h3") is None and len(table.css("tr")) > 1
 
 
 def _rows(table: Any) -> list[list[str]]:
-    return [
-        [cell.text(deep=True, separator=" ") for cell in row.css("th, td")]
-        for row in table.css("tr")
-    ]
+    rows = [row.css("th, td") for row in table.css("tr")]
+    heads = sum(1 for _row in takewhile(lambda row: all(cell.tag == "th" for cell in row), rows))
+    return spread([list(map(_cell, row)) for row in rows], heads=heads)
+
+
+def _cell(cell: Any) -> Spanning:
+    spans = (cell.attributes.get(name) or "" for name in ("colspan", "rowspan"))
+    columns, deep = (min(max(1, int(span)), WIDEST) if span.isdecimal() else 1 for span in spans)
+    return one_line(cell.text(deep=True, separator=" ")), columns, deep

@@ -8,6 +8,7 @@ from typing import Any
 from rag.documents.formats.packages import check_package, damaged
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.tables import spread
 from rag.errors import TooLarge
 
 DEEPEST = 20  # groups inside groups
@@ -26,7 +27,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         _check_count(outline.name, len(slides), limits)
         outline.pages = len(slides)
         for number, slide in enumerate(slides, start=1):
-            _write_slide(number, slide, outline)
+            if slide.element.get("show") == "0":
+                outline.left_out.append(f"slide {number}: hidden")
+            else:
+                _write_slide(number, slide, outline)
     except (PythonPptxError, SyntaxError, zipfile.BadZipFile) as error:
         raise damaged(outline.name) from error
     except (KeyError, ValueError, AttributeError, IndexError, NotImplementedError) as error:
@@ -68,7 +72,12 @@ def _flat(shapes: Any, depth: int) -> Iterator[Any]:
 
 def _write_shape(shape: Any, outline: Outline) -> None:
     if getattr(shape, "has_table", False) and shape.has_table:
-        outline.table([[cell.text for cell in row.cells] for row in shape.table.rows])
+        rows = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
+        outline.table(
+            spread(
+                [[(cell.text, cell.span_width, cell.span_height) for cell in row] for row in rows]
+            )
+        )
     elif getattr(shape, "has_chart", False) and shape.has_chart:
         _write_chart(shape.chart, outline)
     elif shape.has_text_frame:

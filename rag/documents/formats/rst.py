@@ -15,6 +15,7 @@ from rag.documents.formats import text as plain_text
 from rag.documents.formats.rst_markup import register
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.tables import Spanning, spread
 
 SETTINGS = {
     "_disable_config": True,
@@ -223,34 +224,16 @@ class _Walk:
         for title in node.findall(nodes.title):
             self.text(title.astext())
         heads = [row for head in node.findall(nodes.thead) for row in head.children]
-        rows = _grid(self, [row for body in node.findall(nodes.tbody) for row in body.children])
+        body = [row for part in node.findall(nodes.tbody) for row in part.children]
+        rows = spread(
+            [list(map(self._cell, row.children)) for row in [*heads, *body]], heads=len(heads)
+        )
         if heads:
-            grid = _grid(self, heads)
-            header = [" ".join(dict.fromkeys(cells)) for cells in zip(*grid, strict=False)]
-            self.outline.table([header, *rows])
+            self.outline.table(rows)
             return
         for row in rows:
             self.outline.entry((": " if len(row) == 2 else "; ").join(filter(None, row)))
 
-
-def _grid(walk: _Walk, rows: Sequence[Any]) -> list[list[str]]:
-    """The cells of each row; one that reaches over several rows stands in each of them."""
-    from_above: dict[int, tuple[int, str]] = {}
-    grid: list[list[str]] = []
-    for row in rows:
-        cells: list[str] = []
-        entries = list(row.children)
-        while entries or len(cells) in from_above:
-            left, text = from_above.pop(len(cells), (0, ""))
-            if left:
-                from_above |= {len(cells): (left - 1, text)} if left > 1 else {}
-                cells.append(text)
-                continue
-            entry = entries.pop(0)
-            text = " ".join(walk.inline(child) for child in entry.children)
-            for _column in range(1 + entry.get("morecols", 0)):
-                if entry.get("morerows"):
-                    from_above[len(cells)] = (entry["morerows"], text)
-                cells.append(text)
-        grid.append(cells)
-    return grid
+    def _cell(self, entry: Any) -> Spanning:
+        text = " ".join(map(self.inline, entry.children))
+        return text, 1 + entry.get("morecols", 0), 1 + entry.get("morerows", 0)

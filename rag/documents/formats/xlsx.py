@@ -1,8 +1,9 @@
 """XLSX to sections: some rows of a sheet each, the header repeated."""
 
 import io
+import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time
 from typing import Any
 
@@ -13,6 +14,11 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 
+MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+FORMAT_TOKEN = re.compile(
+    r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
+    r"|(?P<digits>[#0?][#0?.,/E+ ]*)"
+)
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
 
 
@@ -25,7 +31,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         outline.fallback_title = ""
-        found = _write_sheets(book, outline, limits)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found = _write_sheets(book, archive, outline, limits)
     except (InvalidFileException, SyntaxError, zipfile.BadZipFile) as error:
         raise damaged(outline.name) from error
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
@@ -38,7 +45,9 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         )
 
 
-def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
+def _write_sheets(
+    book: Any, archive: zipfile.ZipFile, outline: Outline, limits: LoadLimits
+) -> bool:
     cells = 0
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
@@ -54,6 +63,7 @@ def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
                     "the limit. Split it."
                 )
             rows.append((number, row))
+        _fill_merged(rows, archive.read(sheet._worksheet_path))
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
@@ -63,10 +73,51 @@ def _write_sheets(book: Any, outline: Outline, limits: LoadLimits) -> bool:
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        values = [_text(value) for value in row[:WIDEST]]
+    affixes: dict[str, tuple[str, str]] = {}
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        values = [_shown(cell, affixes) for cell in row[:WIDEST]]
         if any(values):
             yield number, values
+
+
+def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> None:
+    """What reaches over several rows stands in each of them."""
+    from openpyxl.utils import range_boundaries
+
+    by_number = dict(rows)
+    for each in MERGED.findall(sheet_xml):
+        column, first, _right, last = (number or 1 for number in range_boundaries(each.decode()))
+        if first not in by_number:
+            continue
+        for number in range(first + 1, min(last, rows[-1][0]) + 1):
+            row = by_number.get(number, [])
+            if len(row) >= column and not row[column - 1]:
+                row[column - 1] = by_number[first][column - 1]
+
+
+def _shown(cell: Any, affixes: dict[str, tuple[str, str]]) -> str:
+    """The value, a figure with the currency, unit or percent sign of its format."""
+    value = cell.value
+    if value is None or not isinstance(value, int | float) or isinstance(value, bool):
+        return _text(value)
+    code = cell.number_format
+    if code not in affixes:
+        affixes[code] = _affixes(code)
+    before, after = affixes[code]
+    return before + _text(round(value * 100.0, 10) if after == "%" else value) + after
+
+
+def _affixes(code: str) -> tuple[str, str]:
+    """What the format of a positive figure writes before and behind its digits."""
+    before = after = digits = ""
+    for token in FORMAT_TOKEN.finditer(code.split(";")[0]):
+        literal = next(filter(None, token.groups()[:-1]), "")
+        digits = digits or token["digits"] or ""
+        before, after = (before, after + literal) if digits else (before + literal, after)
+    if digits.endswith(","):  # it shows thousands
+        return "", ""
+    before, after = before.strip(), after.strip()
+    return before + " " * before[-1:].isalpha(), " " * (after not in ("", "%")) + after
 
 
 def _text(value: Any) -> str:
