@@ -13,7 +13,7 @@ import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-INVISIBLE = "\u00ad\u200b-\u200f\u2060\ufeff"
+INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 BLANKS = " \\t\u00a0\u2009\u202f\u3000"
 ZEROS = "".join(map(chr, filter(lambda code: unicodedata.decimal(chr(code), 1) == 0, range(65536))))
 BEGINS_BRACKET = OPENING + "\\"
@@ -54,9 +54,11 @@ def _item(rest: str) -> str:
     """A number or range, with what names it before and what tells of it behind."""
     tail = (
         rf"(?:(?::[0-9]{{1,4}})?[†‡]{rest}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
-        rf"|[ \u00a0](?:[-–—|][ \u00a0]|\((?:pp?\.)?)(?={_LONG}|\s?\d){rest}{{0,120}}+"  # 7 – title
+        rf"|[ \u00a0](?:[-–—|][ \u00a0](?=pp?\.|{_LONG})|\((?:pp?\.)?(?={_LONG}|\s?\d))"
+        rf"{rest}{{0,120}}+"  # 7 – title
         rf"|{_B}[,;:]?{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|"
-        rf"fig(?:ure)?s?|seiten?|abschnitt|kapitel|zeilen?)\b\.?{_B}\d|(?<=[,;]{_S})s\.{_B}\d)"
+        rf"fig(?:ure)?s?|eq(?:uation)?s?|seiten?|abschnitt|kapitel|zeilen?)\b\.?{_B}\(?\d|"
+        rf"(?<=[,;]{_S})s\.{_B}\d)"
         rf"{rest}{{0,80}}+"  # 7, §1.1
         rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){rest}{{0,120}}+"  # 7: title
         rf"|\.[ \u00a0](?!{_MONTH})(?-i:[A-ZÄÖÜ]){rest}{{1,120}}+"  # 7. Title

@@ -25,7 +25,8 @@ _NO_MESSAGE = (
     "openai package returns becomes one by its `model_dump(exclude_none=True)`."
 )
 _SYSTEM_ROLES = frozenset({"system", "developer"})
-_ANSWERING = _SYSTEM_ROLES | {"assistant", "tool", "function"}  # all others begin a turn
+_SILENT = _SYSTEM_ROLES | {"tool", "function"}
+_ANSWERING = _SILENT | {"assistant"}  # all others begin a turn
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class Transcript(Past):
         if summary:  # our own, handed back to us
             text = canonical(summary)
             self.append(text, read_summary(index, text, self.lexicon, self.count), tokens)
-        elif role in _SYSTEM_ROLES:
+        elif role in _SILENT:  # a number that a tool gives counts where an answer cites it
             self.append(canonical(text), Reading(), tokens)
         else:
             said = text if role == Role.USER else canonical(text)

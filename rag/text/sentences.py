@@ -48,7 +48,7 @@ _BLANK = re.compile(r".*[ \t]", re.DOTALL)
 # Abbreviations that sentencex takes for an end, mostly those of data sheets.
 _ABBREVIATED = re.compile(
     r"(?:^|[\s(\"'])(?:approx|ca|temp|min|max|incl|excl|resp|est|ext|vol|ver|rev|no|nos|fig|figs|tab|"
-    r"eq|ref|sec|dept|tel|qty|std|opt|cf|vs|e\.g|i\.e|viz|al|p|pp|ch|art|z\.B|d\.h|bzw)\.\s*$",
+    r"eq|acc|abs|nr|ref|sec|dept|tel|qty|std|opt|cf|vs|e\.g|i\.e|viz|al|p|pp|ch|art|z\.B|d\.h|bzw)\.\s*$",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")

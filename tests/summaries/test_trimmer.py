@@ -400,6 +400,16 @@ class TestOddHistories:
 
         assert trimmed.messages[1:] == messages[-3:]
 
+    def test_count_the_numbers_that_a_tool_gave_only_where_an_answer_cites_them(self):
+        found = {"role": "tool", "tool_call_id": "1", "content": "[40] Manual: 7 kg\n[41] List"}
+        messages = [SYSTEM, user("Look."), found, assistant("It weighs 7 kg [40].")]
+
+        trimmed = HistoryTrimmer(max_history_turns=1).trim([*messages, *conversation(4)])
+
+        summary = trimmed.messages[0]["content"]
+        assert "It weighs 7 kg [40]." in summary
+        assert "[41]" not in summary
+
     def test_may_hold_parts_with_pictures(self):
         picture = {
             "type": "image_url",
