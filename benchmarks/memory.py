@@ -94,7 +94,7 @@ class LossyClient:
             case "markers":
                 return "".join(re.findall(r"\[\d+\]", prompt)) * 3
             case "json":
-                return json.dumps({"keep": prompt, "thread": [{"turns": [1], "text": prompt}]})
+                return json.dumps({"keep": prompt, "user": [{"text": prompt}]})
         return self._lossy(prompt)
 
     def _lossy(self, prompt: str) -> str:

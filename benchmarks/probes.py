@@ -197,7 +197,7 @@ class Chooser:
         self.characters += sum(len(message["content"]) for message in messages)
         shown = re.findall(r"^(\d+)\. (.*)$", prompt, re.MULTILINE)
         kept = [number for number, line in shown if self.wanted(line)]
-        content = f'{{"keep": [{", ".join(kept)}], "thread": []}}'
+        content = f'{{"keep": [{", ".join(kept)}], "user": []}}'
         return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=content))])
 
 

@@ -72,9 +72,12 @@ def _read(text: str) -> tuple[Statement, ...]:
     parts = list(_parts(text, units))
     lead_ins = list(_lead_ins(text, units))
     found: list[Statement] = []
+    leaning: dict[int, bool] = {}  # by where a quotation begins
     for at, unit in enumerate(units):
         quote_start = _quote_start(text, units, at)
         stands_first = quote_start == unit.start and lead_ins[at] is None
+        if stands_first:
+            leaning[unit.start] = _is_prose(unit) and leans(text[unit.start : unit.end])
         found.append(
             Statement(
                 start=unit.start,
@@ -84,7 +87,7 @@ def _read(text: str) -> tuple[Statement, ...]:
                 lead_in=lead_ins[at],
                 parts=parts[at],
                 states=_states(text, unit, alone=stands_first),
-                leans=stands_first and _is_prose(unit) and leans(text[unit.start : unit.end]),
+                leans=lead_ins[at] is None and leaning.get(quote_start, False),
             )
         )
     return tuple(found)

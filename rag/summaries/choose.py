@@ -1,7 +1,7 @@
 """Which statements a summary quotes first: by use, and as a model chose them.
 
-The model is shown numbered statements and answers with their ids and a thread of sentences about
-the user. It writes nothing that stands beside a number. What cannot be read costs nothing.
+The model is shown numbered statements, and sentences of the user, and answers with their ids: it
+writes nothing. What cannot be read costs nothing.
 """
 
 import json
@@ -12,21 +12,23 @@ from typing import Any
 
 from rag.errors import ModelError, UnreadableReply
 from rag.seams import TokenCounter
-from rag.summaries.required import Choice, Line, Required, on_one_line
-from rag.summaries.thread import thread_sentences
+from rag.summaries.required import Choice, Line, Required, quotable
+from rag.text.sentences import split_sentences
 
 LONGEST_REPLY = 50_000  # characters; of a longer one nothing is read
-LONGEST_QUESTION = 400  # characters of a user's message that the model is shown
+LONGEST_MESSAGE = 2_000  # characters of a user's message whose sentences a model is shown
+ID_TOKENS = 4
+SAID_SHARE = 0.3  # of what it is shown at most for these
 NEWEST_LINES = 400  # that are looked at beside the best of each number
 
 INSTRUCTIONS = """\
-You choose what the memory of a conversation keeps word for word. You are shown statements with \
-their ids, and what the user said in which turn. Answer with one JSON object and nothing else:
-{"keep": [ids, the most important first], "thread": [{"turns": [turns], "text": "one sentence"}]}
+You choose what the memory of a conversation keeps word for word. You are shown statements and \
+what the user said, each with its id. Answer with one JSON object and nothing else:
+{"keep": [ids, the most important first], "user": [ids]}
 keep: at most a third of the statements: what bears on what the user decides, compares, plans or \
 comes back to, and whatever corrects something said before.
-thread: in at most 80 words together what the user wants, has decided, has ruled out and leaves \
-open, in the user's own words of the turns named; no sources, nothing from the statements."""
+user: the few sentences, of at most 80 words together, that tell what the user wants, has \
+decided, has ruled out and leaves open."""
 
 
 # ── Without a model ──────────────────────────────────────────────────────────────────────────
@@ -68,37 +70,51 @@ def ask_to_choose(
     """One request for a stretch; `turns` are the user's, `ask` is given instructions and prompt."""
     if not lines:
         return NOTHING_CHOSEN
-    shown, prompt = choice_prompt(turns, lines, count, room=room)
+    said, left = _newest(_sentences(turns), count, int(SAID_SHARE * room))
+    stated = [f"{line.lead_in} {line.text}".lstrip() for line in lines]
+    stated, _ = _newest(stated, count, room - int(SAID_SHARE * room) + left)
+    shown = lines[len(lines) - len(stated) :]
+    listed = [f"{each}. {text}" for each, text in enumerate([*stated, *said], start=1)]
+    listed.insert(len(shown), "\nThe user said:")
     try:
-        reply = read_choice(ask(INSTRUCTIONS, prompt))
+        reply = read_choice(ask(INSTRUCTIONS, "\n".join(["Statements:", *listed])))
     except ModelError as error:
         return Choice(calls=1, problems=(str(error)[:300],))
-    ids = [each for each in reply.get("keep", []) if type(each) is int]
-    kept = dict.fromkeys(each for each in ids if 1 <= each <= len(shown))
-    thread, problems = thread_sentences(reply.get("thread"), turns)
-    return Choice(tuple(shown[each - 1] for each in kept), thread, 1, problems)
+    kept, wanted = (_ids(reply.get(name)) for name in ("keep", "user"))
+    return Choice(
+        tuple(shown[each] for each in kept if each < len(shown)),
+        tuple(said[each - len(shown)] for each in wanted if 0 <= each - len(shown) < len(said)),
+        1,
+    )
 
 
-def choice_prompt(
-    turns: Sequence[str], lines: Sequence[Line], count: TokenCounter, *, room: int
-) -> tuple[list[Line], str]:
-    """The newest statements that fit, and the prompt that shows them."""
-    asked = [
-        f"Turn {turn}: {on_one_line(text[:LONGEST_QUESTION])}"
-        for turn, text in enumerate(turns, start=1)
-    ]
-    left = room - count("\n".join(asked))
-    shown: list[Line] = []
-    for line in reversed(lines):
-        left -= line.tokens + line.lead_in_tokens + 4
-        if left < 0:
+def _sentences(turns: Sequence[str]) -> list[str]:
+    """What a user said, in whole sentences that could not be read as citing anything."""
+    found: list[str] = []
+    for turn in turns:
+        begun = turn[:LONGEST_MESSAGE]
+        spans = split_sentences(begun)
+        whole = spans if begun == turn else spans[:-1]
+        found += filter(None, (quotable(begun[span.start : span.end]) for span in whole))
+    return found
+
+
+def _newest(texts: Sequence[str], count: TokenCounter, room: int) -> tuple[list[str], int]:
+    """The last of them that fit with their ids, and what they leave."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        cost = count(text) + ID_TOKENS
+        if cost > room:
             break
-        shown.insert(0, line)
-    stated = [
-        f"{each}. {line.lead_in} {line.text}" if line.lead_in else f"{each}. {line.text}"
-        for each, line in enumerate(shown, start=1)
-    ]
-    return shown, "\n".join(["Statements:", *stated, "", "The user said:", *asked])
+        kept.insert(0, text)
+        room -= cost
+    return kept, room
+
+
+def _ids(given: Any) -> list[int]:
+    """Each once, from 0."""
+    every = given if isinstance(given, list) else []
+    return list(dict.fromkeys(each - 1 for each in every if type(each) is int and each > 0))
 
 
 def read_choice(reply: str) -> dict[str, Any]:

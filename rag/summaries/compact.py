@@ -28,7 +28,7 @@ from rag.summaries.summarise import (
 from rag.text.names import Lexicon
 
 SESSIONS = 32  # whose turns stay read
-NOTHING_ASKED: dict[str, Any] = {"asked": 0, "chosen": [], "thread": []}
+NOTHING_ASKED: dict[str, Any] = {"asked": 0, "chosen": [], "said": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _take_over(past: Past, choices: Mapping[str, Any]) -> None:
     if choices["asked"] > past.asked:
         past.asked = choices["asked"]
         places = (tuple(place) for place in choices["chosen"])
-        past.required.choose(Choice(past.lines_at(places), tuple(choices["thread"])))
+        past.required.choose(Choice(past.lines_at(places), tuple(choices["said"])))
 
 
 def _with(choices: Mapping[str, Any], choice: Choice, asked: int) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def _with(choices: Mapping[str, Any], choice: Choice, asked: int) -> dict[str, A
     return {
         "asked": asked,
         "chosen": [*choices["chosen"], *(list(line.place) for line in choice.lines)],
-        "thread": [*choices["thread"], *choice.thread],
+        "said": [*choices["said"], *choice.said],
     }
 
 

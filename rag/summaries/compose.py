@@ -6,13 +6,12 @@ Numbers come first, as ranges; then names; then statements, best first; none is 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby, takewhile
 
 from rag.citations.markers import neutralise
 from rag.seams import TokenCounter
 from rag.summaries.choose import ranked
 from rag.summaries.required import Line, Required, on_one_line
-from rag.summaries.thread import newest_sentences
 from rag.text.names import Lexicon
 
 HOW = (
@@ -22,7 +21,8 @@ HOW = (
 BRIEFLY = "(From earlier turns; search the conversation for more.)"
 OTHERS = "Other sources"
 NAMED = "Named as well: "
-THREAD = "The user, in short: "
+SAID = "The user, word for word: "
+SAID_WORDS = 80  # of the user at most
 LONGEST_RANGE = 20  # a range over more numbers is no marker
 SHORTEST_RANGE = 3
 LONGEST_HEADING = 80  # characters
@@ -89,7 +89,7 @@ class _Draft:
     quoted: list[Line] = field(default_factory=list)  # in the order in which they were taken
     numbers: list[int] = field(init=False)  # that are kept
     names: list[str] = field(init=False)
-    thread: list[str] = field(init=False)
+    said: list[str] = field(init=False)
     grouped: bool = True
     tokens: int = 0
     bare: int = 0  # tokens of all that is no quotation, as last counted
@@ -102,7 +102,7 @@ class _Draft:
         self.numbers = sorted(self.required.numbers)
         self.names = list(self.required.names)
         self.lexicon = Lexicon(self.names)
-        self.thread = newest_sentences(self.required.thread)
+        self.said = _newest(self.required.said)
         self.how = HOW if self.limits.room >= BRIEF_ROOM else BRIEFLY
 
     # ── What must be in it ───────────────────────────────────────────────────────────────────
@@ -115,7 +115,7 @@ class _Draft:
             self.grouped = grouped <= self.count(ranges(self.numbers))
         if self._fits():
             return
-        self.thread, self.how = [], BRIEFLY
+        self.said, self.how = [], BRIEFLY
         if not self._fits():
             names = self.names
             self.names = names[self._too_many(len(names), "names") :]
@@ -202,7 +202,7 @@ class _Draft:
         return "\n".join(filter(None, [*self._above(), *self._quotations(), *self._below()]))
 
     def _above(self) -> list[str]:
-        return [self.how, THREAD + " ".join(self.thread)] if self.thread else [self.how]
+        return [self.how, SAID + " ".join(self.said)] if self.said else [self.how]
 
     def _quotations(self) -> list[str]:
         said: list[str] = []
@@ -277,6 +277,13 @@ class _Draft:
             tuple(name for name in names if name in kept and name not in stated_names),
             tuple(name for name in names if name not in kept),
         )
+
+
+def _newest(said: Sequence[str]) -> list[str]:
+    """The newest sentences that together have at most `SAID_WORDS` words, oldest first."""
+    words = accumulate(len(sentence.split()) for sentence in reversed(said))
+    fit = sum(1 for _ in takewhile(lambda so_far: so_far <= SAID_WORDS, words))
+    return list(said[len(said) - fit :])
 
 
 def ranges(numbers: Sequence[int]) -> str:

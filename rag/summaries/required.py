@@ -10,7 +10,7 @@ from rag.seams import TokenCounter
 from rag.text.names import Lexicon, distinct_names
 
 LONGEST_LINE = 2_000  # characters; what is longer is listed, never cut
-LONGEST_QUESTION = 200  # that is quoted with the answer that leans on it
+LONGEST_QUOTED = 200  # characters of what a user said
 SUMMARY_OPENING = "Previous conversation summary:"
 
 
@@ -70,7 +70,7 @@ def read_message(
     numbers = tuple(cited_numbers(text))
     if role == Role.USER or not numbers:
         return Reading((), numbers, names, role == Role.USER)
-    asked = _quotable(question)
+    asked = quotable(question)
     own = Lexicon((*names, *distinct_names([asked], lexicon)))
     lines = [
         _line(index, text, statement, asked, own, count)
@@ -82,7 +82,7 @@ def read_message(
 
 def stated_lines(index: int, text: str, question: str, count: TokenCounter) -> list[Line]:
     """The statements of an answer, those without a number too."""
-    asked = _quotable(question)
+    asked = quotable(question)
     found = (
         _line(index, text, statement, asked, Lexicon(()), count)
         for statement in read_statements(text)
@@ -91,9 +91,9 @@ def stated_lines(index: int, text: str, question: str, count: TokenCounter) -> l
     return [line for line in found if line is not None]
 
 
-def _quotable(question: str) -> str:
-    """A short question, unless it holds what could be read as a marker."""
-    short = on_one_line(question) if len(question) <= LONGEST_QUESTION else ""
+def quotable(said: str) -> str:
+    """What a user said if it is short, unless it holds what could be read as a marker."""
+    short = on_one_line(said) if len(said) <= LONGEST_QUOTED else ""
     return short if neutralise(short) == short else ""
 
 
@@ -137,7 +137,7 @@ class Choice:
     """What a model chose of a stretch of turns."""
 
     lines: tuple[Line, ...] = ()
-    thread: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()  # sentences of the user
     calls: int = 0
     problems: tuple[str, ...] = ()
 
@@ -156,7 +156,7 @@ class Required:
     best: dict[int, Line] = field(default_factory=dict)  # by number: chosen, or the newest
     uses: dict[int, int] = field(default_factory=dict)  # how often a number came up again
     chosen: dict[tuple[int, int], None] = field(default_factory=dict)  # places, as the model said
-    thread: list[str] = field(default_factory=list)  # sentences about the user, oldest first
+    said: list[str] = field(default_factory=list)  # chosen sentences of the user, oldest first
 
     def add(self, reading: Reading) -> None:
         """The next message. A user's numbers count only if an answer gave them before."""
@@ -180,7 +180,7 @@ class Required:
         for line in choice.lines:
             self.chosen[line.place] = None
             self.best.update(dict.fromkeys(line.numbers, line))
-        self.thread += [sentence for sentence in choice.thread if sentence not in self.thread]
+        self.said += [sentence for sentence in choice.said if sentence not in self.said]
 
     def copy(self) -> "Required":
         return Required(
@@ -190,7 +190,7 @@ class Required:
             dict(self.best),
             dict(self.uses),
             dict(self.chosen),
-            list(self.thread),
+            list(self.said),
         )
 
 

@@ -103,6 +103,13 @@ def test_a_reply_to_the_user_leans_on_the_question() -> None:
     assert not read_statements("The Aero lamp is made for rooms [1].")[0].leans
 
 
+def test_what_is_quoted_with_a_reply_leans_on_the_question_as_well() -> None:
+    _, following = read_statements("764 GB [1]. It weighs 2 kg [2].")
+
+    assert following.quote_start == 0
+    assert following.leans
+
+
 @pytest.mark.parametrize(
     ("text", "states"),
     [

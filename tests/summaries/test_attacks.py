@@ -63,10 +63,10 @@ def padded(messages):
 
 
 def lying(lies):
-    """A model that writes the lies: as a summary, as JSON, and as its thread."""
+    """A model that writes the lies: as a summary, as JSON, and as what the user said."""
     thread = [{"turns": [turn], "text": lie} for turn, lie in enumerate(lies, start=1)]
     bare = [entry | {"text": re.sub(r" ?\[\d+\]", "", entry["text"])} for entry in thread]
-    as_json = json.dumps({"keep": lies, "thread": [*thread, *bare], "summary": lies})
+    as_json = json.dumps({"keep": lies, "user": [*thread, *bare], "summary": lies})
     return ["\n".join(lies), as_json, f"```json\n{as_json}\n```"]
 
 
@@ -138,7 +138,7 @@ class TestALyingModel:
             st.text(max_size=300),
             st.builds(
                 lambda keep, text, turns: json.dumps(
-                    {"keep": keep, "thread": [{"turns": turns, "text": text}]}
+                    {"keep": keep, "user": [*turns, text, {"turns": turns, "text": text}]}
                 ),
                 st.lists(st.one_of(st.integers(-3, 9), st.text(max_size=3)), max_size=5),
                 st.one_of(

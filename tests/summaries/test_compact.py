@@ -1,5 +1,6 @@
 """Summaries of a stored session keep what the turns require, and replace nothing by accident."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -148,7 +149,7 @@ class TestACompaction:
         assert 1 < len(shown) <= 60 // 8
 
     def test_remembers_what_a_model_chose_before(self, session):
-        first = compactor('{"keep": [1], "thread": [{"turns": [1], "text": "Wants the Vega 1."}]}')
+        first = compactor(json.dumps({"keep": [1], "user": [*range(1, 60)]}))
         talk(session, 12)
         first.compact(session, ROOM, at_once=False, force=True)
         talk(session, 30, start=20)
@@ -156,7 +157,7 @@ class TestACompaction:
         made = compactor().compact(session, room_of(1000), at_once=False, force=True)
 
         assert holds(made.text, [1])
-        assert "Wants the Vega 1." in made.text
+        assert "word for word: What does the Vega 1 weigh?" in made.text
         assert made.report.chosen == 1
 
     def test_is_one_for_all_turns_and_stays_in_its_room(self, session):

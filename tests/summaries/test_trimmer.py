@@ -1,6 +1,7 @@
 """A chat history stays small and loses no citation and no name, whatever the model does."""
 
 import copy
+import json
 import random
 import re
 import subprocess
@@ -160,26 +161,39 @@ class TestTheSummary:
         assert shown[0] not in plain.messages[0]["content"]
         assert (chosen.report.chosen, chosen.report.model) == (1, "m")
 
-    def test_tells_in_the_users_words_what_the_user_wants(self):
-        client = Client(
-            '{"keep": [], "thread": ['
-            '{"turns": [1], "text": "The user wants the weight of the Vega 1 for a small office."},'
-            '{"turns": [1], "text": "The Vega 1 is banned in offices."},'
-            '{"turns": [2], "text": "The user decided on the Vega 1."},'
-            '{"turns": [1], "text": "The user wants 3 of the Vega 1."},'
-            '{"turns": [1], "text": "The user wants the Vega 1 [1]."}]}'
-        )
-        messages = [SYSTEM, *conversation(3)]
-        messages[1] = user("What weight has the Vega 1 in a small office?")
+    def test_repeats_what_the_user_said_in_the_sentences_that_a_model_chose(self):
+        def choose(prompt):
+            said = {text: number for number, text in re.findall(r"(\d+)\. (.*)", prompt)}
+            return f'{{"keep": [], "user": [{said["It must not exceed 105 g."]}, 999, -1, "1", 1]}}'
 
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(messages)
+        messages = [SYSTEM, *conversation(3)]
+        messages[1] = user("What weight has the Vega 1 [1]? It must not exceed 105 g. Not the red.")
+
+        trimmed = HistoryTrimmer(client=Client(choose), model="m", max_history_turns=1).trim(
+            messages
+        )
 
         text = trimmed.messages[0]["content"]
-        assert "The user wants the weight of the Vega 1 for a small office." in text
-        assert "banned" not in text
-        assert "decided" not in text
-        assert "3 of" not in text
-        assert trimmed.report.problems
+        assert "word for word: It must not exceed 105 g.\n" in text
+        assert "Not the red" not in text
+
+    @pytest.mark.parametrize("words", ["It must exceed 105 g.", "Wants 40 euros.", "[1] is best."])
+    def test_repeats_no_word_about_the_user_that_the_user_did_not_say(self, words):
+        client = Client(json.dumps({"keep": [words], "user": [words], "thread": [words]}))
+
+        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
+            [SYSTEM, user("At most 105 g, not the 400 euros one."), *conversation(3)[1:]]
+        )
+
+        assert words not in trimmed.messages[0]["content"]
+
+    def test_shows_a_model_no_more_than_it_can_read(self):
+        client = Client('{"keep": [], "user": []}')
+        long = [user("And one more thing that I want. " * 60), assistant("Fine [5].")] * 40
+
+        HistoryTrimmer(client=client, model="m", max_tokens=1500).trim([SYSTEM, *long])
+
+        assert all(count_tokens(prompt) < 1500 for prompt in client.prompts)
 
     def test_repeats_no_word_of_a_model_beside_a_number(self):
         client = Client(
