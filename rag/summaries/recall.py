@@ -26,7 +26,6 @@ from rag.text.related import canonical, related
 from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
-QUESTION_WEIGHT = 0.7  # of a word that stands in the question only
 RELATED_WEIGHT = 0.4  # of a word of about the same meaning
 RELATED_WORDS = 8  # of these at most, the rarest
 MOST_TURNS = 100  # after which statements are looked at for that
@@ -88,7 +87,7 @@ class RecallIndex:
         if not lines:
             return
         language = language_of(" ".join(line.text for line in lines))
-        asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), QUESTION_WEIGHT)
+        asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), 1)
         every = dict(asked)
         for line in lines:
             number = len(self.lines)
@@ -110,8 +109,8 @@ class RecallIndex:
         Each comes with those that give another figure for the same, wherever they stand.
         """
         scores = self._scores(question)
-        ranked = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)
-        pool = list(self._newest(ranked[: 2 * limit]))
+        best = nlargest(2 * limit, scores, key=lambda number: (scores[number], number))
+        pool = list(self._newest(best))
         rivals = _by_names(pool)
         found: dict[Line, None] = {}
         for line in pool:
