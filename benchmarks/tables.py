@@ -1,7 +1,7 @@
 """Questions over rows: generated conversations, and people's questions over tables of the web.
 
 python -m benchmarks.tables conversations [--rows 20 200 5000 | --rows 1000000 --schemas 1]
-python -m benchmarks.tables strangers [--half dev|second|unseen] [--told]
+python -m benchmarks.tables strangers [--half dev|second|unseen|third] [--told]
 python -m benchmarks.tables web --data DIR [--half a|b] [--chosen]   (DIR holds tables/, dev/)
 """
 
@@ -20,7 +20,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.strangers import DEV, HELD_OUT, UNSEEN, Turn, Wanted
+from benchmarks.strangers import PARTS, Turn, Wanted
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
@@ -207,7 +207,7 @@ class opened:  # noqa: N801  (used as a context manager alone)
 
 def strangers(size: int, half: str, *, is_told: bool) -> None:
     """Conversations over trades that share one library, each part apart."""
-    for name, trades in (("dev", DEV), ("second", HELD_OUT), ("unseen", UNSEEN)):
+    for name, trades in PARTS.items():
         if half and half != name:
             continue
         rows = {each.name: each.rows(random.Random(each.name), size) for each in trades}
@@ -349,7 +349,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[20, 200, 5_000])
     parser.add_argument("--schemas", type=int, default=len(SCHEMAS), help="only the first so many")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--half", choices=("a", "b", "dev", "second", "unseen"), default="")
+    parser.add_argument("--half", choices=("a", "b", *PARTS), default="")
     parser.add_argument("--told", action="store_true", help="print what was not right")
     parser.add_argument("--chosen", action="store_true", help="choose among all tables")
     asked = parser.parse_args()

@@ -1,8 +1,11 @@
-"""Tables of fourteen trades, and what people ask of them in turn, English and German."""
+"""Tables of twenty trades, and what people ask of them in turn, English and German."""
 
 from benchmarks.strangers.dev import DEV
 from benchmarks.strangers.figures import Turn, Wanted
-from benchmarks.strangers.held_out import HELD_OUT
+from benchmarks.strangers.second import SECOND
+from benchmarks.strangers.third import THIRD
 from benchmarks.strangers.unseen import UNSEEN
 
-__all__ = ["DEV", "HELD_OUT", "UNSEEN", "Turn", "Wanted"]
+PARTS = {"dev": DEV, "second": SECOND, "unseen": UNSEEN, "third": THIRD}
+
+__all__ = ["DEV", "PARTS", "SECOND", "THIRD", "UNSEEN", "Turn", "Wanted"]

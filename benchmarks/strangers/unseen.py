@@ -1,4 +1,4 @@
-"""Four more trades, written before the rules were changed for the second time and counted once."""
+"""Four trades, written before the rules changed for `second`; unseen once, known since."""
 
 # ruff: noqa: D103  (rows, cells and talks of a trade are what Trade says they are)
 

@@ -1,4 +1,4 @@
-"""Five trades whose wrong answers were read once the first rules were made."""
+"""Five trades whose wrong answers were read when the rules were made a second time."""
 
 # ruff: noqa: D103  (rows, cells and talks of a trade are what Trade says they are)
 
@@ -431,7 +431,7 @@ def machines_talks(rows: list[Record]) -> Talks:
     ]
 
 
-HELD_OUT = (
+SECOND = (
     Trade("samples", samples, samples_written,
         ("Sample", "Test", "Analyst", "Ward", "Taken", "Result", "Limit", "Minutes", "Flag"),
         samples_talks),
