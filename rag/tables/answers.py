@@ -9,7 +9,7 @@ from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
-from rag.tables.asking.regroup import CHART, DRAWINGS, DRAWN
+from rag.tables.asking.regroup import CHART, DRAWN, drawing
 from rag.tables.asking.which import asking_which, is_asking, named_in
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
@@ -301,7 +301,7 @@ def _drawn(plan: TablePlan, question: str) -> TablePlan:
     match = CHART.search(question.casefold())
     if match is None or plan.chart:
         return plan
-    return replace(plan, chart=DRAWINGS.get(match[1] or "", match[1] or "auto"))
+    return replace(plan, chart=drawing(match))
 
 
 def _as_good(choice: Choice, best: Choice) -> bool:

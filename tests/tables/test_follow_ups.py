@@ -93,6 +93,10 @@ CONVERSATIONS = [
          "Nights above 5, Cancelled = yes, all columns, highest 2 by Price"),
     ],
     [
+        ("how many bookings in the Astoria?", "Hotel = Astoria, number of rows"),
+        ("how many are cancelled?", f"Hotel = Astoria, {CANCELLED}"),
+    ],
+    [
         ("average temperature by room", f"{WARM} by Room"),
         ("max instead", "max of Temperature (°C) by Room"),
         ("and humidity?", "max of Humidity (%) by Room"),

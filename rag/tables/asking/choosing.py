@@ -34,7 +34,8 @@ CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "yearly": Part.YEAR, "quarter": Part.QUARTER,
     "quarterly": Part.QUARTER, "month": Part.MONTH, "monthly": Part.MONTH, "jahr": Part.YEAR,
     "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR, "months": Part.MONTH,
-    "quarters": Part.QUARTER}  # fmt: skip
+    "quarters": Part.QUARTER, "annually": Part.YEAR, "jahrlich": Part.YEAR,
+    "monatlich": Part.MONTH, "quartalsweise": Part.QUARTER}  # fmt: skip
 
 
 def is_added(column: TableColumn) -> bool:
@@ -110,15 +111,15 @@ def directed(adjective: str, word: str, column: TableColumn, *, down: bool) -> b
     return down != (is_turned or by_rank)
 
 
-IN_FILE_ORDER = dict.fromkeys(("last", "letzten", "letzte"), ("late", True)) | dict.fromkeys(
-    ("first", "ersten", "erste"), ("early", False)
-)
+IN_FILE = dict.fromkeys(("last", "letzten", "letzte"), True) | dict.fromkeys(
+    ("first", "ersten", "erste"), False
+)  # words for an end of the file, and whether it is the lower one
 
 
 def superlative(question: Question, at: int) -> tuple[str, bool]:
     """What "cheapest" or "most expensive" measures, and whether the highest comes first."""
     word = question.words[at]
-    adjective, descending = SUPERLATIVES.get(word) or IN_FILE_ORDER.get(word, ("", True))
+    adjective, descending = SUPERLATIVES.get(word) or ("", IN_FILE.get(word, True))
     follows = question.words[at + 1] if at + 1 < len(question.words) else ""
     if adjective or word not in ("most", "least") or follows not in MEASURES:
         return adjective, descending
@@ -131,8 +132,6 @@ def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
     found: list[tuple[Found | None, Key]] = []
     for match in GROUP.finditer(question.masked):
         at = question.at(match.end() - 1) + 1
-        if match[0] == "by" and at >= 2 and question.words[at - 2] in NOT_GROUPS:
-            continue
         while at < len(question.words) and question.words[at] in {"the", "their", "each", "der"}:
             at += 1
         keys = _keys_at(question, at)
@@ -146,17 +145,7 @@ def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
     return found
 
 
-PERIODS = {
-    "monthly": Part.MONTH, "quarterly": Part.QUARTER, "yearly": Part.YEAR, "annually": Part.YEAR,
-    "monatlich": Part.MONTH, "jahrlich": Part.YEAR, "quartalsweise": Part.QUARTER,
-}  # fmt: skip
-
-
-NOT_GROUPS = {
-    "ranked", "sorted", "ordered", "order", "sort", "won", "written", "directed", "made", "sung",
-    "produced", "released", "followed", "published", "caused", "played", "owned", "scored",
-    "accounted", "rank", "top", "highest", "lowest",
-}  # fmt: skip
+PERIODS = {word: part for word, part in PARTS.items() if word.endswith(("ly", "lich", "weise"))}
 
 
 def _keys_at(question: Question, at: int) -> list[tuple[Found | None, Key]]:
@@ -198,20 +187,13 @@ def part_keys(question: Question, part: Part) -> list[Key]:
     dates = [column for column in columns if column.type is ColumnType.DATE]
     if not dates:
         return []
-    name = _date_meant(question, dates).name
+    name = dates[0].name
     spans_years = dates[0].low[:4] != dates[0].high[:4]
     is_of_one = any(each.part is Part.YEAR for _s, _e, each in question.conditions)
     years = (
         [Key(name, Part.YEAR)] if spans_years and part is not Part.YEAR and not is_of_one else []
     )
     return [*years, Key(name, part)]
-
-
-def _date_meant(question: Question, dates: Sequence[TableColumn]) -> TableColumn:
-    """The one that conditions or words name, else the first."""
-    named = {each.column for _s, _e, each in question.conditions}
-    named |= {found.column for found in question.columns}
-    return next((column for column in dates if column.name in named), dates[0])
 
 
 # ── What is asked for ────────────────────────────────────────────────────────────────────────

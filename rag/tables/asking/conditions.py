@@ -241,7 +241,7 @@ def _of_named(
         return _of_year(column.name, int(number), op) if is_year else []
     if column.type in FIGURES:
         return [Filter(column.name, op, (number,))]
-    return _text_figure(question, column, number) if op is Op.IS else []
+    return []
 
 
 def _of_year(column: str, year: int, op: Op) -> list[Filter]:
@@ -257,16 +257,6 @@ def _beside(question: Question, start: int, at: int) -> TableColumn | None:
         elif found.end <= at and start - found.end <= REACH - 1:
             near.append((max(0, start - found.end) + 2, question.column(found.column)))
     return min(near, key=lambda pair: pair[0])[1] if near else None
-
-
-def _text_figure(question: Question, column: TableColumn, number: float) -> list[Filter]:
-    wanted = f"{number:g}"
-    values = tuple(
-        value
-        for value in question.index.values.get(column.name, ())
-        if wanted in re.findall(r"\d+", value)
-    )
-    return [Filter(column.name, Op.IS, values)] if 0 < len(values) <= 50 else []
 
 
 def _has_years(column: TableColumn) -> bool:
@@ -286,8 +276,7 @@ def _year(question: Question, number: float, op: Op, at: int) -> list[Filter]:
     for column in columns:
         if column.type is ColumnType.QUARTER and _range(column)[1] > 10:
             return _of_year(column.name, int(number), op)
-    texts = (_text_figure(question, column, number) for column in columns if op is Op.IS)
-    return next(filter(None, texts), [])
+    return []
 
 
 def _may_hold(column: TableColumn, number: float) -> bool:

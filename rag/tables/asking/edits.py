@@ -14,6 +14,8 @@ from rag.tables.asking.index import TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.narrow import (
     ALL_OF,
+    BESIDES,
+    COMPARE,
     all_of,
     compared,
     narrowed,
@@ -23,15 +25,14 @@ from rag.tables.asking.narrow import (
 from rag.tables.asking.question import Question
 from rag.tables.asking.regroup import (
     CHART,
+    DOWN,
     INSTEAD,
+    REVERSED,
     SORT,
+    TABLE,
+    UP,
     add_chart,
-    add_groups,
-    add_share,
-    change_figures,
-    cut_off,
-    keep_end,
-    reorder,
+    reshaped,
 )
 from rag.tables.asking.wording import name_words
 from rag.tables.asking.words import (
@@ -53,7 +54,6 @@ from rag.tables.plan import (
     Understood,
 )
 from rag.tables.wordforms import normalised
-from rag.text.languages.language import words
 
 LEAD = r"(?:(?:ok|okay|now|and|so|but|then|please|can you|could you|also|und|jetzt|aber|bitte)\s+)*"
 OPENING = re.compile(
@@ -66,7 +66,8 @@ OPENING = re.compile(
 )
 POINTING = re.compile(
     r"\b(?:those|these|that|them|it|this|the result|the same|instead|of which|davon|diese\w*|deren|"
-    r"(?<!than )(?:their|they)|(?<!als )ihre?)\b"
+    r"(?<!than )(?:their|they)|(?<!als )ihre?)\b|"
+    r"^(?:how many|wie viele) (?:are|sind)\b"
 )
 CUE = re.compile(rf"^{LEAD}(?:what about|how about|only|just|nur|was ist mit)\b|^(?:and|but|und)\b")
 CHANGES = re.compile(
@@ -98,26 +99,16 @@ LIST = re.compile(
 )
 WHICH = re.compile(rf"^{LEAD}(?:when|where|who|which|what|wann|wo|wer|welche\w*)\b")
 ROWS_OF = re.compile(rf"^{LEAD}(?:list|show|zeig\w*|which|welche\w*)\b")
+MIDDLE = re.compile(
+    r"\b(?:about|how|only|just|now|ok|okay|again|down|by|the|of|one|ones|figures|numbers|max\w*|"
+    r"min\w*|next|last|previous|before|after|first|years?|quarters?|months?|rows|number|details|"
+    r"entries|list|when|where|who|which|all|any|every|alle|back|to|over|nur|als|jahre?|monat|"
+    r"quartal|jetzt|aber|bitte|fur|von vorn)\b"
+)
 LONGEST = 12  # words of a follow-up that does not point back
 LONGEST_EDIT = 7  # words of a change whose unknown words are asked back for
-FILLERS = words(
-    """
-    about what how only just show give now then ok okay please can could split break down grouped
-    group same again instead those these that them it this result make draw plot use filter limit
-    restrict to compare compared but so back reset undo go over start again chart graph bar line pie
-    picture diagram sort sorted order ordered rank ranked descending ascending desc asc first
-    reverse reversed figures numbers ones one was ist mit nur als bitte of previous next last year
-    quarter month years quarters months before after share shares percentage percentages percent
-    proportion average mean median sum total count many much highest lowest largest smallest high
-    low all any every visualise visualize plotted column rather also too well as add plus include
-    including both side versus vs each further list them drop remove exclude leave out when where
-    who which number rows
-    entries details zuruck ruckgangig von vorn statt stattdessen summe durchschnitt
-    anteil prozent sortiere sortiert absteigend aufsteigend diagramm balken linie gruppiere
-    nebeneinander vergleich verglichen beide beiden jahr jahre monat quartal jetzt aber bitte auch
-    dazu fur larger smaller other way round maximum minimum max min maximal minimal alle zeig zeige
-    """
-)
+SAYING = (OPENING, POINTING, BESIDES, COMPARE, CHART, TABLE, SORT, DOWN, UP, REVERSED,
+    INSTEAD, SHARE, MEDIAN, AVERAGE, SUM, COUNT, MIDDLE)  # fmt: skip
 
 
 class Unknown(tuple[str, ...]):
@@ -141,7 +132,7 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     if _stands_alone(plans[-1], question, said) or _is_of_a_name(text, question):
         return None
     changed = _changed(plans, question, said)
-    unused = tuple(word for word in question.unused() if word not in FILLERS)
+    unused = _unused(question, said)
     if unused:
         is_change = _is_a_change(plans[-1] != changed, said, len(unused))
         return Unknown(unused) if is_change else None
@@ -149,6 +140,14 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     if changed == plans[-1] and not (stays or SORT.search(said) or question.conditions):
         return None
     return Understood(changed, 1.0, (), tuple(question.doubts))
+
+
+def _unused(question: Question, said: str) -> tuple[str, ...]:
+    """Words that neither the table nor the way to ask for a change accounts for."""
+    for pattern in SAYING:
+        for found in pattern.finditer(said):
+            question.use(said.count(" ", 0, found.start()), said.count(" ", 0, found.end() - 1) + 1)
+    return question.unused()
 
 
 def _is_a_change(changes: bool, said: str, unknown: int) -> bool:
@@ -182,10 +181,7 @@ def _changed(plans: Sequence[TablePlan], question: Question, said: str) -> Table
     if pointed is not None:
         return pointed
     before = plan
-    for change in (
-        without_groups, shifted, narrowed, all_of, add_groups, change_figures, add_share,
-        reorder, cut_off, keep_end, add_chart,
-    ):  # fmt: skip
+    for change in (without_groups, shifted, narrowed, all_of, reshaped, add_chart):
         plan = change(plan, question, said)
     if COUNT.search(said) and POINTING.search(said):  # "how many of them were cancelled?"
         plan = TablePlan(plan.table, plan.filters, measures=(Measure(Kind.COUNT),))
@@ -243,7 +239,7 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
         others = [found for found in question.columns if found.column not in keys]
         return bool(others or (question.columns and question.values))
     return bool(figures) and (
-        (asks and bool(question.conditions or question.values or grouped_by(question)))
+        (asks and bool(question.conditions or question.values or not plan.measures))
         or (bool(grouped_by(question)) and not GROUP.match(said))
     )
 
@@ -262,9 +258,9 @@ def _as_a_whole(
     said: str, plans: Sequence[TablePlan], question: Question
 ) -> TablePlan | Unknown | None:
     plan = plans[-1]
-    if _is_all(UNDO.search(said), question) and not question.values:
+    if _is_all(UNDO.search(said), question, said) and not question.values:
         return plans[-2] if len(plans) > 1 else plans[0]
-    if _is_all(RESET.search(said), question):
+    if _is_all(RESET.search(said), question, said):
         return plans[0]
     asked = HOW_MANY.match(said)
     if asked is not None:
@@ -274,9 +270,9 @@ def _as_a_whole(
     return _differs(plan, said, question)
 
 
-def _is_all(found: re.Match[str] | None, question: Question) -> bool:
+def _is_all(found: re.Match[str] | None, question: Question, said: str) -> bool:
     """Whether nothing else is said that the table does not know."""
-    return found is not None and set(question.unused()) <= {*FILLERS, *found[0].split()}
+    return found is not None and set(_unused(question, said)) <= set(found[0].split())
 
 
 def _counted(plan: TablePlan, question: Question, noun: Sequence[str]) -> TablePlan:

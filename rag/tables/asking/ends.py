@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rag.records import TableColumn
 from rag.tables.asking.choosing import (
+    IN_FILE,
     asked_for,
     directed,
     figure_columns,
@@ -18,11 +20,9 @@ from rag.tables.asking.choosing import (
     repeats,
     superlative,
 )
-from rag.tables.asking.index import Found
 from rag.tables.asking.question import Question, filters_of, number_in
 from rag.tables.asking.words import (
     ADJECTIVES,
-    COMPARATIVES,
     SUPERLATIVES,
     TOP,
 )
@@ -44,24 +44,57 @@ BESIDE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of an order: "the three cheapest", "last 5", "the most expensive"."""
+
+    word: str
+    at: int
+    adjective: str
+    down: bool
+    count: int = 0  # 0: the one at the end
+    after: int = 0  # the word behind it
+
+    @property
+    def is_in_file(self) -> bool:
+        """In the order of the file, where no other is said."""
+        return self.word in IN_FILE
+
+
+def end_of(question: Question) -> End | None:
+    """The first that the question speaks of; its words are used then."""
+    match = TOP.search(question.masked)
+    if match is not None:
+        start, end = question.at(match.start()), question.at(match.end() - 1) + 1
+        question.conditions = [each for each in question.conditions if not start <= each[0] < end]
+        word = match["word"] or match["word2"]
+        at = question.words.index(word, start)
+        goes_on = end < len(question.words) and question.words[end] in ("most", "least")
+        question.use(start, end + goes_on)
+        adjective, down = superlative(question, end if goes_on else at)
+        count = int(number_in(match["count"] or match["count2"]) or 1)
+        return End(word, at, adjective, down, count, end)
+    is_of_two = "or" in question.words and pair_of(question) is not None
+    for at, word in enumerate(question.masked.split()):
+        if word in SUPERLATIVES or word in IN_FILE:
+            question.use(at, at + 1)
+            return End(word, at, *superlative(question, at), after=at + 1)
+        if is_of_two and word in ADJECTIVES:  # "which is cheaper, A or B?"
+            question.use(at, at + 1)
+            return End(word, at, *ADJECTIVES[word], after=at + 1)
+    return None
+
+
 def ask_top(question: Question) -> TablePlan | None:
     """ "Top 10 products in Q3", "the three cheapest"."""
-    match = TOP.search(question.masked)
-    if match is None:
+    if TOP.search(question.masked) is None:
         return None
-    word = match["word"] or match["word2"]
-    count = number_in(match["count"] or match["count2"]) or 1
-    start, end = question.at(match.start()), question.at(match.end() - 1) + 1
-    question.conditions = [each for each in question.conditions if not start <= each[0] < end]
-    question.use(start, end)
-    if word in ("first", "last", "ersten", "letzten"):
-        order = Order(ROWS, word in ("last", "letzten"))
-        return TablePlan("", filters_of(question), order=(order,), limit=int(count))
-    at = next(at for at in range(start, end) if question.words[at] == word)
-    goes_on = end < len(question.words) and question.words[end] in ("most", "least")
-    question.use(end, end + goes_on)
-    adjective, descending = superlative(question, end if goes_on else at)
-    return _ranked(question, adjective, descending, int(count), after=end)
+    end = end_of(question)
+    assert end is not None
+    if end.is_in_file:
+        order = Order(ROWS, end.down)
+        return TablePlan("", filters_of(question), order=(order,), limit=end.count)
+    return _ranked(question, end.adjective, end.down, end.count, after=end.after)
 
 
 def _ranked(
@@ -157,63 +190,18 @@ def _comparing(question: Question) -> bool:
     return "or" in question.words and pair_of(question) is not None
 
 
-def ask_either(question: Question) -> TablePlan | None:
-    """ "Which scored more, A or B?" """
-    pair = pair_of(question)
-    if pair is None or "or" not in question.words:
-        return None
-    places = [at for at, word in enumerate(question.words) if word in COMPARATIVES | SUPERLATIVES]
-    if not places:
-        return None
-    word = question.words[places[0]]
-    question.use(places[0], places[0] + 1)
-    adjective, descending = ADJECTIVES.get(word, ("early", COMPARATIVES.get(word, True)))
-    figures = named_figures(question)
-    hinted = measured_by(question, adjective) if adjective else None
-    if not figures and hinted is None:
-        return _in_file_order(question, pair, descending)
-    figure = figures[0] if figures else hinted
-    assert figure is not None
-    descending = directed("", "", figure, down=descending)
-    target = pair[0].column
-    return TablePlan(
-        "",
-        filters_of(question),
-        order=(Order(figure.name, descending),),
-        limit=1,
-        columns=(target, figure.name),
-    )
-
-
-def _in_file_order(
-    question: Question, pair: tuple[Found, Found], descending: bool
-) -> TablePlan | None:
-    ranks = [column for column in question.index.table.columns if is_rank(column)]
-    figures = figure_columns(question)
-    by = ranks[0] if ranks else figures[0] if figures else None
-    if by is None:
-        return None
-    question.doubt(f"compared by {by.name}: the question names no figure")
-    down = descending is not is_rank(by)
-    order = (Order(by.name, down),)
-    return TablePlan("", filters_of(question), order=order, limit=1, columns=(pair[0].column,))
-
-
 def ask_end(question: Question) -> TablePlan | None:
     """One end of an order: "which driver has the most points", "the last city listed"."""
-    masked = question.masked.split()
-    for at, word in enumerate(masked):
-        if word in SUPERLATIVES:
-            question.use(at, at + 1)
-            return _one_end(question, *superlative(question, at), at)
-        if word in ("first", "last", "erste", "letzte", "ersten", "letzten"):
-            question.use(at, at + 1)
-            target, is_named = asked_for(question)
-            behind = [found for found in question.columns if 0 < found.start - at <= 2]
-            target = behind[0].column if behind and not is_named else target
-            order = (Order(ROWS, word in ("last", "letzte", "letzten")),)
-            return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
-    return None
+    end = end_of(question)
+    if end is None:
+        return None
+    if not end.is_in_file:
+        return _one_end(question, end.adjective, end.down, end.at)
+    target, is_named = asked_for(question)
+    behind = [found for found in question.columns if 0 < found.start - end.at <= 2]
+    target = behind[0].column if behind and not is_named else target
+    order = (Order(ROWS, end.down),)
+    return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
 
 
 def _one_end(question: Question, adjective: str, descending: bool, at: int) -> TablePlan:

@@ -83,14 +83,12 @@ def ask_share(question: Question) -> TablePlan | None:
 
 
 PRICED = re.compile(r"\bhow much (?:is|are|was|does|do|for)\b|\bwas kostet\b")
-MORE_THAN = re.compile(r"\bhow (?:many|much) .*\b(?:more|fewer|less)\b.* than ¤")
 
 
 def ask_difference(question: Question) -> TablePlan | None:
     """ "The difference in points between A and B", "how many more wins than losses"."""
     pair = pair_of(question)
-    more = MORE_THAN.search(question.masked) if pair else None
-    if not question.takes(DIFFERENCE.search(question.masked)) and not question.takes(more):
+    if not question.takes(DIFFERENCE.search(question.masked)):
         return None
     question.used |= {at for at, word in enumerate(question.words) if word in SIDES}
     figures = named_figures(question)
@@ -103,7 +101,7 @@ def ask_difference(question: Question) -> TablePlan | None:
             return TablePlan("", _alternatives(filters), (key,), measures, outer=Kind.SPREAD)
     if figures and (pair or not question.values):
         return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
-    if pair and (more or COUNT.search(question.masked)):  # else texts tell two things apart
+    if pair and COUNT.search(question.masked):  # else texts tell two things apart
         column = pair[0].column
         counted = (Measure(Kind.COUNT),)
         return TablePlan("", filters, (Key(column),), counted, outer=Kind.SPREAD)
@@ -139,6 +137,8 @@ def ask_count(question: Question) -> TablePlan | None:
     start, end = question.at(match.start()), question.at(match.end() - 1) + 1
     if start and question.words[start - 1] in SUPERLATIVES:  # "the smallest number of"
         return None
+    if any(start <= found.start < end and found.score > 1 for found in question.columns):
+        return None  # "the total amount of" where a column is called so
     question.use(start, end)
     is_different = question.takes(DIFFERENT.search(masked))
     groups = tuple(key for _found, key in grouped_by(question))
@@ -156,7 +156,7 @@ def ask_count(question: Question) -> TablePlan | None:
         if is_different:
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
         differ = column.distinct < 0.8 * question.index.table.row_count
-        if differ and not is_filtered and not _means_rows(question, column):
+        if differ and not is_filtered:
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
     return TablePlan("", filters, groups, (_counted(question, noun, end),), order)
 
@@ -173,9 +173,6 @@ def _counted(question: Question, noun: Found | None, at: int) -> Measure:
     compared = {each.column for _s, _e, each in question.conditions}
     if noun is not None and noun.column not in {question.index.subject, *compared}:
         question.doubt(f"counted rows for {noun.column}")
-    total = _total_of(question, at) if noun is None else None
-    if total is not None:
-        return Measure(Kind.SUM, total)
     _take_noun(question, at)
     done = question.columns[-1] if question.columns else None
     is_of_rows = noun is None or noun.column == question.index.subject
@@ -191,26 +188,6 @@ def _only_counts(question: Question, found: Found) -> bool:
     """ "How many games" of games numbered 1, 2, 3, or of ranks: rows, not the sum of these."""
     column = question.column(found.column)
     return is_rank(column) or numbers_rows(question, column)
-
-
-def _total_of(question: Question, at: int) -> str | None:
-    """ "How many medals" of one row: its total, where the table has one and no such column."""
-    pins = any(found.column == question.index.subject for found in question.values)
-    word = question.words[at] if at < len(question.words) else ""
-    if not pins or word in ROW_NOUNS or word in IDLE or at in question.used:
-        return None
-    for column in question.index.table.columns:
-        if normalised(column.name) == "total" and column.type in FIGURES:
-            question.doubt(f"took {column.name} for “{word}”")
-            question.use(at, at + 1)
-            return column.name
-    return None
-
-
-def _means_rows(question: Question, column: TableColumn) -> bool:
-    return column.name == question.index.subject and column.distinct >= 0.9 * max(
-        1, question.index.table.row_count - column.blanks
-    )
 
 
 def _take_noun(question: Question, at: int) -> None:

@@ -124,6 +124,11 @@ class TableIndex:
             each in form for forms in self.names.values() for form in forms for each in stems(word)
         )
 
+    def is_yes_or_no(self, word: str) -> bool:
+        """Whether a column of yes and no is called so."""
+        booleans = {c.name for c in self.table.columns if c.type is ColumnType.BOOLEAN}
+        return any(way in self.names[name] for name in booleans for way in _ways([word]))
+
     def columns_named(self, words: Sequence[str]) -> Iterator[Found]:
         """Columns whose name, or a word of it that no other column has, stands in the question."""
         for start in range(len(words)):

@@ -21,10 +21,12 @@ def read_question(text: str, index: TableIndex) -> Question:
 
 
 def _parts(word: str, index: TableIndex) -> list[str]:
-    """ "Durchschnittspreis" is an average of a price where no column or value is called so."""
-    if COMPOUND.match(word) and not index.knows(word):
-        return COMPOUND.sub(r"\1 ", word).split()
-    return [word]
+    """ "Durchschnittspreis" is an average of a price, "unpaid" not paid, where nothing is so."""
+    if index.knows(word):
+        return [word]
+    if word.startswith("un") and index.is_yes_or_no(word[2:]):
+        return ["not", word[2:]]
+    return COMPOUND.sub(r"\1 ", word).split() if COMPOUND.match(word) else [word]
 
 
 def _counts(question: Question) -> None:

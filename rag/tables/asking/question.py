@@ -18,6 +18,7 @@ GERMAN_THOUSANDS = re.compile(r"\b\d{1,3}\.\d{3}\b(?!\.)")
 DAYS = re.compile(r"\b(?:\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4})\b")
 DAY_OF = re.compile(r"\b(\d\d?)\. (?=[^\W\d])")
 GLUED = re.compile(r"\b(\d+(?:\.\d+)?)([a-z€$£%²]{1,4}\d?)\b")
+IS = re.compile(r"\b(what|who|where|when|how|which|that|there|it)['’]s\b")
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 COMPOUND = re.compile(r"^(durchschnitts?|gesamt|hochst|mindest)(?!lich)(?=\w{4})")
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
@@ -25,7 +26,8 @@ FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 
 def words_of(question: str) -> list[str]:
     """The words of a question as values are compared; figures and days in one way of writing."""
-    text = DAYS.sub(lambda found: _day(found[0]), question.casefold())
+    text = IS.sub(r"\1 is", question.casefold())
+    text = DAYS.sub(lambda found: _day(found[0]), text)
     text = GERMAN.sub(lambda found: found[0].replace(".", "").replace(",", "."), text)
     if language_of(question).code == "de":
         text = GERMAN_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
@@ -68,11 +70,10 @@ class Question:
     def says(self, pattern: re.Pattern[str]) -> bool:
         """Whether words say this that do not name a column; they are used then."""
         named = {at for each in self.columns for at in range(each.start, each.end)}
-        for found in pattern.finditer(self.masked):
-            if self.at(found.start()) not in named:
-                self.takes(found)
-                return True
-        return False
+        said = [e for e in pattern.finditer(self.masked) if self.at(e.start()) not in named]
+        for found in said:
+            self.takes(found)
+        return bool(said)
 
     def takes(self, found: re.Match[str] | None) -> bool:
         """The words that a pattern found in `masked` are used."""

@@ -94,6 +94,7 @@ heavy|+|weight mass gewicht|heavy heavier heaviest schwer schwerer schwerste
 light|-|weight mass gewicht|light lighter lightest leicht leichter leichteste
 expensive|+|price cost amount preis $|expensive pricier priciest costlier costliest dearer dearest
 expensive|+||teuer teurer teuerste
+valuable|+|value worth wert price $|valuable wertvoll wertvoller wertvollste
 cheap|-|price cost amount preis $|cheap cheaper cheapest
 cheap|-||billig billiger billigste gunstig gunstiger gunstigste
 old|+|age alter -year -founded -date -built -established -born -jahr -datum|old older oldest
@@ -202,24 +203,7 @@ NOT = re.compile(
     r"leav(?:e|ing) (?=\w+ out)|drop(?:ping)?|remov(?:e|ing)|ignor(?:e|ing)|omit(?:ting)?|minus)\b"
 )
 # Words that change nothing: they carry no condition and no figure.
-IDLE = words(
-    """
-    a an the of in on at to for from with and or is are was were be been being do does did has
-    have had what which who whom whose when where how that this these those there it its as
-    s me my show list give tell name find get please all any we our us you your i can could
-    would will many much table chart column row rows entry entries record records
-    data listed shown amount according only just also then
-    about if they them their he she his her one ones time times such some say
-    says called named made make come comes came go goes went take takes took seen see given
-    here during within among via were yes sell sold buy
-    order place placed got generate generated bring brought include
-    included contain contains exist exists happen happened occur occurred appear appeared
-    held wie was wer wo wann der die das den dem des ein eine einer von im in am mit und
-    oder zu zum zur vom beim auf sind ist war waren hat haben hatte hatten gibt gab es alle
-    zeige zeig mir welche welcher welches welchen nur fur bei davon ihr ihre wurden wurde werden
-    lot lots his by per pro je nach but aber hoch
-    """
-)
+IDLE = frozenset(normalised(word) for each in LANGUAGES for word in each.idle_over_rows)
 ROW_NOUNS = words(
     """
     row rows entry entries record records line lines item items order orders transaction

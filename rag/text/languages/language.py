@@ -31,6 +31,7 @@ class Language:
     stemmer: str  # its name at Snowball
     function_words: frozenset[str]  # they tell nothing of what a text is about: the stop list
     idle_in_questions: frozenset[str]  # those of them that nothing is looked up for
+    idle_over_rows: frozenset[str]  # what changes nothing where rows are asked over
     question_words: frozenset[str]
     negations: frozenset[str]
     limits: frozenset[str]  # conditions, exceptions, restrictions, hedges: they narrow what is said
