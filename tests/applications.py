@@ -4,7 +4,6 @@ from functools import cache
 
 from jinja2 import BytecodeCache
 from sqlalchemy import make_url
-from werkzeug.routing import Rule
 
 from rag.documents.guard import GuardedLoader
 from rag.web import create_app
@@ -28,22 +27,6 @@ class Compiled(BytecodeCache):
 
 
 COMPILED = Compiled()
-
-
-def compiled_once(compile_builder):
-    """Addresses are built by code that is compiled for each route of each application."""
-    known = {}
-
-    def compiled(rule, append_unknown=True):
-        key = (rule.rule, tuple(rule._trace), repr(rule.defaults), append_unknown)
-        if key not in known:
-            known[key] = compile_builder(rule, append_unknown)
-        return known[key]
-
-    return compiled
-
-
-Rule._compile_builder = compiled_once(Rule._compile_builder)
 
 
 class SharedLoader(GuardedLoader):

@@ -1,6 +1,7 @@
 """A whole installation on a temporary folder; only the embedding model is a fake."""
 
 import json
+import shutil
 from contextlib import contextmanager
 from io import BytesIO
 
@@ -115,15 +116,25 @@ def installation(tmp_path):
         yield made
 
 
+@pytest.fixture(scope="session")
+def with_manual(tmp_path_factory):
+    """The data of an installation with one manual, to be copied."""
+    home = tmp_path_factory.mktemp("with_manual") / "home"
+    with installed(home) as made:
+        made.add("manuals/aero.md", MANUAL)
+    return home
+
+
 @pytest.fixture
-def library(installation):
+def library(tmp_path, with_manual):
     """An installation with one manual."""
-    installation.add("manuals/aero.md", MANUAL)
-    return installation
+    shutil.copytree(with_manual, tmp_path / "home")
+    with installed(tmp_path / "home") as made:
+        yield made
 
 
 @pytest.fixture
-def with_model(tmp_path, monkeypatch):
+def with_model(tmp_path, with_manual, monkeypatch):
     """An installation whose model is a scripted server."""
     opened = []
 
@@ -133,9 +144,10 @@ def with_model(tmp_path, monkeypatch):
             "base_url": server.url, "model": "fake", "max_retries": 0, "timeout_seconds": 2,
             "tools": False, **llm,
         }  # fmt: skip
+        if not opened:
+            shutil.copytree(with_manual, tmp_path / "home")
         made = Installation(tmp_path / "home", llm=wanted, follow_up={"use_model": False})
         opened.append(made)
-        made.add("manuals/aero.md", MANUAL)
         return made
 
     yield install

@@ -3,19 +3,8 @@
 from contextlib import suppress
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
-from schemathesis.core.failures import FailureGroup
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
 
 from rag.database import migrate, open_engine
 from rag.settings import Settings
@@ -29,21 +18,14 @@ SETTINGS = settings(
     derandomize=True,
     database=None,
 )
-CHECKS = (
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    negative_data_rejection,
-    unsupported_method,
-)
-
 PLAIN = {"Accept-Encoding": "identity"}  # what is sent compressed is not unpacked by schemathesis
 
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory):
     """An app with one session, and its description as schemathesis reads it."""
+    import schemathesis  # loaded by the slow tests alone: it takes a second
+
     folder = tmp_path_factory.mktemp("openapi")
     engine = open_engine(f"sqlite:///{folder}/groundnote.db")
     migrate(engine)
@@ -56,6 +38,19 @@ def described(tmp_path_factory):
 
 
 def check_call(operation, known):
+    from schemathesis import GenerationMode
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi import checks
+
+    kept = (
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.negative_data_rejection,
+        checks.unsupported_method,
+    )
+
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     @SETTINGS
     def fitting(case):
@@ -63,12 +58,12 @@ def check_call(operation, known):
             case.path_parameters = {
                 name: known.get(name, value) for name, value in case.path_parameters.items()
             }
-        case.call_and_validate(checks=CHECKS, headers=PLAIN)
+        case.call_and_validate(checks=kept, headers=PLAIN)
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
     @SETTINGS
     def unfitting(case):
-        case.call_and_validate(checks=CHECKS, headers=PLAIN)
+        case.call_and_validate(checks=kept, headers=PLAIN)
 
     fitting()
     with suppress(Unsatisfiable):  # a call without parameters cannot be made wrongly
@@ -77,6 +72,8 @@ def check_call(operation, known):
 
 @pytest.mark.slow
 def test_every_call_keeps_to_its_description(described):
+    from schemathesis.core.failures import FailureGroup
+
     schema, known, application = described
     problems = {}
 
