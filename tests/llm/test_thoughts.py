@@ -98,6 +98,11 @@ KEPT = [
 ]
 
 
+def cut(text, *sizes):
+    """The text in pieces of each of these sizes, and whole."""
+    return [[text[at : at + n] for at in range(0, len(text), n)] for n in (*sizes, 10_000)]
+
+
 def read(pieces, tools=TOOLS):
     spoken, text = SpokenText(tools), ""
     for delta in [each for piece in pieces for each in spoken.feed(piece)] + spoken.finish():
@@ -106,19 +111,15 @@ def read(pieces, tools=TOOLS):
 
 
 @pytest.mark.parametrize("reply", [*THOUGHTS.values(), *LEFTOVERS.values(), *DIALECTS.values()])
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 10_000])
-def test_only_the_answer_comes_out(reply, size):
-    pieces = [reply[at : at + size] for at in range(0, len(reply), size)]
-
-    assert read(pieces)[0] == ANSWER
+def test_only_the_answer_comes_out(reply):
+    for pieces in cut(reply, 1, 2, 3, 7):
+        assert read(pieces)[0] == ANSWER, pieces
 
 
 @pytest.mark.parametrize("text", KEPT)
-@pytest.mark.parametrize("size", [1, 2, 5, 10_000])
-def test_text_that_speaks_of_such_marks_stays(text, size):
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
-
-    assert read(pieces)[0] == text
+def test_text_that_speaks_of_such_marks_stays(text):
+    for pieces in cut(text, 1, 2, 5):
+        assert read(pieces)[0] == text, pieces
 
 
 MARKS = st.sampled_from(
@@ -208,21 +209,21 @@ OTHER_CALLS = {each["form"]: each["reply"] for each in MORE if each["calls"]}
 
 
 @pytest.mark.parametrize("reply", OTHER_CALLS.values(), ids=OTHER_CALLS)
-@pytest.mark.parametrize("size", [1, 3, 7, 10_000])
-def test_calls_of_other_families_are_calls(reply, size):
-    _, spoken = read([reply[at : at + size] for at in range(0, len(reply), size)])
+def test_calls_of_other_families_are_calls(reply):
+    for pieces in cut(reply, 1, 3, 7):
+        _, spoken = read(pieces)
 
-    assert [call.name for call in spoken.calls] == [CALL[0]]
-    assert json.loads(spoken.calls[0].arguments) == {"query": "refund"}
+        assert [call.name for call in spoken.calls] == [CALL[0]], pieces
+        assert json.loads(spoken.calls[0].arguments) == {"query": "refund"}
 
 
 @pytest.mark.parametrize("reply", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("size", [1, 4, 10_000])
-def test_calls_written_as_text_are_calls(reply, size):
-    text, spoken = read([reply[at : at + size] for at in range(0, len(reply), size)])
+def test_calls_written_as_text_are_calls(reply):
+    for pieces in cut(reply, 1, 4):
+        text, spoken = read(pieces)
 
-    assert [(call.name, call.arguments) for call in spoken.calls] == [CALL]
-    assert text == ""
+        assert [(call.name, call.arguments) for call in spoken.calls] == [CALL], pieces
+        assert text == ""
 
 
 def test_words_before_a_written_call_stay_text_and_both_calls_are_seen():
