@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from rag.database import migrate, open_engine
+from tests.done_once import do_once
 from tests.prepared import migrated
 
 # Settings of whoever runs the tests must not reach them: they would write into a real library.
@@ -25,6 +27,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+do_once()
 gc.disable()  # until all is loaded: nothing of it is garbage
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -40,6 +43,18 @@ def pytest_xdist_make_scheduler(config, log):
             return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
 
     return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Who runs no slow tests tries a quarter of the generated examples."""
+    if config.option.markexpr != "not slow":
+        return
+    for test in {getattr(item, "function", None) for item in items}:
+        if getattr(test, "is_hypothesis_test", False):
+            wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
+            test._hypothesis_internal_use_settings = settings(
+                wanted, max_examples=-(-wanted.max_examples // 4)
+            )
 
 
 def pytest_collection_finish():
