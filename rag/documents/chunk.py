@@ -24,7 +24,7 @@ OVERLAP_WORDS = 12
 CHARS_PER_WORD = 9  # longer words count more than once: part numbers, URLs, text without blanks
 HEADING_SHARE = 0.5  # of the embedder's tokens
 
-BLOCK = re.compile(r"[^\n](?:[^\n]|\n(?!\n))*")
+BLOCK = re.compile(r"[^\n]++(?:\n[^\n]++)*+")
 LIST_ENTRY = re.compile(r"^[ \t]*(?:[-*•] |\(?\d{1,3}[.)] )", re.MULTILINE)
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 Span = tuple[int, int]

@@ -76,6 +76,13 @@ class TestMarkdown:
         assert texts(read("a.md", "---\ntitle: Soon more\nslug: x\n---\n")) == ["Soon more"]
         assert texts(read("next_year.md", "---\nlayout: page\n---\n")) == ["next year"]
 
+    def test_reads_front_matter_in_toml_and_values_of_several_lines(self):
+        toml = read("a.md", '+++\ntitle = "A page"\ndraft = true\n+++\nText.\n')
+        yaml = read("b.md", "---\ntitle: >\n  A long\n  title\nlayout: x\n---\nText.\n")
+
+        assert (toml.title, texts(toml)) == ("A page", ["Text."])
+        assert (yaml.title, texts(yaml)) == ("A long title", ["Text."])
+
     def test_that_begins_with_a_rule_has_no_front_matter(self):
         assert "Text" in texts(read("a.md", "---\n\nText\n\n---\n\nmore"))[0]
 
@@ -295,6 +302,7 @@ class TestCsv:
             pytest.param('a,b\n"x\ny",2\n', "| x y | 2 |", id="a line break in a cell"),
             pytest.param("1,2\n3,4\n", "| Column 1 | Column 2 |", id="no header"),
             pytest.param("Price list\n\na,b,c\n1,2,3\n", "Price list", id="a title above"),
+            pytest.param("sep=;\na;b\n1;2\n", "| a | b |", id="its separator said above"),
         ],
     )
     def test_survives(self, content, expected):
@@ -535,6 +543,55 @@ class TestDocx:
 
         (text,) = texts(read("a.docx", office_files.docx(write)))
         assert text.endswith("| North | Bread |\n| North | Milk |")
+
+    def test_counts_its_numbered_lists_and_headings_as_word_does(self):
+        from docx.oxml import parse_xml
+        from docx.oxml.ns import nsdecls
+
+        def level(at, kind, text):
+            shown = f'<w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/>'
+            return f'<w:lvl w:ilvl="{at}">{shown}</w:lvl>'
+
+        def write(document):
+            levels = level(0, "decimal", "%1.") + level(1, "lowerLetter", "%1.%2)")
+            levels += level(2, "upperRoman", "(%3)") + level(3, "bullet", "•")
+            lists = document.part.numbering_part.element
+            lists.insert(
+                0,
+                parse_xml(
+                    f'<w:abstractNum {nsdecls("w")} w:abstractNumId="77">{levels}</w:abstractNum>'
+                ),
+            )
+            lists.append(
+                parse_xml(
+                    f'<w:num {nsdecls("w")} w:numId="78"><w:abstractNumId w:val="77"/></w:num>'
+                )
+            )
+            for depth, text, style in (
+                (0, "Terms", "Heading 1"),
+                (1, "one", None),
+                (1, "two", None),
+                (2, "deep", None),
+                (2, "deeper", None),
+                (3, "dot", None),
+                (0, "Costs", "Heading 1"),
+                (1, "three", None),
+            ):
+                properties = (
+                    document.add_paragraph(text, style)._p.get_or_add_pPr().get_or_add_numPr()
+                )
+                properties.get_or_add_numId().val = 78
+                properties.get_or_add_ilvl().val = depth
+
+        document = read("a.docx", office_files.docx(write))
+
+        assert [(each.heading_path, each.text) for each in document.sections] == [
+            (
+                ("1. Terms",),
+                "  - 1.a) one\n  - 1.b) two\n    - (I) deep\n    - (II) deeper\n      - dot",
+            ),
+            (("2. Costs",), "  - 2.a) three"),
+        ]
 
     def test_named_as_a_pdf_is_read_all_the_same(self):
         assert read("a.pdf", office_files.docx(write_manual)).title == "Aero 5 manual"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import clean, decode
@@ -11,6 +12,7 @@ from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 
 DELIMITERS = ",;\t|"
+SAID = re.compile(r"sep=([,;\t|])\n", re.IGNORECASE)  # as Excel writes and wants it
 SAMPLE_LINES = 30
 
 
@@ -38,16 +40,19 @@ def _rows(text: str, name: str, limits: LoadLimits) -> list[tuple[int, list[str]
 
 
 def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    delimiter = sniff_delimiter(text)
+    said = SAID.match(text)
+    text = text[said.end() :] if said else text
+    delimiter = said[1] if said else sniff_delimiter(text)
     if _quotes_close(text, delimiter):
         reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     else:
         reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    first = 1
+    above = 1 if said else 0
+    first = 1 + above
     try:
         for row in reader:
             yield first, row
-            first = reader.line_num + 1
+            first = reader.line_num + 1 + above
     except csv.Error as error:
         raise Unreadable(name, f"row {reader.line_num} cannot be read: {error}.") from error
 

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from rag.documents.formats.docx_numbers import WORD, Numbers
 from rag.documents.formats.packages import check_package, damaged
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
@@ -13,7 +14,6 @@ from rag.documents.tables import spread
 
 HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo)\s*([1-9])", re.IGNORECASE)
 LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
-WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/main}blip"
 UNSEEN = {f"{WORD}{name}" for name in ("pPr", "rPr", "del", "moveFrom")}
@@ -41,6 +41,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.fallback_title = document.core_properties.title or ""
         styles = {style.style_id: style.name or "" for style in document.styles}
         body, notes = document.element.body, list(_notes(document))
+        numbers = Numbers(document)
     except (
         OpcError,
         SyntaxError,
@@ -51,7 +52,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     ) as error:
         raise damaged(outline.name) from error
     if body is not None:
-        _Walk(outline, styles).blocks(body, 0)
+        _Walk(outline, styles, numbers).blocks(body, 0)
         for note in notes:
             outline.paragraph(note)
         _report(document, body, outline)
@@ -81,9 +82,10 @@ def _report(document: Any, body: Any, outline: Outline) -> None:
 class _Walk:
     """Walks the body's XML itself: python-docx leaves out content controls and text boxes."""
 
-    def __init__(self, outline: Outline, styles: dict[str, str]) -> None:
+    def __init__(self, outline: Outline, styles: dict[str, str], numbers: Numbers) -> None:
         self.outline = outline
         self.styles = styles
+        self.numbers = numbers
 
     def blocks(self, parent: Any, depth: int) -> None:
         for element in parent.iterchildren(tag=f"{WORD}*"):
@@ -102,14 +104,16 @@ class _Walk:
         text = "".join(_visible(element)).strip()
         if not text:
             return
-        style = self._style(element)
+        style_id = _style_id(element)
+        style = self.styles.get(style_id, style_id)
         level = _heading_level(element, style)
+        label = self.numbers.label(element, style_id)
         if style.lower() == "title" and not self.outline.title:
             self.outline.title = text
         elif level and len(text) < 250:
-            self.outline.heading(level, text)
-        elif _is_list_entry(element, style):
-            self.outline.entry(text, depth=_list_depth(element))
+            self.outline.heading(level, f"{label or ''} {text}")
+        elif label is not None or LIST_STYLE.match(style):
+            self.outline.entry(text, depth=_list_depth(element), mark=f"- {label or ''}".strip())
         else:
             self.outline.paragraph(text)
 
@@ -123,10 +127,10 @@ class _Walk:
             return
         self.outline.table(spread([list(map(tuple, row)) for row in rows]))
 
-    def _style(self, element: Any) -> str:
-        found = element.find(f"{WORD}pPr/{WORD}pStyle")
-        identifier = found.get(f"{WORD}val", "") if found is not None else ""
-        return self.styles.get(identifier, identifier)
+
+def _style_id(element: Any) -> str:
+    found = element.find(f"{WORD}pPr/{WORD}pStyle")
+    return found.get(f"{WORD}val", "") if found is not None else ""
 
 
 def _visible(element: Any) -> Iterator[str]:
@@ -141,9 +145,8 @@ def _visible(element: Any) -> Iterator[str]:
         elif child.tag == f"{WORD}noBreakHyphen":
             yield "-"
         elif child.tag not in {*UNSEEN, TEXT_BOX_FALLBACK}:
-            yield from _visible(child)
-            if child.tag == f"{WORD}p":  # a paragraph of a text box
-                yield "\n"
+            edge = "\n" * (child.tag == f"{WORD}p")  # a paragraph of a text box
+            yield from (edge, *_visible(child), edge)
 
 
 def _heading_level(element: Any, style: str) -> int:
@@ -153,11 +156,6 @@ def _heading_level(element: Any, style: str) -> int:
     outline_level = element.find(f"{WORD}pPr/{WORD}outlineLvl")
     value = outline_level.get(f"{WORD}val", "9") if outline_level is not None else "9"
     return int(value) + 1 if value.isdigit() and int(value) < 9 else 0
-
-
-def _is_list_entry(element: Any, style: str) -> bool:
-    numbering = element.find(f"{WORD}pPr/{WORD}numPr")
-    return numbering is not None or bool(LIST_STYLE.match(style))
 
 
 def _list_depth(element: Any) -> int:

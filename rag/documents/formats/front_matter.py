@@ -1,11 +1,14 @@
-"""The few lines of YAML in front of a Markdown file."""
+"""The few lines of YAML or TOML in front of a Markdown file."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-FENCED = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:[ \t]*(.*)")
+FENCED = re.compile(
+    r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL
+)
+KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*[:=][ \t]*(.*)")
+BLOCK = re.compile(r"[|>][+-]?")  # the value stands in the lines below, set in
 # How a page is built, addressed and dated tells a reader nothing.
 MACHINE_KEY = re.compile(
     r"title$|slug|layout|permalink|date|draft|weight|order|nav_|sidebar|toc|id$|image|url|path|link"
@@ -33,9 +36,9 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     means no YAML attacks.
     """
     match = FENCED.match(text.lstrip("\n"))
-    if not match or not KEY.search(match.group(1)):
+    if not match or not KEY.search(match.group(2)):
         return FrontMatter(), text
-    values = _values(match.group(1).split("\n"))
+    values = _values(match.group(2).split("\n"))
     title = (values.get("title") or [""])[0]
     products = [name for key in sorted(PRODUCT_KEYS) for name in values.get(key, [])]
     return FrontMatter(title, tuple(products), tuple(_facts(values))), text.lstrip("\n")[
@@ -53,14 +56,18 @@ def _facts(values: dict[str, list[str]]) -> Iterator[str]:
 def _values(lines: list[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     current: list[str] = []
+    in_block = False
     for line in lines:
         entry = re.match(r"\s*-\s+(.*)", line)
         key = KEY.match(line)
-        if entry:
+        if in_block and line.startswith(" "):
+            current[:] = [" ".join([*current, line.strip()])]
+        elif entry:
             current.append(_unquote(entry.group(1)))
         elif key:
             current = values.setdefault(key.group(1).lower(), [])
-            current.extend(_inline_values(key.group(2).strip()))
+            in_block = bool(BLOCK.fullmatch(key.group(2).strip()))
+            current.extend([] if in_block else _inline_values(key.group(2).strip()))
     return values
 
 
