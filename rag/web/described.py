@@ -1,20 +1,57 @@
-"""An API whose description is made when somebody asks for it: that takes a fifth of a start."""
+"""Our APIs: what programs are sent, and a description that is made when somebody asks for it."""
 
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
+from flask import Response
 from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
 from flask_openapi3.openapi import OpenAPI
+from flask_openapi3.types import ResponseDict
 from flask_openapi3.utils import parse_parameters
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_jsonable_python
+
+from rag.web.problems import REFUSALS
+
+
+class Told(BaseModel):
+    """What programs are sent, made of records whose fields have the same names, or an alias."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    @classmethod
+    def of(cls, record: Any = None, **more: Any) -> Self:
+        """With `more` fields, or others than the record's; all may hold records themselves."""
+        return cls.model_validate(to_jsonable_python(record or {}) | to_jsonable_python(more))
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain JSON."""
+        return self.model_dump(mode="json")
 
 
 class DescribedApi(APIBlueprint):
-    """Calls that remember how they are to be described."""
+    """Calls that remember how they are to be described: that takes a fifth of a start."""
 
-    def __init__(self, name: str, import_name: str, **options: Any) -> None:
-        super().__init__(name, import_name, **options)
+    def __init__(
+        self,
+        name: str,
+        says: str = "",
+        *,
+        prefix: str = "/api/v1",
+        tag: str = "",
+        refusals: ResponseDict = REFUSALS,
+    ) -> None:
+        """`says` describes the tag; `refusals` may answer each call."""
+        super().__init__(
+            name,
+            __name__,
+            url_prefix=prefix or None,
+            abp_tags=[Tag(name=tag or name, description=says or None)],
+            abp_responses=refusals,
+        )
         self._undescribed: list[Callable[[], Any]] = []
         self._lock = threading.Lock()
 
@@ -34,7 +71,13 @@ class DescribedApi(APIBlueprint):
 
 
 class DescribedApp(OpenAPI):
-    """Takes the descriptions of its APIs when its own is made."""
+    """Answers with models, and takes the descriptions of its APIs when its own is made."""
+
+    def make_response(self, rv: Any) -> Response:
+        """A model, alone or before a status, becomes JSON."""
+        given, rest = (rv[0], rv[1:]) if isinstance(rv, tuple) else (rv, ())
+        plain = given.as_json() if isinstance(given, Told) else given
+        return super().make_response((plain, *rest) if rest else plain)
 
     def generate_spec_json(self) -> None:
         for api in self.blueprints.values():

@@ -24,7 +24,7 @@ from rag.records import (
     Text,
     ToolUsed,
 )
-from rag.web.api.responses import AnswerModel, MessageModel, as_json, sources_of
+from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
 from rag.web.problems import problem, problem_of
 from rag.web.serving.lanes import EVENT_STREAM, places_before
@@ -35,7 +35,13 @@ PING_SECONDS = 5.0
 LOOK_SECONDS = 0.2  # in which a page sees the last words, though rendering had to pause
 
 LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
-NAMES = {Resolved: "resolved", Compacted: "compaction", ToolUsed: "tool"}
+NAMES = {
+    Resolved: "resolved",
+    Compacted: "compaction",
+    ToolUsed: "tool",
+    Text: "delta",
+    Discarded: "discard",
+}  # of those that say what their fields hold
 
 Frames = Generator[str, None, None]
 
@@ -128,26 +134,18 @@ def _is_due(spoke_at: float, live: LiveHtml | None) -> bool:
 def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
     """The name of a server-sent event, and what it says."""
     match event:
-        case Text(text):
-            return "delta", {"text": text}
-        case Discarded(reason):
-            return "discard", {"reason": reason}
         case Cited(number):
             return "cited", {"n": number}
         case Sources(sources):
-            return "sources", {"sources": sources_of(sources)}
-        case Finished() | Judged():
-            return _answered(event, session_id)
+            return "sources", SourcesModel.of(sources=sources).as_json()
+        case Judged(message):
+            return "judged", MessageModel.of(message).as_json()
+        case Finished():
+            return "final", AnswerModel.finished(event, session_id=session_id).as_json()
         case Failed():
             return "error", failure(event)
-        case Resolved() | Compacted() | ToolUsed():
+        case _:
             return NAMES[type(event)], to_jsonable_python(event)
-
-
-def _answered(event: Finished | Judged, session_id: str) -> tuple[str, dict[str, Any]]:
-    if isinstance(event, Judged):
-        return "judged", as_json(MessageModel.of(event.message))
-    return "final", as_json(AnswerModel.finished(event, session_id=session_id))
 
 
 def failure(failed: Failed) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rag.errors import Forbidden
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
 from rag.storage import check_room
 from rag.web.access.owner import current_owner, note
-from rag.web.current import application
+from rag.web.current import application, checked_id
 
 
 def readable() -> Within:
@@ -59,22 +59,27 @@ def may_change(document: Document) -> bool:
     return right >= Right.WRITE or (right == Right.ADD and document.owner == current_owner())
 
 
+def document(document_id: str) -> Document:
+    """One that the caller may read. Raises NotFound."""
+    return application().documents.document(checked_id(document_id, "document"), readable())
+
+
 def changeable(document_id: str) -> Document:
     """A document that the caller may move or delete. Raises NotFound and Forbidden."""
-    document = application().documents.document(document_id, readable())
-    if not may_change(document):
+    found = document(document_id)
+    if not may_change(found):
         raise Forbidden(
-            f"{document.name} was not added by you. Ask whoever added it, or an administrator "
+            f"{found.name} was not added by you. Ask whoever added it, or an administrator "
             "(auth.admins)."
         )
-    return document
+    return found
 
 
 def delete_document(document_id: str) -> None:
     """Take a document out of the library. Raises NotFound and Forbidden."""
-    document = changeable(document_id)
-    application().ingestion.delete(document_id)
-    note("document.deleted", document.name)
+    found = changeable(document_id)
+    application().ingestion.delete(found.id)
+    note("document.deleted", found.name)
 
 
 def may_see(job: Job) -> bool:
@@ -166,10 +171,10 @@ def delete_collection(collection_id: str) -> None:
 
 def move_document(document_id: str, collection_id: str) -> None:
     """Put a document that the caller may change into a collection that it may add to."""
-    document = changeable(document_id)
+    found = changeable(document_id)
     held = held_collection(collection_id, least=Right.ADD)
-    application().ingestion.move(document.id, held.id)
-    note("document.moved", f"{document.name} to {held.id} {held.name}")
+    application().ingestion.move(found.id, held.id)
+    note("document.moved", f"{found.name} to {held.id} {held.name}")
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:

@@ -1,57 +1,38 @@
 """The JSON API of collections: which there are, who may do what with them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from flask_openapi3.blueprint import APIBlueprint
-from flask_openapi3.models.tag import Tag
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 
-from rag.documents.collections import Held, right_named
+from rag.documents.collections import right_named
 from rag.records import Right
 from rag.web.access import rights
 from rag.web.api.requests import Body, storable_text
-from rag.web.api.responses import as_json
 from rag.web.current import application
-from rag.web.problems import REFUSALS
+from rag.web.described import DescribedApi, Told
 
-api = APIBlueprint(
-    "collections",
-    __name__,
-    url_prefix="/api/v1",
-    abp_tags=[Tag(name="collections", description="What may be asked, and by whom.")],
-    abp_responses=REFUSALS,
-)
+api = DescribedApi("collections", "What may be asked, and by whom.")
 Name = Annotated[str, Field(max_length=300), BeforeValidator(storable_text)]
 Everybodys = Literal["none", "read", "add"]
 MemberRight = Literal["read", "add", "write", "manage"]
 
 
-class CollectionModel(BaseModel):
+RightName = Annotated[str, BeforeValidator(lambda right: Right(right).name.lower())]
+
+
+class CollectionModel(Told):
     """A collection as the caller sees it; who its members are is told to those who manage it."""
 
-    id: str
-    name: str
-    owner: str
-    right: str  # the caller's
-    everybody: str
+    id: str = Field(validation_alias=AliasPath("collection", "id"))
+    name: str = Field(validation_alias=AliasPath("collection", "name"))
+    owner: str = Field(validation_alias=AliasPath("collection", "owner"))
+    right: RightName  # the caller's
+    everybody: RightName = Field(validation_alias=AliasPath("collection", "everybody"))
     document_count: int
-    members: dict[str, str] | None = None
-
-    @classmethod
-    def of(cls, held: Held, members: dict[str, Right] | None = None) -> "CollectionModel":
-        told = None if members is None else {who: r.name.lower() for who, r in members.items()}
-        return cls(
-            id=held.id,
-            name=held.name,
-            owner=held.collection.owner,
-            right=held.right.name.lower(),
-            everybody=held.collection.everybody.name.lower(),
-            document_count=held.document_count,
-            members=told,
-        )
+    members: dict[str, RightName] | None = None
 
 
-class CollectionsModel(BaseModel):
+class CollectionsModel(Told):
     """The collections that the caller may read."""
 
     collections: list[CollectionModel]
@@ -79,27 +60,26 @@ class CollectionBody(Body):
 
 
 @api.get("/collections", responses={"200": CollectionsModel})
-def list_collections() -> dict[str, Any]:
+def list_collections() -> CollectionsModel:
     """The collections that the caller may read."""
-    found = rights.held_collections()
-    return as_json(CollectionsModel(collections=[CollectionModel.of(each) for each in found]))
+    return CollectionsModel.of(collections=rights.held_collections())
 
 
 @api.post("/collections", responses={"201": CollectionModel})
-def create_collection(body: NewCollectionBody) -> tuple[dict[str, Any], int]:
+def create_collection(body: NewCollectionBody) -> tuple[CollectionModel, int]:
     """Make a collection of the caller's."""
     made = rights.create_collection(body.name, everybody=right_named(body.everybody))
-    return as_json(_shown(made.id)), 201
+    return _shown(made.id), 201
 
 
 @api.get("/collections/<collection_id>", responses={"200": CollectionModel})
-def read_collection(path: CollectionPath) -> dict[str, Any]:
+def read_collection(path: CollectionPath) -> CollectionModel:
     """One collection; with its members for those who manage it."""
-    return as_json(_shown(path.collection_id))
+    return _shown(path.collection_id)
 
 
 @api.put("/collections/<collection_id>", responses={"200": CollectionModel})
-def change_collection(path: CollectionPath, body: CollectionBody) -> dict[str, Any]:
+def change_collection(path: CollectionPath, body: CollectionBody) -> CollectionModel:
     """Rename it, or say who may do what."""
     members = body.members
     rights.change_collection(
@@ -108,7 +88,7 @@ def change_collection(path: CollectionPath, body: CollectionBody) -> dict[str, A
         everybody=None if body.everybody is None else right_named(body.everybody),
         members=None if members is None else {w: right_named(r) for w, r in members.items()},
     )
-    return as_json(_shown(path.collection_id))
+    return _shown(path.collection_id)
 
 
 @api.delete("/collections/<collection_id>", responses={"204": None})
@@ -121,6 +101,5 @@ def delete_collection(path: CollectionPath) -> tuple[str, int]:
 def _shown(collection_id: str) -> CollectionModel:
     held = rights.held_collection(collection_id)
     is_managed = held.right >= Right.MANAGE
-    return CollectionModel.of(
-        held, application().collections.members(held.id) if is_managed else None
-    )
+    members = application().collections.members(held.id) if is_managed else None
+    return CollectionModel.of(held, members=members)

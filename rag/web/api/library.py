@@ -2,24 +2,13 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
+from pydantic import AliasPath, Field
 
-from rag.records import Document, Hit, Job
-
-
-class ReportModel(BaseModel):
-    """What reading a file gave; `left_out` says in words what is not searchable, and why."""
-
-    pages: int = 0
-    words: int = 0
-    tables: int = 0
-    form_values: int = 0
-    pictures: int = 0
-    left_out: list[str] = []
+from rag.records import ReadingReport
+from rag.web.described import Told
 
 
-class DocumentModel(BaseModel):
+class DocumentModel(Told):
     """A document of the library."""
 
     id: str
@@ -31,15 +20,11 @@ class DocumentModel(BaseModel):
     chunk_count: int
     ingested_at: datetime
     names: list[str]
-    report: ReportModel
+    report: ReadingReport
     collection_id: str
 
-    @classmethod
-    def of(cls, document: Document) -> "DocumentModel":
-        return cls.model_validate(to_jsonable_python(document))
 
-
-class DocumentsModel(BaseModel):
+class DocumentsModel(Told):
     """A page of the library, by name."""
 
     documents: list[DocumentModel]
@@ -48,33 +33,33 @@ class DocumentsModel(BaseModel):
     offset: int
 
 
-class QueuedModel(BaseModel):
+class QueuedModel(Told):
     """A job that was just queued for a document."""
 
     id: str
     document: str
 
 
-class RefusedModel(BaseModel):
+class RefusedModel(Told):
     """A file that was not taken, and why."""
 
     document: str
     reason: str
 
 
-class UploadedModel(BaseModel):
+class UploadedModel(Told):
     """What became of each file of an upload."""
 
     jobs: list[QueuedModel]
     refused: list[RefusedModel]
 
 
-class JobModel(BaseModel):
+class JobModel(Told):
     """Background work and how far it is: `done` of `total` chunks."""
 
     id: str
     kind: str
-    document: str
+    document: str = Field(validation_alias="subject")
     state: str
     done: int
     total: int
@@ -83,47 +68,28 @@ class JobModel(BaseModel):
     created_at: datetime
     updated_at: datetime
 
-    @classmethod
-    def of(cls, job: Job) -> "JobModel":
-        return cls.model_validate(to_jsonable_python(job) | {"document": job.subject})
 
-
-class JobsModel(BaseModel):
+class JobsModel(Told):
     """Ingest jobs, newest first."""
 
     jobs: list[JobModel]
 
 
-class HitModel(BaseModel):
+class HitModel(Told):
     """A chunk that was found; `score` is comparable within one search only."""
 
-    chunk_id: str
-    document_id: str
-    document: str
-    title: str
-    locator: str
-    heading_path: list[str]
-    text: str
+    chunk_id: str = Field(validation_alias=AliasPath("chunk", "id"))
+    document_id: str = Field(validation_alias=AliasPath("chunk", "document_id"))
+    document: str = Field(validation_alias=AliasPath("chunk", "document_name"))
+    title: str = Field(validation_alias=AliasPath("chunk", "document_title"))
+    locator: str = Field(validation_alias=AliasPath("chunk", "locator"))
+    heading_path: list[str] = Field(validation_alias=AliasPath("chunk", "heading_path"))
+    text: str = Field(validation_alias=AliasPath("chunk", "text"))
     score: float
     relevance: float
 
-    @classmethod
-    def of(cls, hit: Hit) -> "HitModel":
-        chunk = hit.chunk
-        return cls(
-            chunk_id=chunk.id,
-            document_id=chunk.document_id,
-            document=chunk.document_name,
-            title=chunk.document_title,
-            locator=chunk.locator,
-            heading_path=list(chunk.heading_path),
-            text=chunk.text,
-            score=hit.score,
-            relevance=hit.relevance,
-        )
 
-
-class HitsModel(BaseModel):
+class HitsModel(Told):
     """What a search found, best first, and the query that was searched for."""
 
     query: str

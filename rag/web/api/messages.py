@@ -3,10 +3,8 @@
 import time
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
-from flask import Response, json, request, url_for
-from flask_openapi3.models.tag import Tag
+from flask import Response, request, url_for
 
 from rag.database import storable
 from rag.errors import Conflict, ModelInterrupted, NotFound
@@ -28,30 +26,23 @@ from rag.web.api.responses import (
     MessageModel,
     MessagesModel,
     StoppedModel,
-    as_json,
 )
 from rag.web.current import application, open_session
 from rag.web.described import DescribedApi
 from rag.web.followed import frames_again
 from rag.web.html.live import LiveHtml
-from rag.web.problems import REFUSALS, problem_response
+from rag.web.problems import problem_response
 from rag.web.serving.lanes import wants_events
 from rag.web.sse import event_stream, failure, frames_when_due
 from rag.web.turns import Ask, turns
 
-api = DescribedApi(
-    "messages",
-    __name__,
-    url_prefix="/api/v1",
-    abp_tags=[Tag(name="messages", description="Questions, and their answers with citations.")],
-    abp_responses=REFUSALS,
-)
+api = DescribedApi("messages", "Questions, and their answers with citations.")
 MAX_MESSAGES_AT_ONCE = 1000
 KNOWN_SECONDS = 3.0  # until all processes know of an answer that is begun
 
 
 @api.post("/sessions/<session_id>/messages", responses={"200": AnswerModel})
-def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response:
+def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response | AnswerModel:
     """Ask a question; with `Accept: text/event-stream` the answer comes as it is written.
 
     Where many ask, its first events tell how many wait before (`waiting`). A stream that is left
@@ -64,7 +55,7 @@ def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response:
 
 
 @api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
-def regenerate(path: MessagePath, query: LiveQuery) -> Response:
+def regenerate(path: MessagePath, query: LiveQuery) -> Response | AnswerModel:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)
     assistant = application().assistant
@@ -88,7 +79,7 @@ def follow(path: MessagePath, query: LiveQuery) -> Response:
 
 
 @api.post("/sessions/<session_id>/messages/<index>/stop", responses={"202": StoppedModel})
-def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
+def stop(path: MessagePath) -> tuple[StoppedModel, int]:
     """End an answer that is being written, wherever it is; what is written of it stays."""
     session = open_session(path.session_id)
     message = session.message(path.index)
@@ -97,7 +88,7 @@ def stop(path: MessagePath) -> tuple[dict[str, Any], int]:
         turn.stop()
     elif message.status is MessageStatus.PENDING and not _stopped_elsewhere(session, path.index):
         raise Conflict(f"Message {path.index} has only just begun. Ask again in a second.")
-    return as_json(StoppedModel(index=path.index, status=message.status.value)), 202
+    return StoppedModel(index=path.index, status=message.status.value), 202
 
 
 def _stopped_elsewhere(session: SessionHandle, index: int) -> bool:
@@ -113,7 +104,7 @@ def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
     return LiveHtml(session, url) if query.html else None
 
 
-def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response:
+def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response | AnswerModel:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():
         begin = partial(turns().start, session, ask)
@@ -123,41 +114,34 @@ def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response:
         end = turn.end()
     if not isinstance(end, Finished):
         return problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT)))
-    answer = AnswerModel.finished(end, session_id=turn.session.id)
-    return Response(json.dumps(as_json(answer)), mimetype="application/json")
+    return AnswerModel.finished(end, session_id=session.id)
 
 
 @api.get("/sessions/<session_id>/messages", responses={"200": MessagesModel})
-def list_messages(path: SessionPath, query: RangeQuery) -> dict[str, Any]:
+def list_messages(path: SessionPath, query: RangeQuery) -> MessagesModel:
     """A range of the transcript; at most 1000 messages at once."""
     session = open_session(path.session_id)
     end = query.start + MAX_MESSAGES_AT_ONCE
     messages = session.messages(query.start, end if query.end is None else min(end, query.end))
-    return as_json(
-        MessagesModel(
-            messages=[MessageModel.of(message) for message in messages],
-            start=query.start,
-            end=query.start + len(messages),
-            total=session.read().message_count,
-        )
-    )
+    end, total = query.start + len(messages), session.read().message_count
+    return MessagesModel.of(messages=messages, start=query.start, end=end, total=total)
 
 
 @api.get("/sessions/<session_id>/messages/<index>", responses={"200": MessageModel})
-def read_message(path: MessagePath) -> dict[str, Any]:
+def read_message(path: MessagePath) -> MessageModel:
     """One message."""
-    return as_json(MessageModel.of(open_session(path.session_id).message(path.index)))
+    return MessageModel.of(open_session(path.session_id).message(path.index))
 
 
 @api.post("/sessions/<session_id>/import", responses={"201": ImportedModel})
-def import_messages(path: SessionPath, body: ImportBody) -> tuple[dict[str, Any], int]:
+def import_messages(path: SessionPath, body: ImportBody) -> tuple[ImportedModel, int]:
     """Bring a transcript along, with the sources behind its numbers."""
     session = open_session(path.session_id)
     messages = [ImportedMessage(message.role, message.content or "") for message in body.messages]
     sources = [_brought(source) for source in body.sources]
     _refuse_second_numbers(session, sources)
     start = session.append(messages, sources)
-    return as_json(ImportedModel(start=start, end=start + len(messages))), 201
+    return ImportedModel(start=start, end=start + len(messages)), 201
 
 
 def _refuse_second_numbers(session: SessionHandle, brought: list[Source]) -> None:

@@ -1,38 +1,32 @@
-"""What programs are sent: one pydantic model per answer, made from records."""
+"""What programs are sent of conversations: one model per answer, made from records."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import to_jsonable_python
 
 from rag.citations.markers import find_markers
 from rag.records import (
-    Card,
     Citation,
+    ContextConfig,
     Finished,
-    Message,
+    Mention,
+    Notice,
+    Quotation,
     Role,
-    Session,
-    Source,
+    SummaryReport,
+    Unsourced,
+    Usage,
 )
-from rag.seams import FoundMessages
-from rag.web.api.summaries import SummaryModel
+from rag.seams import FoundMessage
+from rag.web.described import Told
 
-STREAMED = {"text/event-stream": {"schema": {"type": "string"}}}
-
-
-class ContextConfigModel(BaseModel):
-    """How a session keeps its context small."""
-
-    enabled: bool
-    max_tokens: int | None
-    compression_strategy: str
-    recent_message_count: int
+STREAMED = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
-class SessionModel(BaseModel):
+class SessionModel(Told):
     """A session of the caller."""
 
     id: str
@@ -40,17 +34,11 @@ class SessionModel(BaseModel):
     created_at: datetime
     last_used_at: datetime
     message_count: int
-    context_config: ContextConfigModel
+    context_config: ContextConfig = Field(validation_alias="config")
     collections: list[str]  # ids of those that were chosen; none: all that the caller may read
 
-    @classmethod
-    def of(cls, session: Session) -> "SessionModel":
-        return cls.model_validate(
-            to_jsonable_python(session) | {"context_config": to_jsonable_python(session.config)}
-        )
 
-
-class SessionsModel(BaseModel):
+class SessionsModel(Told):
     """A page of the caller's sessions, newest use first."""
 
     sessions: list[SessionModel]
@@ -59,14 +47,14 @@ class SessionsModel(BaseModel):
     next_offset: int | None
 
 
-class SourceModel(BaseModel):
+class SourceModel(Told):
     """A source of a session as it was when first shown, and what became of it since."""
 
-    n: int
+    n: int = Field(validation_alias="number")
     chunk_id: str
     document_id: str
-    document: str
-    title: str
+    document: str = Field(validation_alias="document_name")
+    title: str = Field(validation_alias="document_title")
     locator: str
     heading_path: list[str]
     text: str
@@ -74,26 +62,17 @@ class SourceModel(BaseModel):
     content_hash: str
     state: str
 
-    @classmethod
-    def of(cls, source: Source) -> "SourceModel":
-        renamed = {
-            "n": source.number,
-            "document": source.document_name,
-            "title": source.document_title,
-        }
-        return cls.model_validate(to_jsonable_python(source) | renamed)
 
-
-class SourcesModel(BaseModel):
+class SourcesModel(Told):
     """The session's register of sources, by number."""
 
     sources: list[SourceModel]
 
 
-class CitationModel(BaseModel):
+class CitationModel(Told):
     """One number at one place of a text: `text[start:end]` is its whole marker."""
 
-    n: int
+    n: int = Field(validation_alias="number")
     start: int
     end: int
     verdict: str
@@ -101,35 +80,17 @@ class CitationModel(BaseModel):
     attributed: bool
     judged_by: str
 
-    @classmethod
-    def of(cls, citation: Citation) -> "CitationModel":
-        return cls.model_validate(to_jsonable_python(citation) | {"n": citation.number})
 
-
-class UnsourcedModel(BaseModel):
-    """A stretch of an answer that cites nothing and that no source carries."""
-
-    start: int
-    end: int
-
-
-class UsageModel(BaseModel):
-    """Tokens as the model server counted them."""
-
-    prompt_tokens: int
-    completion_tokens: int
-
-
-class ShownPassageModel(BaseModel):
+class ShownPassageModel(Told):
     """A passage of source `n` as it stands there; `marked` is what matters most in its text."""
 
-    n: int
+    n: int = Field(validation_alias="number")
     heading: str
     text: str
     marked: list[tuple[int, int]]
 
 
-class CardPartModel(BaseModel):
+class CardPartModel(Told):
     """What was found for one question: `line` is quoted where it surely answers, else empty."""
 
     asked: str
@@ -138,45 +99,15 @@ class CardPartModel(BaseModel):
     passages: list[ShownPassageModel]
 
 
-class DocumentLinkModel(BaseModel):
-    """A document by its id, its file's name and its title."""
-
-    id: str
-    name: str
-    title: str
-
-
-class MentionModel(BaseModel):
-    """How many documents hold a name of the question, and some of them."""
-
-    name: str
-    count: int
-    documents: list[DocumentLinkModel]
-
-
-class CardModel(BaseModel):
+class CardModel(Told):
     """An answer without a model: passages, each with its number."""
 
     parts: list[CardPartModel]
-    mentions: list[MentionModel]
-
-    @classmethod
-    def of(cls, card: Card) -> "CardModel":
-        made = to_jsonable_python(card)
-        for part in made["parts"]:
-            part["passages"] = [shown | {"n": shown["number"]} for shown in part["passages"]]
-        return cls.model_validate(made)
+    mentions: list[Mention]
 
 
-class NoticeModel(BaseModel):
-    """Why an answer is less than it could be: `cut`, `loop`, `without_model`, `words_alone`."""
-
-    kind: str
-    text: str
-
-
-class MessageModel(BaseModel):
-    """One message of a transcript."""
+class MessageModel(Told):
+    """One message of a transcript; an answer's details stand beside its own."""
 
     index: int
     turn: int
@@ -186,59 +117,50 @@ class MessageModel(BaseModel):
     created_at: datetime
     revision: int
     citations: list[CitationModel]
-    unsourced: list[UnsourcedModel]
+    unsourced: list[Unsourced]
     declined: bool
     card: CardModel | None
     resolved_query: str | None
     is_followup: bool
     model: str | None
-    usage: UsageModel | None
+    usage: Usage | None
     error: str | None
-    notices: list[NoticeModel]
+    notices: list[Notice]
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, message: Message) -> "MessageModel":
-        return cls.model_validate(message_fields(message))
+    def _with_details(cls, values: Any) -> Any:
+        answer = values.get("answer") or {
+            "citations": _unchecked(values),
+            "unsourced": [],
+            "declined": False,
+            "card": None,
+            "model": None,
+            "usage": None,
+            "notices": [],
+        }
+        return answer | values
 
 
-def message_fields(message: Message) -> dict[str, Any]:
-    """A message with its answer's details beside its own."""
-    answer = message.answer
-    fields: dict[str, Any] = to_jsonable_python(message)
-    fields |= {"citations": [], "unsourced": [], "declined": False, "card": None}
-    fields |= {"model": None, "usage": None, "notices": []}
-    if answer is None:
-        return fields | {"citations": _unchecked(message)}
-    return fields | {
-        "citations": [CitationModel.of(citation) for citation in answer.citations],
-        "unsourced": to_jsonable_python(answer.unsourced),
-        "declined": answer.declined,
-        "card": None if answer.card is None else CardModel.of(answer.card),
-        "model": answer.model,
-        "usage": to_jsonable_python(answer.usage),
-        "notices": to_jsonable_python(answer.notices),
-    }
-
-
-def _unchecked(message: Message) -> list[CitationModel]:
+def _unchecked(message: Mapping[str, Any]) -> list[Any]:
     """The citations of an answer that was imported: nobody has checked them."""
-    if message.role != Role.ASSISTANT:
+    if message["role"] != Role.ASSISTANT:
         return []
     return [
-        CitationModel.of(Citation(number, marker.start, marker.end))
-        for marker in find_markers(message.content)
+        to_jsonable_python(Citation(number, marker.start, marker.end))
+        for marker in find_markers(message["content"])
         for number in marker.numbers
     ]
 
 
-class StoppedModel(BaseModel):
+class StoppedModel(Told):
     """An answer that was asked to end, and how it stood at that moment."""
 
     index: int
     status: str
 
 
-class MessagesModel(BaseModel):
+class MessagesModel(Told):
     """A range of a transcript; `total` messages in all."""
 
     messages: list[MessageModel]
@@ -251,88 +173,83 @@ class AnswerModel(MessageModel):
     """A finished answer with the sources it was written from."""
 
     # flask-openapi3 reads this: the same call may answer with a stream of events.
-    model_config = {"openapi_extra": {"content": STREAMED}}  # type: ignore[typeddict-unknown-key]
+    model_config = ConfigDict(openapi_extra=STREAMED)  # type: ignore[typeddict-unknown-key]
 
     session_id: str
     sources: list[SourceModel]
     context: dict[str, Any]
 
     @classmethod
-    def finished(cls, finished: Finished, *, session_id: str) -> "AnswerModel":
-        return cls.model_validate(
-            message_fields(finished.message)
-            | {
-                "session_id": session_id,
-                "sources": [SourceModel.of(source) for source in finished.sources],
-                "context": to_jsonable_python(dict(finished.context)),
-            }
+    def finished(cls, end: Finished, *, session_id: str) -> "AnswerModel":
+        return cls.of(
+            end.message, session_id=session_id, sources=end.sources, context=dict(end.context)
         )
 
 
-class FoundMessageModel(BaseModel):
-    """A message that contains what was looked for: `snippet[match_start:match_end]`."""
-
-    session_id: str
-    session_title: str
-    index: int
-    role: str
-    snippet: str
-    match_start: int
-    match_end: int
-
-
-class FoundMessagesModel(BaseModel):
-    """The newest matches, and how many there are in all."""
+class FoundMessagesModel(Told):
+    """The newest matches, and how many there are in all; `snippet[match_start:match_end]`."""
 
     query: str
-    found: list[FoundMessageModel]
+    found: list[FoundMessage]
     total: int
 
-    @classmethod
-    def of(cls, query: str, found: FoundMessages) -> "FoundMessagesModel":
-        return cls.model_validate(
-            {"query": query, "found": to_jsonable_python(found.found), "total": found.total}
-        )
 
-
-class ImportedModel(BaseModel):
+class ImportedModel(Told):
     """Where the imported messages stand: `[start, end)`."""
 
     start: int
     end: int
 
 
-class ContextModel(BaseModel):
+class ContextModel(Told):
     """The messages that would be sent to the model now, and what they cost."""
 
     messages: list[dict[str, Any]]
     stats: dict[str, Any]
 
 
-class StateModel(BaseModel):
+class StateModel(Told):
     """Whether the server can serve, check by check."""
 
     status: str
-    checks: dict[str, Any] = {}
+    checks: dict[str, Any] = Field(default_factory=dict)
 
 
-def as_json(model: BaseModel) -> dict[str, Any]:
-    """The model as Flask answers with it."""
-    return model.model_dump(mode="json")
+class SummaryModel(Told):
+    """A verified text standing in for the messages `[start, end)`."""
+
+    id: int | None
+    start: int
+    end: int
+    text: str
+    required_numbers: list[int]
+    required_names: list[str]
+    tokens: int
+    quotations: list[Quotation]
+    report: SummaryReport
 
 
-def sources_of(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Sources as they stand in events."""
-    return [as_json(SourceModel.of(source)) for source in sources]
+class SummariesModel(Told):
+    """Summaries standing in the context, and those made on request."""
+
+    summaries: list[SummaryModel]
+    requested: list[SummaryModel]
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with dataclasses, dates and enums made plain JSON."""
-    made: dict[str, Any] = to_jsonable_python(dict(values))
-    return made
+class CompactedModel(Told):
+    """The report of a compaction; null when there was nothing to summarise."""
+
+    compacted: bool
+    report: SummaryReport | None
 
 
-class ExportModel(BaseModel):
+class ForgottenModel(Told):
+    """How many summaries were forgotten; the transcript stays."""
+
+    forgotten: int
+
+
+class ExportModel(Told):
     """A whole conversation; `messages` and `sources` can be imported again."""
 
     session: SessionModel

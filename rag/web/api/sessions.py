@@ -1,10 +1,8 @@
 """The JSON API of sessions: make, list, change, export and search them; their sources."""
 
 from dataclasses import replace
-from typing import Any
 
 from flask import Response, json
-from flask_openapi3.models.tag import Tag
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
@@ -22,32 +20,20 @@ from rag.web.api.requests import (
 from rag.web.api.responses import (
     ExportModel,
     FoundMessagesModel,
-    MessageModel,
     SessionModel,
     SessionsModel,
     SourceModel,
     SourcesModel,
-    as_json,
 )
-from rag.web.api.summaries import SummaryModel
 from rag.web.current import application, default_config, open_session
 from rag.web.described import DescribedApi
 from rag.web.html.export import as_markdown, file_name
-from rag.web.problems import REFUSALS
 
-api = DescribedApi(
-    "sessions",
-    __name__,
-    url_prefix="/api/v1",
-    abp_tags=[
-        Tag(name="sessions", description="Conversations, each with its register of sources.")
-    ],
-    abp_responses=REFUSALS,
-)
+api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 
 
 @api.post("/sessions", responses={"201": SessionModel})
-def create_session(body: SessionBody) -> tuple[dict[str, Any], int]:
+def create_session(body: SessionBody) -> tuple[SessionModel, int]:
     """Begin a conversation."""
     config = changed_config(default_config(), body.context_config)
     session = application().store.create(
@@ -56,7 +42,7 @@ def create_session(body: SessionBody) -> tuple[dict[str, Any], int]:
         config=config,
         collections=rights.chosen(body.collections or ()),
     )
-    return as_json(SessionModel.of(session.read())), 201
+    return SessionModel.of(session.read()), 201
 
 
 def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> ContextConfig:
@@ -75,29 +61,27 @@ def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> C
 
 
 @api.get("/sessions", responses={"200": SessionsModel})
-def list_sessions(query: PageQuery) -> dict[str, Any]:
+def list_sessions(query: PageQuery) -> SessionsModel:
     """The caller's sessions, newest use first."""
     one_more = application().store.sessions(
         current_owner(), limit=query.limit + 1, offset=query.offset
     )
-    return as_json(
-        SessionsModel(
-            sessions=[SessionModel.of(session) for session in one_more[: query.limit]],
-            limit=query.limit,
-            offset=query.offset,
-            next_offset=query.offset + query.limit if len(one_more) > query.limit else None,
-        )
+    return SessionsModel.of(
+        sessions=one_more[: query.limit],
+        limit=query.limit,
+        offset=query.offset,
+        next_offset=query.offset + query.limit if len(one_more) > query.limit else None,
     )
 
 
 @api.get("/sessions/<session_id>", responses={"200": SessionModel})
-def read_session(path: SessionPath) -> dict[str, Any]:
+def read_session(path: SessionPath) -> SessionModel:
     """One session."""
-    return as_json(SessionModel.of(open_session(path.session_id).read()))
+    return SessionModel.of(open_session(path.session_id).read())
 
 
 @api.put("/sessions/<session_id>", responses={"200": SessionModel})
-def change_session(path: SessionPath, body: SessionBody) -> dict[str, Any]:
+def change_session(path: SessionPath, body: SessionBody) -> SessionModel:
     """Change the title or the configuration; what is left out stays as it is."""
     session = open_session(path.session_id)
     chosen = rights.chosen(body.collections or ())
@@ -107,7 +91,7 @@ def change_session(path: SessionPath, body: SessionBody) -> dict[str, Any]:
         session.configure(changed_config(session.read().config, body.context_config))
     if body.collections is not None:
         session.choose(chosen)
-    return as_json(SessionModel.of(session.read()))
+    return SessionModel.of(session.read())
 
 
 @api.delete("/sessions/<session_id>", responses={"204": None})
@@ -118,32 +102,31 @@ def delete_session(path: SessionPath) -> tuple[str, int]:
 
 
 @api.get("/sessions/<session_id>/sources", responses={"200": SourcesModel})
-def list_sources(path: SessionPath) -> dict[str, Any]:
+def list_sources(path: SessionPath) -> SourcesModel:
     """Every source the session has numbered, with what became of it since."""
-    sources = open_session(path.session_id).sources()
-    return as_json(SourcesModel(sources=[SourceModel.of(source) for source in sources]))
+    return SourcesModel.of(sources=open_session(path.session_id).sources())
 
 
 @api.get("/sessions/<session_id>/sources/<n>", responses={"200": SourceModel})
-def read_source(path: SourcePath) -> dict[str, Any]:
+def read_source(path: SourcePath) -> SourceModel:
     """The evidence behind one number, also when its document changed or vanished since."""
     for source in open_session(path.session_id).sources([path.n]):
-        return as_json(SourceModel.of(source))
+        return SourceModel.of(source)
     raise NotFound(f"This session has no source [{path.n}].")
 
 
 @api.get("/sessions/<session_id>/search", responses={"200": FoundMessagesModel})
-def search_session(path: SessionPath, query: MessageSearchQuery) -> dict[str, Any]:
+def search_session(path: SessionPath, query: MessageSearchQuery) -> FoundMessagesModel:
     """Messages of the session that contain some words, newest first."""
     found = open_session(path.session_id).search(query.q, limit=query.limit)
-    return as_json(FoundMessagesModel.of(query.q, found))
+    return FoundMessagesModel.of(found, query=query.q)
 
 
 @api.get("/search/messages", responses={"200": FoundMessagesModel})
-def search_messages(query: MessageSearchQuery) -> dict[str, Any]:
+def search_messages(query: MessageSearchQuery) -> FoundMessagesModel:
     """Messages of all the caller's sessions that contain some words, newest first."""
     found = application().store.search(current_owner(), query.q, limit=query.limit)
-    return as_json(FoundMessagesModel.of(query.q, found))
+    return FoundMessagesModel.of(found, query=query.q)
 
 
 @api.get(
@@ -165,13 +148,10 @@ def export_session(path: SessionPath, query: ExportQuery) -> Response:
     if query.format == "markdown":
         text, kind = as_markdown(session, messages, sources), "text/markdown; charset=utf-8"
     else:
-        exported = ExportModel(
-            session=SessionModel.of(session),
-            messages=[MessageModel.of(message) for message in messages],
-            sources=[SourceModel.of(source) for source in sources],
-            summaries=[SummaryModel.of(summary) for summary in handle.summaries()],
+        exported = ExportModel.of(
+            session=session, messages=messages, sources=sources, summaries=handle.summaries()
         )
-        text, kind = json.dumps(as_json(exported), indent=2), "application/json"
+        text, kind = json.dumps(exported.as_json(), indent=2), "application/json"
     name = file_name(session, "md" if query.format == "markdown" else "json")
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, content_type=kind, headers=disposition)

@@ -2,30 +2,19 @@
 
 from typing import Any
 
-from flask_openapi3.models.tag import Tag
 from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
-from rag.records import Table
 from rag.tables.plan import plan_from
-from rag.tables.running.result import TableResult
 from rag.web.access.rights import readable
 from rag.web.api.requests import Body, Question
-from rag.web.api.responses import as_json
 from rag.web.current import application, checked_id, open_session
-from rag.web.described import DescribedApi
-from rag.web.problems import REFUSALS
+from rag.web.described import DescribedApi, Told
 
-api = DescribedApi(
-    "tables",
-    __name__,
-    url_prefix="/api/v1",
-    abp_tags=[Tag(name="tables", description="Tables of the documents, and questions over rows.")],
-    abp_responses=REFUSALS,
-)
+api = DescribedApi("tables", "Tables of the documents, and questions over rows.")
 
 
-class ColumnModel(BaseModel):
+class ColumnModel(Told):
     """A column: what its values are, and how many."""
 
     name: str
@@ -39,39 +28,26 @@ class ColumnModel(BaseModel):
     note: str
 
 
-class TableModel(BaseModel):
+class TableModel(Told):
     """A table of a document."""
 
     id: str
     name: str
     document_id: str
-    document: str
+    document: str = Field(validation_alias="document_name")
     locator: str
     row_count: int
     columns: list[ColumnModel]
 
-    @classmethod
-    def of(cls, table: Table) -> "TableModel":
-        columns = [ColumnModel.model_validate(c, from_attributes=True) for c in table.columns]
-        return cls(
-            id=table.id,
-            name=table.name,
-            document_id=table.document_id,
-            document=table.document_name,
-            locator=table.locator,
-            row_count=table.row_count,
-            columns=columns,
-        )
 
-
-class TablesModel(BaseModel):
+class TablesModel(Told):
     """Tables, by document."""
 
     tables: list[TableModel]
     total: int
 
 
-class RowsModel(BaseModel):
+class RowsModel(Told):
     """A table with some of its rows as they were written; each begins with its number."""
 
     table: TableModel
@@ -80,34 +56,19 @@ class RowsModel(BaseModel):
     has_more: bool
 
 
-class ResultModel(BaseModel):
+class ResultModel(Told):
     """What a question or a plan gave, and what was assumed; `source` is its number in a session."""
 
-    table: str
+    table: str = Field(validation_alias="table_id")
     columns: list[str]
     rows: list[list[Any]]
     has_more: bool
     plan: dict[str, Any]
     words: str
     sql: str
-    rows_used: list[int]
+    rows_used: list[int] = Field(validation_alias="used")
     notes: list[str]
     source: int | None = None
-
-    @classmethod
-    def of(cls, result: TableResult, source: int | None) -> "ResultModel":
-        return cls(
-            table=result.table_id,
-            columns=[column.name for column in result.columns],
-            rows=[list(row) for row in result.rows],
-            has_more=result.has_more,
-            plan=result.plan,
-            words=result.words,
-            sql=result.sql,
-            rows_used=list(result.used),
-            notes=list(result.notes),
-            source=source,
-        )
 
 
 class TablePath(BaseModel):
@@ -116,19 +77,17 @@ class TablePath(BaseModel):
     table_id: str
 
 
-class RowsQuery(BaseModel):
-    """A stretch of rows; `q` keeps those that hold all its words."""
-
-    offset: int = Field(0, ge=0, le=2**31)
-    limit: int = Field(100, ge=1, le=1000)
-    q: str = Field("", max_length=200)
-
-
 class TablesQuery(BaseModel):
     """A page of the tables."""
 
     offset: int = Field(0, ge=0, le=2**31)
     limit: int = Field(100, ge=1, le=1000)
+
+
+class RowsQuery(TablesQuery):
+    """A stretch of rows; `q` keeps those that hold all its words."""
+
+    q: str = Field("", max_length=200)
 
 
 class QueryBody(Body):
@@ -146,30 +105,25 @@ class QueryBody(Body):
 
 
 @api.get("/tables", responses={"200": TablesModel})
-def list_tables(query: TablesQuery) -> dict[str, Any]:
+def list_tables(query: TablesQuery) -> TablesModel:
     """The tables of the library with their columns."""
     tables = application().tables.tables(readable())
     page = tables[query.offset : query.offset + query.limit]
-    return as_json(TablesModel(tables=[TableModel.of(each) for each in page], total=len(tables)))
+    return TablesModel.of(tables=page, total=len(tables))
 
 
 @api.get("/tables/<table_id>", responses={"200": RowsModel})
-def read_table(path: TablePath, query: RowsQuery) -> dict[str, Any]:
+def read_table(path: TablePath, query: RowsQuery) -> RowsModel:
     """One table, and a stretch of its rows."""
     table = application().tables.table(checked_id(path.table_id, "table"), readable())
     found = application().asked.library.rows(table, query.offset, query.limit + 1, query.q)
-    return as_json(
-        RowsModel(
-            table=TableModel.of(table),
-            rows=[list(row) for row in found.rows[: query.limit]],
-            offset=query.offset,
-            has_more=len(found.rows) > query.limit,
-        )
-    )
+    has_more = len(found.rows) > query.limit
+    rows = found.rows[: query.limit]
+    return RowsModel.of(table=table, rows=rows, offset=query.offset, has_more=has_more)
 
 
 @api.post("/tables/query", responses={"200": ResultModel})
-def query_tables(body: QueryBody) -> dict[str, Any]:
+def query_tables(body: QueryBody) -> ResultModel:
     """Ask the tables; with a session, in its context, and the result becomes its source."""
     asked = application().asked
     session = open_session(body.session_id) if body.session_id else None
@@ -183,4 +137,5 @@ def query_tables(body: QueryBody) -> dict[str, Any]:
         past = asked.past(session) if session is not None else ()
         result = asked.ask(body.question or "", within, past)
     source = asked.keep(session, result).number if session is not None else None
-    return as_json(ResultModel.of(result, source))
+    columns = [column.name for column in result.columns]
+    return ResultModel.of(result, columns=columns, source=source)

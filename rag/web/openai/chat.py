@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, current_app, request
-from flask_openapi3.models.tag import Tag
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel
 
@@ -28,7 +27,7 @@ from rag.records import (
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.responses import CitationModel, SourceModel, as_json
+from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.current import application, default_config, open_session
 from rag.web.described import DescribedApi
 from rag.web.html.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
@@ -44,15 +43,6 @@ from rag.web.problems import openai_problem, problem_response
 from rag.web.sse import PING, PING_SECONDS, Frames, data_line, event_stream, failure
 from rag.web.turns import Turn, turns
 
-api = DescribedApi(
-    "openai",
-    __name__,
-    url_prefix="/v1",
-    abp_tags=[Tag(name="openai", description="For clients of the OpenAI chat protocol.")],
-)
-EXTENSION = "groundnote-transcripts"
-HELD_CHARACTERS = 200  # that a model may say before it calls a tool
-DONE = "data: [DONE]\n\n"
 REFUSED: ResponseDict = {
     status: {
         "description": "Refused, in the shape of OpenAI's errors.",
@@ -60,6 +50,13 @@ REFUSED: ResponseDict = {
     }
     for status in ("400", "401", "403", "404", "409", "413", "415", "429", "500", "502", "503")
 }
+
+api = DescribedApi(
+    "openai", "For clients of the OpenAI chat protocol.", prefix="/v1", refusals=REFUSED
+)
+EXTENSION = "groundnote-transcripts"
+HELD_CHARACTERS = 200  # that a model may say before it calls a tool
+DONE = "data: [DONE]\n\n"
 
 
 class ModelPath(BaseModel):
@@ -71,13 +68,13 @@ class ModelPath(BaseModel):
 # ── Calls ────────────────────────────────────────────────────────────────────────────────────
 
 
-@api.get("/models", responses={"200": None, **REFUSED})
+@api.get("/models", responses={"200": None})
 def list_models() -> dict[str, Any]:
     """Our library, read by whatever model the settings name; and each collection of it alone."""
     return {"object": "list", "data": [_model(name) for name in _models()]}
 
 
-@api.get("/models/<model_id>", responses={"200": None, **REFUSED})
+@api.get("/models/<model_id>", responses={"200": None})
 def read_model(path: ModelPath) -> dict[str, Any]:
     """The library, or one collection of it."""
     if path.model_id not in _models():
@@ -103,7 +100,7 @@ def choose(session: SessionHandle, wanted: list[str] | None) -> None:
         session.choose(ids)
 
 
-@api.post("/chat/completions", responses={"200": None, **REFUSED})
+@api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
     asked, wishes = understood(body.messages, "messages"), body.wishes()
@@ -237,8 +234,8 @@ class Completion:
             "session_id": self.session.id,
             "index": end.message.index,
             "resolved_query": end.message.resolved_query,
-            "citations": [as_json(CitationModel.of(citation)) for citation in citations],
-            "sources": [as_json(SourceModel.of(source)) for source in end.sources],
+            "citations": [CitationModel.of(citation).as_json() for citation in citations],
+            "sources": [SourceModel.of(source).as_json() for source in end.sources],
             "notices": [each.text for each in answer.notices] if answer else [],
         }
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, request
-from flask_openapi3.models.tag import Tag
 
 from rag.errors import ModelInterrupted, NotFound
 from rag.hangup import LEFT
@@ -38,14 +37,15 @@ from rag.web.turns import Turn
 
 api = DescribedApi(
     "responses",
-    __name__,
-    url_prefix="/v1",
-    abp_tags=[Tag(name="openai", description="For clients of the OpenAI protocols.")],
+    "For clients of the OpenAI protocols.",
+    prefix="/v1",
+    tag="openai",
+    refusals=REFUSED,
 )
 _ID = re.compile(r"resp_([A-Za-z0-9-]{1,40})_(\d{1,9})")
 
 
-@api.post("/responses", responses={"200": None, **REFUSED})
+@api.post("/responses", responses={"200": None})
 def respond(body: ResponseBody) -> Response:
     """Answer the input; with `previous_response_id` as the next turn of that conversation."""
     asked, wishes = body.asked(), body.wishes()

@@ -65,7 +65,7 @@ def change_chosen() -> Shown:
     """Move the documents that were ticked, or delete them after asking: all of them, or none."""
     place, act = words("place"), words("act")
     ticked = dict.fromkeys(request.form.getlist("document"))
-    documents = [rights.changeable(checked_id(each, "document")) for each in ticked]
+    documents = [rights.changeable(each) for each in ticked]
     if not documents:
         raise UserError("No document was chosen. Tick one or more first.")
     if act == "ask":

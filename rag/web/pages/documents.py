@@ -15,7 +15,7 @@ from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
 from rag.web.access import rights
 from rag.web.api.uploads import RefusedFile, library_name, sort_upload
-from rag.web.current import application, checked_id
+from rag.web.current import application
 from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import show_page
@@ -158,7 +158,7 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 @document_pages.get("/documents/<document_id>")
 def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
-    found = application().documents.document(checked_id(document_id, "document"), rights.readable())
+    found = rights.document(document_id)
     at = wanted_index("at", request.args) or 0
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
     sections = _sections(found, at, passage)
@@ -188,7 +188,7 @@ def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[s
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
     """Ask before a document is taken out."""
-    found = rights.changeable(checked_id(document_id, "document"))
+    found = rights.changeable(document_id)
     return show_page("delete_documents.html", documents=[found], place="")
 
 
