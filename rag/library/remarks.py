@@ -1,12 +1,15 @@
 """What is said beside an answer that the library explains: why it may be a poor one."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from rag.library.naming import files_named
 from rag.library.unread import UnreadFile
-from rag.records import Notice, NoticeKind, Source
+from rag.records import Notice, NoticeKind, Source, Within
+from rag.seams import SessionHandle
 from rag.text.languages.spoken import spoken
+from rag.text.names import find_names
 
 LANGUAGES = {
     "en": ("English", "Englisch"),
@@ -16,6 +19,15 @@ LANGUAGES = {
     "it": ("Italian", "Italienisch"),
     "nl": ("Dutch", "Niederländisch"),
     "pt": ("Portuguese", "Portugiesisch"),
+    "ja": ("Japanese", "Japanisch"),
+    "zh": ("Chinese", "Chinesisch"),
+    "ko": ("Korean", "Koreanisch"),
+    "th": ("Thai", "Thai"),
+    "el": ("Greek", "Griechisch"),
+    "he": ("Hebrew", "Hebräisch"),
+    "arab": ("Arabic letters", "Arabisch"),
+    "cyrl": ("Cyrillic letters", "Kyrillisch"),
+    "deva": ("Devanagari letters", "Devanagari"),
 }
 _OTHER_LANGUAGE = (
     "The question is in {asked}, the passages that were found are in {found}. The packaged "
@@ -25,28 +37,52 @@ _OTHER_LANGUAGE = (
     "Embedding-Modell kennt nur Englisch; gefunden wird so nur über gemeinsame Wörter und Namen. "
     "Fragen Sie auf {found}, oder setzen Sie ein mehrsprachiges embedding.model (Einstellungen).",
 )
+_UNNAMED = (
+    "No document names “{}”. What was found is about something else, or calls it by another name."
+)
 
 
 class Remarks:
     """Notices about a question and what was found for it."""
 
     def __init__(
-        self, unread: Callable[[str], Sequence[UnreadFile]], knows_english_only: bool
+        self,
+        unread: Callable[[str], Sequence[UnreadFile]],
+        is_held: Callable[[str, Within], bool],
+        knows_english_only: bool,
     ) -> None:
+        """`is_held` says whether any text holds a word, in whatever form."""
         self._unread = unread
+        self._is_held = is_held
         self._knows_english_only = knows_english_only
 
     def __call__(
-        self, owner: str, question: str, sources: Sequence[Source], *, is_sure: bool
+        self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]:
         """Of an answer that is not sure also the files that it may have stood in."""
         told = []
+        if sources and (missing := self._unnamed(question, session.within())):
+            told.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         if self._knows_english_only and (said := other_language(question, sources)):
             told.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
         if not is_sure:
-            failed = files_named(question, self._unread(owner))
+            failed = files_named(question, self._unread(session.owner))
             told += [Notice(NoticeKind.UNREAD, each.reason) for each in failed]
         return told
+
+    def _unnamed(self, question: str, within: Within) -> str:
+        """The first name in a question of which no text holds a single word.
+
+        Names with figures are left alone: `FY2023` may stand there as `fiscal 2023`; and languages
+        that write nouns as names, or bend names so that the index does not know them again.
+        """
+        if spoken(question) not in ("en", ""):
+            return ""
+        for name in find_names(question):
+            words = re.sub(r"['’]s?$", "", name.text).split()
+            if all(map(str.isalpha, words)) and not any(self._is_held(w, within) for w in words):
+                return " ".join(words)
+        return ""
 
 
 def other_language(question: str, sources: Sequence[Source]) -> str:

@@ -47,6 +47,10 @@ class NameMentions:
         """Whether a text that the words of the name find holds it whole."""
         return any(_holds(chunk, name) for chunk in self._chunks(name, within, FEW_CHUNKS))
 
+    def is_word(self, word: str, within: Within) -> bool:
+        """Whether any text holds a word, in whatever form."""
+        return bool(self._words.holding(word, within, limit=1))
+
     def everywhere(self, words: str, within: Within) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
         found = self._chunks(words, within, ALL_CHUNKS)

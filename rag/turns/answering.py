@@ -89,7 +89,7 @@ class Remarks(Protocol):
     """What the library has to say beside an answer."""
 
     def __call__(
-        self, owner: str, question: str, sources: Sequence[Source], *, is_sure: bool
+        self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]: ...
 
 
@@ -213,7 +213,7 @@ class Answering:
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
-        remarks = self._beside.remarks(session.owner, asked, shown, is_sure=not answer.declined)
+        remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
     def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:

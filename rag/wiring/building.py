@@ -139,7 +139,8 @@ def _beside(
 ) -> Beside:
     is_without_model = settings.llm.model is None
     told = LibraryAnswers(mentions, unread, is_without_model=is_without_model)
-    return Beside((told, asked), Remarks(unread, settings.embedding.is_packaged))
+    remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
+    return Beside((told, asked), remarks)
 
 
 def _table_answers(settings: Settings, tables: TableStore) -> TableAnswers:

@@ -4,7 +4,7 @@ import pytest
 
 from rag.library.remarks import Remarks, other_language
 from rag.library.unread import UnreadFile
-from rag.records import NoticeKind, Source
+from rag.records import EVERYTHING, NoticeKind, Source
 from rag.text.languages.spoken import spoken
 
 ENGLISH = "The warranty of the router is two years from the date of purchase."
@@ -15,10 +15,21 @@ def source(text):
     return Source(1, "c", "d", "d.md", "Handbook", "", (), text, text, "")
 
 
+class Session:
+    """One that may ask everything."""
+
+    owner = "ada"
+
+    def within(self):
+        return EVERYTHING
+
+
 def remarks(question, *, is_sure=False, text=ENGLISH, english_only=True):
     files = [UnreadFile("lease-scan.pdf", "lease-scan.pdf: it holds pictures only.")]
-    made = Remarks(lambda owner: files, english_only)
-    return made("ada", question, [source(text)], is_sure=is_sure)
+    made = Remarks(
+        lambda owner: files, lambda word, within: word.lower() in text.lower(), english_only
+    )
+    return made(Session(), question, [source(text)], is_sure=is_sure)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +40,15 @@ def remarks(question, *, is_sure=False, text=ENGLISH, english_only=True):
         ("Was kostet der Aero 5?", "de"),
         ("Quelle est la durée de la garantie pour les routeurs ?", "fr"),
         ("¿Cuánto cuesta el envío de una caja?", "es"),
+        ("Combien coûte l’Aero 5 ?", "fr"),
+        ("Hoeveel weegt de Aero 5?", "nl"),
+        ("Quanto costa?", ""),  # Italian or Portuguese
+        ("Los Angeles office", ""),
+        ("保証期間は？", "ja"),
+        ("保修期多长？", "zh"),
+        ("Aero 5 Pro Maxの重さは？", "ja"),
+        ("Сколько весит Aero 5?", "cyrl"),
+        ("What is the value of β in the formula?", "en"),
         ("Aero 5 reset", ""),
         ("", ""),
     ],
@@ -43,6 +63,21 @@ def test_a_german_question_to_english_documents_is_told_what_helps():
     assert notice.kind is NoticeKind.OTHER_LANGUAGE
     assert "auf Deutsch" in notice.text
     assert "embedding.model" in notice.text
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Combien coûte le routeur ?", "The question is in French"),
+        ("保証期間は？", "The question is in Japanese"),
+        ("Какая гарантия?", "The question is in Cyrillic letters"),
+    ],
+)
+def test_short_questions_in_other_languages_are_told_so_in_english(question, said):
+    (notice,) = remarks(question, is_sure=True)
+
+    assert notice.kind is NoticeKind.OTHER_LANGUAGE
+    assert notice.text.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +104,26 @@ def test_a_file_that_could_not_be_read_is_named_where_the_answer_is_not_sure():
     assert notice.text.endswith("it holds pictures only.")
     assert remarks("What does the lease scan say about the rent?", is_sure=True) == []
     assert remarks("What does the lease say about the rent?") == []
+
+
+def test_a_name_that_no_document_holds_is_told_whatever_is_shown():
+    (notice,) = remarks("How long is the warranty of the Teal?", is_sure=True)
+
+    assert notice.kind is NoticeKind.OTHER_PRODUCT
+    assert "“Teal”" in notice.text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How long is the warranty of the Router?",  # it is there, in small letters
+        "What was the revenue of FY2023?",  # may stand there as "fiscal 2023"
+        "Who won the Top 10?",
+        "Wie lange hat der Teal Garantie?",  # nouns are written as names are
+        "how long is the warranty of the teal?",
+    ],
+)
+def test_nothing_is_said_of_names_that_may_stand_there_in_another_form(question):
+    told = remarks(question, is_sure=True, text=f"{ENGLISH} It is in the top.", english_only=False)
+
+    assert told == []
