@@ -36,7 +36,7 @@ class Candidate:
 
     chunk: Chunk
     score: float
-    cosine: float  # to the query as it was asked
+    cosine: float  # to the vector that was searched for
 
 
 class HybridRetriever:
@@ -82,10 +82,10 @@ class HybridRetriever:
         if not dense_query or limit <= 0:
             return []
         queries = self._split(dense_query, within)[:MOST_APART] or [(dense_query, lexical_query)]
-        vectors = self._mixed([dense for dense, _ in queries], dense_context)
+        vectors = self._vectors([dense for dense, _ in queries], dense_context)
         found = [
-            self._found(vector, *query, within, limit=limit)
-            for query, vector in zip(queries, vectors, strict=True)
+            self._found(*both, *query, within, limit=limit)
+            for query, both in zip(queries, vectors, strict=True)
         ]
         return found[0] if len(found) == 1 else self._shared(found, within, limit)
 
@@ -104,16 +104,21 @@ class HybridRetriever:
         return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
 
     def _found(
-        self, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
+        self, own: Vector, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
     ) -> list[Hit]:
+        """Searched for by `vector`; how relevant a hit is says the query's own."""
         candidates = self._candidates(vector, lexical, within, max(CANDIDATES, DEEPEST * limit))
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense, candidates)
         found = self._read(_folded(candidates, DEEPEST * limit), lexical, within, limit)
-        coverage = self._coverage({dense, lexical}, within, [c.chunk.id for c, _ in found])
+        cosines = {candidate.chunk.id: candidate.cosine for candidate, _ in found}
+        if own is not vector:
+            known = self._index.vectors(list(cosines))
+            cosines |= {key: float(own @ row) for key, row in known.items()}
+        coverage = self._coverage({dense, lexical}, within, list(cosines))
         return [
-            replace(hit, relevance=relevance(candidate.cosine, coverage[candidate.chunk.id]))
-            for candidate, hit in found
+            replace(hit, relevance=relevance(cosines[key], coverage[key]))
+            for key, (_, hit) in zip(cosines, found, strict=True)
         ]
 
     def _shared(self, found: Sequence[Sequence[Hit]], within: Within, limit: int) -> list[Hit]:
@@ -124,12 +129,16 @@ class HybridRetriever:
         )
         return merged(hits, texts)[:limit]
 
-    def _mixed(self, queries: Sequence[str], context: Sequence[tuple[str, float]]) -> list[Vector]:
-        """Each query's vector with those of its conversation mixed in, of length 1."""
+    def _vectors(
+        self, queries: Sequence[str], context: Sequence[tuple[str, float]]
+    ) -> list[tuple[Vector, Vector]]:
+        """Each query's own vector, and with those of its conversation mixed in; of length 1."""
         rows = self._embedder.embed([*queries, *(text for text, _ in context)])
-        weights = np.array([1.0, *(weight for _, weight in context)], dtype=np.float32)
-        own, shared = rows[: len(queries)], rows[len(queries) :]
-        return [_unit(weights @ np.vstack([row, shared])) for row in own]
+        own, shared = [_unit(row) for row in rows[: len(queries)]], rows[len(queries) :]
+        if not context:
+            return [(each, each) for each in own]
+        mixed = np.array([weight for _, weight in context], dtype=np.float32) @ shared
+        return [(each, _unit(each + mixed)) for each in own]
 
     def _candidates(
         self, vector: Vector, lexical_query: str, within: Within, most: int

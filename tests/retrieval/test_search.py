@@ -62,6 +62,19 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
     assert away[0].chunk.id == lamp[0].id
 
 
+def test_how_relevant_a_hit_is_does_not_depend_on_what_was_talked_of(library: Library) -> None:
+    for title in ("Lamp", "Router", "Kettle"):
+        library.add(title, f"Reset of the {title.lower()} by its button.")
+
+    plain, after = (
+        library.retriever.search("reset button", EVERYTHING, dense_context=context)
+        for context in ([], [("Is the kettle loud?", 0.3), ("Which lamp is bright?", 0.25)])
+    )
+
+    told = {hit.chunk.id: hit.relevance for hit in after}
+    assert told == pytest.approx({hit.chunk.id: hit.relevance for hit in plain})
+
+
 def test_a_chunk_that_the_database_no_longer_has_is_dropped(library: Library) -> None:
     kept, gone = library.add("Kept", "Reset here."), library.add("Gone", "Reset there.")
     library.store.delete(gone[0].document_id)
