@@ -37,7 +37,7 @@ from rag.documents.chunk import document_id_for
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
-from rag.retrieval.fuse import ranked, reciprocal_rank_fusion
+from rag.retrieval.fuse import ranked
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
 from rag.retrieval.vectors import ChromaIndex
@@ -127,6 +127,17 @@ def _document(entry: Entry, chunks: Sequence[Chunk], collection_id: str) -> Stor
     )
     own = [replace(chunk, document_id=own_id) for chunk in chunks]
     return StoredDocument(record, [section_of(entry)], own)
+
+
+def reciprocal_rank_fusion(
+    rankings: Iterable[Sequence[str]], *, constant: float = 60.0
+) -> dict[str, float]:
+    """Sum of 1 / (constant + rank) over the rankings, ranks from 1 (Cormack et al., SIGIR 2009)."""
+    fused: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, start=1):
+            fused[key] = fused.get(key, 0.0) + 1.0 / (constant + rank)
+    return fused
 
 
 def by_document(

@@ -1,21 +1,6 @@
-"""Several rankings into one: reciprocal rank fusion, and a weighted sum of normalised scores."""
+"""Two rankings into one: a weighted sum of normalised scores."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
-
-def reciprocal_rank_fusion(
-    rankings: Iterable[Sequence[str]], *, constant: float = 60.0
-) -> dict[str, float]:
-    """Sum of 1 / (constant + rank) over the rankings, ranks from 1.
-
-    Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual
-    rank learning methods", SIGIR 2009.
-    """
-    fused: dict[str, float] = {}
-    for ranking in rankings:
-        for rank, key in enumerate(ranking, start=1):
-            fused[key] = fused.get(key, 0.0) + 1.0 / (constant + rank)
-    return fused
+from collections.abc import Mapping
 
 
 def convex_combination(

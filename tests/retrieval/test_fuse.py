@@ -2,21 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.retrieval.fuse import convex_combination, min_max, ranked, reciprocal_rank_fusion
+from rag.retrieval.fuse import convex_combination, min_max, ranked
 
 SCORES = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-5, 50), max_size=8)
-
-
-def test_what_both_rankings_hold_beats_the_first_of_one() -> None:
-    fused = reciprocal_rank_fusion([["a", "b"], ["c", "b"]])
-
-    assert ranked(fused)[0][0] == "b"
-
-
-def test_reciprocal_ranks_add_up() -> None:
-    fused = reciprocal_rank_fusion([["a"], ["b", "a"]], constant=1)
-
-    assert fused == {"a": pytest.approx(1 / 2 + 1 / 3), "b": pytest.approx(1 / 2)}
 
 
 @pytest.mark.parametrize(
