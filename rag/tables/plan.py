@@ -176,7 +176,7 @@ def _plain(given: Any, name: str = "") -> Any:
 def checked(plan: TablePlan, table: Table) -> TablePlan:
     """The plan, if the table can answer it. Raises UserError that names what it cannot."""
     for name in named_columns(plan):
-        if name.startswith(MEASURED) and name not in _measure_names(plan):
+        if name.startswith(MEASURED) and name not in measure_places(len(plan.measures)):
             raise UserError(f"The plan speaks of {name}, but has {len(plan.measures)}.")
         if name != ROWS and not name.startswith(MEASURED):
             column_of(table, name)
@@ -205,8 +205,9 @@ def _check_measure(measure: Measure, table: Table) -> None:
         raise UserError(f"{column.name} holds {column.type}s: there is no {measure.kind} of them.")
 
 
-def _measure_names(plan: TablePlan) -> set[str]:
-    return {f"{MEASURED}{number}" for number in range(1, len(plan.measures) + 1)}
+def measure_places(count: int) -> list[str]:
+    """What stands for so many figures where a column could stand."""
+    return [f"{MEASURED}{number}" for number in range(1, count + 1)]
 
 
 def named_columns(plan: TablePlan) -> list[str]:

@@ -15,19 +15,13 @@ from rag.web.access.limits import limit_rates
 from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections as api_collections
-from rag.web.api import context as api_context
-from rag.web.api import documents as api_documents
-from rag.web.api import messages as api_messages
-from rag.web.api import sessions as api_sessions
-from rag.web.api import tables as api_tables
+from rag.web.api import collections, context, documents, messages, sessions, tables
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
-from rag.web.html.transcripts import TranscriptTable
 from rag.web.json_requests import JsonRequest
-from rag.web.openai import chat as openai_api
-from rag.web.openai import responses as responses_api
+from rag.web.openai import answered, chat, responses
+from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
@@ -86,17 +80,9 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(home / 'static')}",
     )
     configure(app, application)
-    for module in (
-        api_documents,
-        api_collections,
-        api_sessions,
-        api_messages,
-        api_context,
-        api_tables,
-        openai_api,
-        responses_api,
-        operations,
-    ):
+    for module in (documents, collections, sessions, messages, context, tables):
+        app.register_api(module.api)
+    for module in (chat, responses, operations):
         app.register_api(module.api)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app
@@ -124,7 +110,7 @@ def configure(app: Flask, application: "Application") -> None:
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
     app.extensions[turns.EXTENSION] = turns.Turns(settings.web.threads)
-    app.extensions[openai_api.EXTENSION] = TranscriptTable(application.engine)
+    app.extensions[answered.EXTENSION] = TranscriptTable(application.engine)
     largest = settings.documents.max_file_mb * BYTES_PER_MB
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),

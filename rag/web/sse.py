@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from flask import Response
+from flask import Response, abort
 from pydantic_core import to_jsonable_python
 from werkzeug.exceptions import HTTPException
 
-from rag.errors import RagError
+from rag.errors import ModelInterrupted, RagError
+from rag.hangup import LEFT
 from rag.records import (
     Cited,
     Compacted,
@@ -26,7 +27,7 @@ from rag.records import (
 )
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
-from rag.web.problems import problem, problem_of
+from rag.web.problems import problem, problem_of, problem_response
 from rag.web.serving.lanes import EVENT_STREAM, places_before
 from rag.web.turns import Turn
 
@@ -146,6 +147,18 @@ def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
             return "error", failure(event)
         case _:
             return NAMES[type(event)], to_jsonable_python(event)
+
+
+def finished(turn: Turn) -> Finished:
+    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
+
+    A turn that fails is answered with its problem.
+    """
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))
+    return end
 
 
 def failure(failed: Failed) -> dict[str, Any]:

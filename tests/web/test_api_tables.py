@@ -207,6 +207,14 @@ class TestThePlanAsAForm:
         assert ">75.25</td>" in changed
         assert client.get(f"/sessions/{session_id}/sources/{number}").status_code == 200
 
+    @pytest.mark.parametrize("order", ["measure x", "measure 9", "measure "])
+    def test_an_order_by_no_figure_is_that_of_the_table(self, client, session_id, order):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+
+        sent, _ = self.change(client, session_id, number, change="1", order=order)
+
+        assert sent.status_code == 303
+
     @pytest.mark.parametrize(
         ("fields", "reason"),
         [
@@ -214,7 +222,7 @@ class TestThePlanAsAForm:
             ({"limit": "ten"}, "whole number"),
             ({"limit": "100000"}, "1 to 1,000"),
             ({"measure_kind": "sum", "measure_column": "Product"}, "no sum of them"),
-            ({"measure_kind": "explode", "measure_column": ""}, "is none of count"),
+            ({"measure_kind": "explode", "measure_column": ""}, "Input should be 'count'"),
             (condition("Revenue", "above", "x"), "no number"),
             (condition("Revenue", "above", ""), "needs a value"),
             (condition("Price", "is", "1"), "has no column"),

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from rag.records import ContextConfig, ImportedMessage
 from rag.sessions.store import SqlConversationStore
-from rag.web.html.transcripts import SessionFinder, TranscriptTable, chain, link
+from rag.web.openai.transcripts import SessionFinder, TranscriptTable, chain, link
 
 MESSAGES = st.lists(
     st.builds(ImportedMessage, st.sampled_from(["user", "assistant"]), st.text(max_size=20)),

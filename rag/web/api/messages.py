@@ -7,9 +7,8 @@ from hashlib import sha256
 from flask import Response, request, url_for
 
 from rag.database import storable
-from rag.errors import Conflict, ModelInterrupted, NotFound
-from rag.hangup import LEFT
-from rag.records import Failed, Finished, ImportedMessage, MessageStatus, Role, Source
+from rag.errors import Conflict, NotFound
+from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.seams import SessionHandle
 from rag.web.api.requests import (
     ImportBody,
@@ -31,9 +30,8 @@ from rag.web.current import application, open_session
 from rag.web.described import DescribedApi
 from rag.web.followed import frames_again
 from rag.web.html.live import LiveHtml
-from rag.web.problems import problem_response
 from rag.web.serving.lanes import wants_events
-from rag.web.sse import event_stream, failure, frames_when_due
+from rag.web.sse import event_stream, finished, frames_when_due
 from rag.web.turns import Ask, turns
 
 api = DescribedApi("messages", "Questions, and their answers with citations.")
@@ -109,12 +107,7 @@ def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response | An
     if wants_events():
         begin = partial(turns().start, session, ask)
         return event_stream(frames_when_due(begin, _live(session, query)))
-    turn = turns().start(session, ask)
-    with turn.stopped_when_left():
-        end = turn.end()
-    if not isinstance(end, Finished):
-        return problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT)))
-    return AnswerModel.finished(end, session_id=session.id)
+    return AnswerModel.finished(finished(turns().start(session, ask)), session_id=session.id)
 
 
 @api.get("/sessions/<session_id>/messages", responses={"200": MessagesModel})

@@ -1,6 +1,6 @@
 """A plan as a form that works without scripts, and the form as a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -10,15 +10,15 @@ from rag.tables.plan import (
     MEASURED,
     ROWS,
     Filter,
-    Key,
     Kind,
-    Measure,
     Op,
     Order,
     Part,
     Scalar,
     TablePlan,
+    measure_places,
     measure_words,
+    plan_from,
     value_words,
 )
 from rag.tables.reading.types import read_number
@@ -72,7 +72,9 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
         measures=(*measures, ("", "")),
         orders=(
             (ROWS, "the order of the table"),
-            *((f"measure {at}", measure_words(m)) for at, m in enumerate(plan.measures, 1)),
+            *zip(
+                measure_places(len(plan.measures)), map(measure_words, plan.measures), strict=True
+            ),
             *((name, name) for name in columns),
         ),
         kept=len(plan.filters) - len(plain),
@@ -87,49 +89,40 @@ def _is_plain(each: Filter) -> bool:
 def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
     """The plan as it was changed. Raises UserError that says what is missing or cannot be."""
     kinds = {column.name: column.type for column in table.columns}
-    lines = zip(
-        *(form.getlist(f"filter_{part}") for part in ("column", "part", "op", "values")),
-        strict=False,
+    conditions = _lines(form, "filter", "column", "part", "op", "values")
+    read = plan_from(
+        {
+            "filters": [each | {"values": _values(each, kinds)} for each in conditions],
+            "group": _lines(form, "group", "column", "part"),
+            "measures": _lines(form, "measure", "kind", "column"),
+            "limit": _limit((form.get("limit") or "").strip()),
+        }
     )
-    filters = [
-        Filter(column, Op(op), _values(values, kinds.get(column), Op(op), part), Part(part))
-        for column, part, op, values in lines
-        if column and _is_known(op, Op) and _is_known(part, Part)
-    ]
-    groups = zip(form.getlist("group_column"), form.getlist("group_part"), strict=False)
-    group = tuple(
-        Key(column, Part(part)) for column, part in groups if column and _is_known(part, Part)
-    )
-    figures = zip(form.getlist("measure_kind"), form.getlist("measure_column"), strict=False)
-    measures = tuple(
-        Measure(Kind(kind), column or ROWS)
-        for kind, column in figures
-        if kind and _is_known(kind, Kind)
-    )
-    if group and not measures:
+    if read.group and not read.measures:
         raise UserError(
             "Rows are put together, but no figure is chosen. Choose one, such as count."
         )
     return replace(
         plan,
-        filters=(*(each for each in plan.filters if not _is_plain(each)), *filters),
-        group=group,
-        measures=measures,
-        order=_order(form, measures, grouped=bool(group)),
-        limit=_limit(form.get("limit") or ""),
-        columns=() if measures else tuple(form.getlist("columns")),
-        outer=plan.outer if measures else None,
+        filters=(*(each for each in plan.filters if not _is_plain(each)), *read.filters),
+        group=read.group,
+        measures=read.measures,
+        order=_order(form, len(read.measures), grouped=bool(read.group)),
+        limit=read.limit,
+        columns=() if read.measures else tuple(form.getlist("columns")),
+        outer=plan.outer if read.measures else None,
     )
 
 
-def _is_known(value: str, kind: type[Op | Part | Kind]) -> bool:
-    if value not in list(kind):
-        raise UserError(f"{value[:40]!r} is none of {', '.join(filter(None, kind))}.")
-    return True
+def _lines(form: Form, what: str, *fields: str) -> list[dict[str, str]]:
+    """Those of one kind, whose first field says something."""
+    lines = zip(*(form.getlist(f"{what}_{field}") for field in fields), strict=False)
+    return [dict(zip(fields, line, strict=True)) for line in lines if line[0]]
 
 
-def _values(text: str, kind: ColumnType | None, op: Op, part: str) -> tuple[Scalar, ...]:
-    given = tuple(each.strip() for each in text.split(BETWEEN) if each.strip())
+def _values(line: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Scalar, ...]:
+    kind, op, part = kinds.get(line["column"]), line["op"], line["part"]
+    given = tuple(each.strip() for each in line["values"].split(BETWEEN) if each.strip())
     if op in (Op.BLANK, Op.FILLED):
         return ()
     if not given:
@@ -152,20 +145,18 @@ def _figure(text: str) -> Scalar:
     return number
 
 
-def _order(form: Form, measures: Sequence[Measure], *, grouped: bool) -> tuple[Order, ...]:
+def _order(form: Form, measures: int, *, grouped: bool) -> tuple[Order, ...]:
     by = form.get("order") or ROWS
     down = form.get("descending") is not None
-    if by.startswith("measure ") and int(by.removeprefix("measure ") or 0) > len(measures):
+    if by.startswith(MEASURED) and by not in measure_places(measures):
         by = ROWS
-    is_default = by == ROWS and (not down or bool(measures))
+    is_default = by == ROWS and (not down or measures > 0)
     return () if is_default or (measures and not grouped) else (Order(by, down),)
 
 
 def _limit(text: str) -> int | None:
-    if not text.strip():
-        return None
-    if not text.strip().isdecimal():
+    if text and not text.isdecimal():
         raise UserError(
             f"The number of rows is {text[:20]!r}; a whole number such as 10 is expected."
         )
-    return int(text)
+    return int(text) if text else None

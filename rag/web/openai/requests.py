@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
@@ -16,6 +17,14 @@ MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is th
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 ROLES = (*INSTRUCTION_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL, "function", "")
+
+REFUSED: ResponseDict = {
+    status: {
+        "description": "Refused, in the shape of OpenAI's errors.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+    for status in ("400", "401", "403", "404", "409", "413", "415", "429", "500", "502", "503")
+}
 
 
 class ContentPart(BaseModel):
@@ -57,11 +66,13 @@ class Metadata(BaseModel):
     collections: list[str] | str | None = None
 
 
-class WishesBody(BaseModel):
+class AskingBody(BaseModel):
     """What a client may want of the answer; what else changes one is refused by its name."""
 
     model_config = ConfigDict(extra="allow")
 
+    model: str = MODEL
+    stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -102,12 +113,10 @@ REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
 }
 
 
-class ChatBody(WishesBody):
+class ChatBody(AskingBody):
     """A chat completion."""
 
     messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    model: str = MODEL
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     metadata: Metadata | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
@@ -138,14 +147,12 @@ def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
     return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
 
 
-class ResponseBody(WishesBody):
+class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    model: str = MODEL
     instructions: Words | None = None
     previous_response_id: str | None = None
-    stream: bool | None = None
     store: bool | None = None
     metadata: dict[str, Any] | None = None
 

@@ -1,0 +1,183 @@
+"""What both protocols of OpenAI share: a conversation is found, asked, answered and known again."""
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Response, current_app, request
+
+from rag.errors import UserError
+from rag.records import Cited, Discarded, Event, Failed, Finished, NoticeKind, Role, Text
+from rag.seams import SessionHandle, Wishes
+from rag.web.access import rights
+from rag.web.access.owner import current_owner
+from rag.web.current import application, default_config
+from rag.web.openai.requests import Asked, AskingBody, wanted_collections
+from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
+from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished
+from rag.web.turns import Turn, turns
+
+EXTENSION = "groundnote-transcripts"
+HELD_CHARACTERS = 200  # that a model may say before it calls a tool
+
+
+@dataclass(slots=True)
+class Answering(ABC):
+    """One answer; how it is told is the protocol's."""
+
+    session: SessionHandle
+    asked: Asked
+    is_known_by_messages: bool = True  # else the client names the session
+    base_url: str = field(default_factory=lambda: request.host_url)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @abstractmethod
+    def whole(self, end: Finished) -> dict[str, Any]:
+        """At once."""
+
+    def first(self) -> Iterable[str]:
+        """Before anything happens."""
+        return ()
+
+    def begun(self, index: int) -> Iterable[str]:
+        """Once it is known where the answer will stand; asked before each event."""
+        return ()
+
+    @abstractmethod
+    def delta(self, text: str) -> str: ...
+
+    @abstractmethod
+    def failed(self, event: Failed) -> str: ...
+
+    @abstractmethod
+    def closing(self, end: Finished) -> Iterable[str]: ...
+
+    def frames(self, turn: Turn, table: TranscriptTable) -> Frames:
+        """As it is written; an error ends it, and so does a client that leaves."""
+        streamed = ""
+        yield from self.first()
+        with turn.stopped_unless_ended():
+            for event in settled(turn.follow(ping_seconds=PING_SECONDS)):
+                if event is None:
+                    yield PING
+                    continue
+                if turn.index is not None:
+                    yield from self.begun(turn.index)
+                if isinstance(event, Text):
+                    streamed += event.text
+                    yield self.delta(event.text)
+                elif isinstance(event, Failed):
+                    yield self.failed(event)
+                elif isinstance(event, Finished):
+                    self.remember(table, event, streamed)
+                    yield from self.closing(event)
+
+    def remember(self, table: TranscriptTable, end: Finished, streamed: str) -> None:
+        """Know this conversation again, whether the client keeps the streamed or the final text."""
+        if self.is_known_by_messages:
+            hashes = chain(self.asked.past)
+            question = link(hashes[-1] if hashes else "", Role.USER, self.asked.question)
+            texts = {streamed, end.message.content}
+            answers = {link(question, Role.ASSISTANT, text) for text in texts}
+            table.remember(self.session, answers, index=end.message.index + 1)
+
+    def citations(self, end: Finished) -> list[dict[str, Any]]:
+        """As the protocols have them, with links to the pages of their sources."""
+        answer = end.message.answer
+        titles = {source.number: source.document_title for source in end.sources}
+        return [
+            {
+                "start_index": citation.start,
+                "end_index": citation.end,
+                "url": f"{self.base_url}sessions/{self.session.id}/sources/{citation.number}",
+                "title": titles.get(citation.number, ""),
+            }
+            for citation in (answer.citations if answer else ())
+        ]
+
+
+def answered(
+    body: AskingBody,
+    asked: Asked,
+    metadata: Mapping[str, Any] | None,
+    *,
+    known: Callable[[], FoundSession | None],
+    made: Callable[[SessionHandle], Answering],
+) -> Response:
+    """The answer, or its stream; `known` opens the session that the client names, if it does."""
+    wishes, wanted = body.wishes(), wanted_collections(body.model, metadata)
+    ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
+    found = known() or _found_for(asked)
+    if ids is not None and tuple(ids) != found.session.read().collections:
+        found.session.choose(ids)
+    answering, table = made(found.session), _transcripts()
+    turn = _begun(found, asked.question, wishes)
+    if body.stream:
+        return event_stream(answering.frames(turn, table))
+    end = finished(turn)
+    answering.remember(table, end, end.message.content)
+    return Response(json.dumps(answering.whole(end)), mimetype="application/json")
+
+
+def _found_for(asked: Asked) -> FoundSession:
+    """The session that goes on from what was said before, or a new one."""
+    finder = SessionFinder(application().store, _transcripts(), config=default_config())
+    return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
+
+
+def _begun(found: FoundSession, question: str, wishes: Wishes) -> Turn:
+    """The turn; a refused question leaves everything as it was."""
+    try:
+        assistant = application().assistant
+        return turns().start(found.session, lambda noting: assistant.ask(noting, question, wishes))
+    except UserError:
+        if found.is_new:
+            found.session.delete()
+        elif found.state is not None:
+            _transcripts().give_back(found.session.owner, found.state)
+        raise
+
+
+def _transcripts() -> TranscriptTable:
+    """The states of conversations that this application sent out."""
+    table = current_app.extensions[EXTENSION]
+    assert isinstance(table, TranscriptTable)
+    return table
+
+
+def is_whole(end: Finished) -> bool:
+    """Whether no limit cut the answer."""
+    notices = end.message.answer.notices if end.message.answer else ()
+    return all(each.kind is not NoticeKind.CUT for each in notices)
+
+
+def counted(end: Finished) -> tuple[int, int]:
+    """Tokens read and written, as the model server counted them; zeros when no model was called."""
+    usage = end.message.answer.usage if end.message.answer else None
+    return (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+
+
+def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
+    """The events, text only once it is likely to stay: these clients can take nothing back.
+
+    What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
+    """
+    held, is_settled = "", False
+    for _, event in events:
+        if isinstance(event, Discarded):
+            held, is_settled = "\n\n" if is_settled else "", False
+            continue
+        if isinstance(event, Text):
+            held += event.text
+        if isinstance(event, Cited | Finished | Failed) or len(held) > HELD_CHARACTERS:
+            is_settled = True
+        if held and is_settled:
+            yield Text(held)
+            held = ""
+        if not isinstance(event, Text):
+            yield event
+        if isinstance(event, Finished | Failed):
+            return  # what a judge says afterwards, nobody waits for
