@@ -21,13 +21,14 @@ _TOO_LONG = re.compile(
     r"|maximum model length|(exceed\w*|larger than|longer than|over) (the |its |this model's )?"
     r"(available |maximum |max |model'?s? )*(context|input token limit)"
     r"|context (length|size|window) (is |was )?exceeded|model is loaded with context length"
-    r"|context the overflows|context overflow|prompt is too long|input is too long"
+    r"|context the overflows|context overflow|prompt is too long|input is too long|n_keep"
+    r"|greater than the context length"
     r"|input token count .{0,40}exceeds|reduce the length of the (messages|prompt|input)"
     r"|tokens.{0,30}max_new_tokens.{0,20}must be|request too large for model",
     re.IGNORECASE,
 )
 _FITS = re.compile(
-    r"(?:maximum|max\b|available|allowed|only|limit:?|n_ctx)[^\d,.]{0,40}(\d{3,8})\b"
+    r"(?:maximum|max\b|available|allowed|only|limit:?|n_ctx|must be)[^\d,.]{0,40}(\d{3,8})\b"
     r"|\b(\d{3,8})(?: tokens?)? (?:maximum|max\b|limit)",
     re.IGNORECASE,
 )
@@ -44,6 +45,13 @@ def told_in(error: Any) -> str:
         told = body.get("message") or body.get("detail") or body.get("error") or body
         body = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
     return str(body or error.message)
+
+
+def unread_call(error: Any) -> str:
+    """What the model wrote where its server, such as Groq's, could make no tool call of it."""
+    body = error.body if isinstance(error.body, dict) else {}
+    written = body.get("failed_generation")
+    return written if isinstance(written, str) else ""
 
 
 def says_too_long(text: str) -> bool:
@@ -108,34 +116,21 @@ class Server:
             return ContextTooLong(
                 f"{self.model} says that the messages are too long for it: {self.quote(text)}"
             )
-        match status:
-            case 401 | 403:
-                return ModelUnavailable(
-                    f"{self.address} refuses the key, or what is asked with it (HTTP {status}: "
-                    f"{self.quote(text)}). {KEY_ADVICE}"
-                )
-            case 402:
-                return ModelUnavailable(
-                    f"{self.address} wants to be paid first (HTTP 402: {self.quote(text)}). "
-                    "Add credit there, or lower llm.max_tokens."
-                )
-            case 404:
-                return ModelUnavailable(
-                    f"{self.address} knows no model {self.model!r} or no chat completions "
-                    f"(HTTP 404: {self.quote(text)}). Check llm.model and llm.base_url."
-                )
-            case 429:
-                return ModelUnavailable(
-                    f"{self.address} allows no more requests for now (HTTP 429: "
-                    f"{self.quote(text)}). Wait a little and ask again."
-                )
-        return ModelUnavailable(self._sentence(status, text))
-
-    def _sentence(self, status: int | None, text: str) -> str:
-        kind = f"HTTP {status}" if status else "error"
+        said = f"(HTTP {status}: {self.quote(text)})" if status else f"(error: {self.quote(text)})"
+        what, advice = _REFUSED.get(status or 0, ("refused the request", ""))
         if status is not None and status >= 500:
-            return (
-                f"The model server at {self.address} failed ({kind}: {self.quote(text)}). "
-                "Ask again; if it stays so, look into its log."
-            )
-        return f"{self.address} refused the request ({kind}: {self.quote(text)})."
+            what, advice = "failed", "Ask again; if it stays so, look into its log."
+        what = what.format(model=self.model)
+        return ModelUnavailable(f"{self.address} {what} {said}. {advice}".strip())
+
+
+_REFUSED = {  # what a status means, and what helps
+    401: (_KEY := "refuses the key, or what is asked with it", KEY_ADVICE),
+    403: (_KEY, KEY_ADVICE),
+    402: ("wants to be paid first", "Add credit there, or lower llm.max_tokens."),
+    404: (
+        "knows no model {model!r} or no chat completions",
+        "Check llm.model and llm.base_url.",
+    ),
+    429: ("allows no more requests for now", "Wait a little and ask again."),
+}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from rag.llm.failures import Server, says_too_long
+from rag.llm.failures import Server, says_too_long, unread_call
 from rag.llm.replies import Reply
 from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
@@ -24,6 +24,7 @@ _OPTIONAL = frozenset(
 )  # fmt: skip
 
 _SYSTEM = "system"  # the role: some chat templates have none
+_THOUGHTS = ("reasoning_content", "reasoning_details")  # of a message that calls tools
 Effort = Literal["off", "low", "medium", "high"]
 
 
@@ -50,7 +51,8 @@ class Habits:
         """The request as keyword arguments of the client, without what the server refuses."""
         tools = [_tool(tool) for tool in request.tools]
         wanted: dict[str, Any] = {
-            "stream_options": {"include_usage": True},
+            "stream": True,
+            "stream_options": {"include_usage": True} if "stream" not in self.refused else None,
             "temperature": request.temperature,
             self._tokens_key(): self._max_tokens(request),
             "stop": list(request.stop) or None,
@@ -58,7 +60,7 @@ class Habits:
             **self._reasoning(request),
         }
         messages = self._messages(request)
-        body = {"model": self.server.model, "stream": True, "messages": messages}
+        body = {"model": self.server.model, "messages": messages}
         body |= {k: v for k, v in wanted.items() if v is not None and k not in self.refused}
         extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
         return body | {"extra_body": {**extra, **self.asking.extra_body}}
@@ -95,13 +97,29 @@ class Habits:
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
         with_tools = "tools" not in self.refused
-        said = [_message(message, with_tools=with_tools) for message in request.messages]
+        said = [self._message(message, with_tools=with_tools) for message in request.messages]
         return in_turn(said, with_system=_SYSTEM not in self.refused)
+
+    def _message(self, message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
+        """The message as the protocol has it; tool results as text for servers without tools."""
+        said = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+        content = without_role_tokens(said)
+        if message.role is Role.TOOL and not with_tools:
+            return {"role": "user", "content": f"Result of a search:\n{content}"}
+        found: dict[str, Any] = {"role": str(message.role), "content": content}
+        if message.tool_calls and with_tools:
+            thoughts = message.tool_calls[0].beside_message
+            found |= {key: thoughts[key] for key in thoughts if key not in self.refused}
+            found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+        if message.tool_call_id is not None:
+            found["tool_call_id"] = message.tool_call_id
+        return found
 
     def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
         """Whether the refusal named something that we can do without, so that another try helps."""
         text = said_by(error)
-        if getattr(error, "status_code", None) not in _CONCEDED or says_too_long(text):
+        status = getattr(error, "status_code", None)
+        if status not in _CONCEDED or says_too_long(text) or unread_call(error):
             return False
         limit = most_tokens(text)
         if limit and limit < min(self.max_tokens_limit or sys.maxsize, _tokens_in(body)):
@@ -117,14 +135,17 @@ class Habits:
     def without_options(self, error: Any, body: Mapping[str, Any]) -> "Habits | None":
         """For a refusal that names nothing we know: habits that ask for the bare minimum."""
         options = _sent(body) & _OPTIONAL - self.refused
-        if error.status_code not in (400, 422) or says_too_long(said_by(error)) or not options:
+        status = getattr(error, "status_code", None)
+        if status not in (400, 422) or says_too_long(said_by(error)) or not options:
             return None
         return replace(self, refused=self.refused | options)
 
 
 def _sent(body: Mapping[str, Any]) -> set[str]:
-    with_system = any(message["role"] == _SYSTEM for message in body.get("messages", ()))
-    return {*body, *body.get("extra_body", ())} | ({_SYSTEM} if with_system else set())
+    """Names of options, of what messages hold, and "system" for that role."""
+    messages = body.get("messages", ())
+    held = {key for message in messages for key in (*message, message["role"])}
+    return {*body, *body.get("extra_body", ())} | held & {_SYSTEM, *_THOUGHTS}
 
 
 def _tokens_in(body: Mapping[str, Any]) -> int:
@@ -157,6 +178,8 @@ def afforded_tokens(error: Any) -> int | None:
 # In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
 _REFUSALS = (
     ("stream_options", re.compile(r"stream_options|include_usage")),
+    ("stream", re.compile(r"(?<!non-)\bstream(?:ing)?\b", re.IGNORECASE)),
+    *((key, re.compile(rf"{key}|content and thinking")) for key in _THOUGHTS),
     ("max_tokens", re.compile(r"max_tokens")),
     ("max_completion_tokens", re.compile(r"max_completion_tokens")),
     ("temperature", re.compile(r"temperature")),
@@ -168,7 +191,7 @@ _REFUSALS = (
         _SYSTEM,
         re.compile(
             r"(?:system|developer)[ _](?:role|message|prompt|instruction)|roles? must alternate"
-            r"|only user and assistant|\brole\b.{0,40}['\"`]system\b",
+            r"|only user and assistant|\brole\b.{0,40}\bsystem\b",
             re.IGNORECASE,
         ),
     ),
@@ -193,20 +216,6 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _message(message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
-    """The message as the protocol has it; tool results as plain text for servers without tools."""
-    said = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
-    content = without_role_tokens(said)
-    if message.role is Role.TOOL and not with_tools:
-        return {"role": "user", "content": f"Result of a search:\n{content}"}
-    found: dict[str, Any] = {"role": str(message.role), "content": content}
-    if message.tool_calls and with_tools:
-        found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
-    if message.tool_call_id is not None:
-        found["tool_call_id"] = message.tool_call_id
-    return found
-
-
 def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[str, Any]]:
     """Messages of one side that follow each other as one, as chat templates want them.
 
@@ -227,4 +236,4 @@ def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[s
 
 def _sent_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+    return {**call.beside, "id": call.id, "type": "function", "function": function}

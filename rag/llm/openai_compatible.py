@@ -1,5 +1,6 @@
 """A chat model behind any server that speaks the OpenAI protocol."""
 
+import json
 import re
 import socket
 import ssl
@@ -7,14 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError, UnreadableReply
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
-from rag.llm.failures import Server, tokens_that_fit, told_in
+from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
 from rag.llm.replies import Reply
 from rag.llm.sse import ServerComplaint, read_events
@@ -23,7 +24,7 @@ from rag.records import ToolCall, Usage
 from rag.seams import ChatModel, ModelDelta, ModelRequest
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, OpenAI
+    from openai import OpenAI
 
 CONNECT_SECONDS = 10.0
 LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
@@ -156,16 +157,13 @@ class OpenAIChatModel:
             try:
                 return self._sent(client, body, request)
             except openai.APIError as error:
-                if self._habits.concede(error, body):
-                    continue
-                fewer = afforded_tokens(error)
-                if fewer and fewer < request.max_tokens:
+                fewer = afforded_tokens(error) or request.max_tokens
+                if self._habits.concede(error, body) or fewer < request.max_tokens:
                     request = replace(request, max_tokens=fewer)
                     continue
-                if isinstance(error, openai.APIStatusError):
-                    bare = self._habits.without_options(error, body)
-                    if bare is not None:
-                        return self._barely(client, request, bare, error)
+                opened = self._otherwise(client, request, body, error)
+                if opened is not None:
+                    return opened
                 wait_seconds = _wait_seconds(error, tries)
                 if tries >= self._max_retries or wait_seconds is None or has_hung_up():
                     raise
@@ -181,12 +179,21 @@ class OpenAIChatModel:
         )
         return closing(opening.__enter__())
 
-    def _barely(
-        self, client: "OpenAI", request: ModelRequest, bare: Habits, refusal: "APIStatusError"
+    def _otherwise(
+        self, client: "OpenAI", request: ModelRequest, body: Mapping[str, Any], refusal: Any
     ) -> Any:
-        """Once more without any option; the first refusal stands where that does not help."""
+        """What the model wrote and its server could not read; else once more without any option.
+
+        The refusal stands where that does not help.
+        """
         import openai
 
+        written = unread_call(refusal)
+        if written:
+            return nullcontext(_Written(written))
+        bare = self._habits.without_options(refusal, body)
+        if bare is None:
+            return None
         try:
             opened = self._sent(client, bare.body(request), request)
         except openai.APIError as error:
@@ -214,6 +221,17 @@ class OpenAIChatModel:
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a model wrote that its server could not read, as a reply."""
+
+    text: str
+
+    def iter_bytes(self) -> Iterator[bytes]:
+        choice = {"message": {"content": self.text}, "finish_reason": "stop"}
+        yield json.dumps({"choices": [choice]}).encode()
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Read a streamed chat completion: its events in, text, tool calls and usage out."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    beside: dict[str, Any] = field(default_factory=dict)
 
     def is_whole(self) -> bool:
         try:
@@ -47,6 +49,7 @@ class ToolCalls:
         call.id = call.id or _text(piece.get("id"))
         call.name = call.name or name
         call.arguments += _json_text(function.get("arguments"))
+        call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
     def _call_for(self, index: int | None, call_id: str, name: str) -> _Call:
         known = self._known(index, call_id, name)
@@ -81,7 +84,7 @@ class ToolCalls:
         for number, call in enumerate((call for call in self._calls if call.name), start=1):
             own_id = call.id if call.id and call.id not in used else call_id(number)
             used.add(own_id)
-            found.append(ToolCall(id=own_id, name=call.name, arguments=call.arguments or "{}"))
+            found.append(ToolCall(own_id, call.name, call.arguments or "{}", call.beside))
         return tuple(found)
 
 
@@ -95,6 +98,7 @@ class Reply:
     finish_reason: str | None = None
     ended: bool = False
     thought: bool = False  # in a field or part of its own
+    thoughts: dict[str, Any] = field(default_factory=dict)  # which a server may want back
     said: bool = False
     refusal: str = ""
     _streams: bool = False  # a `message` beside deltas repeats them
@@ -137,6 +141,9 @@ class Reply:
             self.calls.add(piece)
         content = message.get("content")
         self.thought = self.thought or _thinks(message, content)
+        for key, empty in _WANTED_BACK.items():
+            if isinstance(message.get(key), type(empty)):
+                self.thoughts[key] = self.thoughts.get(key, empty) + message[key]
         self.refusal += _text(message.get("refusal"))
         found = self.spoken.feed(self._whole_characters(_text(content)))
         self.said = self.said or bool(found)
@@ -172,14 +179,13 @@ class Reply:
     def _whole_calls(self) -> tuple[ToolCall, ...]:
         """The protocol's own calls; those written as text only where there are none."""
         written = enumerate(self.spoken.calls, start=1)
-        return self.calls.finished() or tuple(
-            replace(call, id=call_id(number)) for number, call in written
-        )
+        calls = self.calls.finished() or [replace(c, id=call_id(number)) for number, c in written]
+        return tuple(replace(call, beside_message=self.thoughts) for call in calls)
 
     def _check_end(self, calls: tuple[ToolCall, ...]) -> None:
         if self.finish_reason is None and not self.ended:
             raise ModelInterrupted("the connection closed before the reply was finished")
-        if self.finish_reason in _BROKEN:
+        if _BROKEN.search(self.finish_reason or ""):
             raise ModelInterrupted(f"the server broke off (finish_reason {self.finish_reason!r})")
         if self.said or calls:
             return
@@ -204,11 +210,12 @@ def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_WANTED_BACK: Mapping[str, Any] = {"reasoning_content": "", "reasoning_details": []}
+_OF_A_CALL = {"index", "id", "type", "function"}
 _TOO_SHORT = ("length", "max_tokens", "model_length", "max_output_tokens", "max_length")
-_BROKEN = (
-    "content_filter", "error", "abort", "aborted", "cancelled", "insufficient_system_resource",
-    "malformed_function_call", "prohibited_content", "recitation", "safety", "sensitive",
-)  # fmt: skip
+_BROKEN = re.compile(
+    "filter|error|abort|cancel|insufficient|malformed|prohibited|recitation|safety|sensitive"
+)
 
 
 def call_id(number: int) -> str:

@@ -15,7 +15,8 @@ _T = (  # words for thoughts
 )
 _A = r"(?:(?:final_?)?(?:answer|response|output|reply|solution)|final)"  # for the answer
 _C = r"\w{0,20}(?:tool|function)\w{0,20}"  # for calls
-_LT, _GT, _BAR = r"(?:<|&lt;)", r"(?:>|&gt;)", r"[|｜]"
+_LT, _GT, _BAR = r"(?:<|&lt;|<\|open\|>)", r"(?:>|&gt;|<\|sep\|>)", r"[|｜]"
+_CLOSE_LT = r"(?:</|&lt;/|<\|close\|>)"
 _B, _E = r"(?:begin|start)", r"end"
 _OF = r"[_▁]of[_▁]"
 
@@ -26,7 +27,7 @@ _OPENS = (
     r"|<\|?channel>thought"
 )
 _CLOSES = (
-    rf"{_LT}/{_T}\s?{_GT}|\[/(?:THINK|THOUGHTS?|REASONING|thinking|think|reasoning)\]|◁/think▷"
+    rf"{_CLOSE_LT}{_T}\s?{_GT}|\[/(?:THINK|THOUGHTS?|REASONING|thinking|think|reasoning)\]|◁/think▷"
     rf"|<{_BAR}(?:/|{_E}_|{_E}{_OF}){_T}{_BAR}>|<{_BAR}(?:{_T}|inner)_(?:{_E}|suffix){_BAR}>"
     r"|<unused95>|<channel\|>"
 )
@@ -35,7 +36,8 @@ _CHANNEL = (
     r"(?:<\|constrain\|>[^<]{0,30})?(?:<\|message\|>|(?<=analysis|commentary|final)\n)"
 )
 _CALLS = (
-    rf"<(?:{_BAR}?\w{{1,20}}[:|｜])?(?:{_BAR}?{_C}\|?|invoke(?=\s)|execute_\w{{1,20}})(?:[\s=][^<>\n]{{1,80}})?>"
+    rf"(?:<(?:{_BAR}?\w{{1,20}}[:|｜])?|<\|open\|>)(?:{_BAR}?{_C}(?::\w{{1,20}})?\|?|invoke(?=\s)"
+    rf"|execute_\w{{1,20}})(?:[\s=][^<>\n]{{1,80}})?(?:>|<\|sep\|>)"
     r"|\[TOOL_CALLS?\]"
     rf"|<{_BAR}(?:\w{{0,20}}(?i:(?:tool|action|function)[\w▁]{{0,20}}(?:{_B}|prefix))"
     rf"|python_tag|START_ACTION|tool_calls?){_BAR}>"
@@ -51,10 +53,11 @@ _HEAD = (  # of a message; without a role it is the model's own
     r"(?P<role>\w{0,12})"
 )
 _OTHER = r"<\|(?:user|system|USER_TOKEN)\|>|<｜User｜>|\[INST\]|\[\|(?:user|system)\|\]"
-_NOT_ALONE = r"(?!\|(?:channel|im_start|start|start_header_id|header_start)\|)"
+_NOT_ALONE = r"(?!\|(?:channel|im_start|start|start_header_id|header_start|open|close)\|)"
 _CONTROL = (
-    r"<" + _NOT_ALONE + r"[|｜][^<>|｜\n]{1,60}[|｜]>|</?s>|<(?:bos|pad|unk)>|\[/INST\]|<</?SYS>>"
-    rf"|</?(?i:{_A})(?:\s[^<>\n]{{0,60}})?>|</?sources?>|<role>\w{{1,12}}</role>|\[\|[a-z]\w{{0,20}}\|\]"
+    rf"(?:</?|<\|(?:open|close)\|>)(?i:{_A})(?:\s[^<>\n]{{0,60}})?(?:>|<\|sep\|>)"
+    rf"|<{_NOT_ALONE}[|｜][^<>|｜\n]{{1,60}}[|｜]>|</?s>|<(?:bos|pad|unk|SPECIAL_\d{{1,4}})>"
+    r"|\[/INST\]|<</?SYS>>|</?sources?>|<role>\w{1,12}</role>|\[\|[a-z]\w{0,20}\|\]"
 )
 
 

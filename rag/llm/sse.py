@@ -11,6 +11,7 @@ from rag.errors import UnreadableReply
 DONE = "[DONE]"
 MOST_STRAY_LINES = 10_000
 _LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")  # one that ends a piece may be half of an end
+_ERROR = re.compile(r"errors?\b|detail$|status_msg$|errmsg$")  # the names under which one is told
 LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
 
 
@@ -131,13 +132,15 @@ def _checked(found: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
 
 
 def _complaint_of(found: Mapping[str, Any]) -> Any:
-    """The error that an object holds, or is."""
+    """The error that an object holds, or is: where nothing is said, whatever is called so."""
     choices = found.get("choices")
     if choices and isinstance(choices, list) and isinstance(choices[0], dict):
         return found.get("error") or choices[0].get("error")
     if found.get("object") == "error" or found.get("type") == "error":
         return found.get("error") or found.get("message") or found
-    return found.get("error") or ("choices" not in found and found.get("detail"))
+    beside = [each for each in found.values() if isinstance(each, dict)]
+    named = (value for each in (found, *beside) for key, value in each.items() if _ERROR.match(key))
+    return next((value for value in named if value), None)
 
 
 def _not_json(event: str) -> str:

@@ -5,12 +5,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelInfo
     from openai import OpenAI
 
 DEFAULT_WINDOW = 8000
@@ -20,17 +20,11 @@ _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a serve
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
 _ASK_TIMEOUT_SECONDS = 5.0
 
-Paths = Sequence[tuple[str, ...]]
-
 # In this order: what a running server was started with says more than what the model could do.
-_WINDOW_KEYS = (
-    ("meta", "n_ctx"),
-    ("max_model_len",),
-    ("context_length",),
-    ("max_context_length",),
-    ("context_window",),
-)
-_TRAINED_KEYS = (("meta", "n_ctx_train"),)  # what the model could take, if it were started so
+_WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
+_TRAINED_KEYS = ("n_ctx_train",)  # what the model could take, if it were started so
+_LOADED_KEYS = ("loaded_context_length", "context_length")
+_BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps", _LOADED_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +119,20 @@ class ModelWindow:
 
     def _ask_beside(self, client: "OpenAI") -> int | None:
         """What llama.cpp, LM Studio and Ollama tell beside the protocol."""
+        import openai
+
         root = client.with_options(base_url=self._base_url.rstrip("/").removesuffix("/v1"))
-        props = _answer_of(lambda: root.get("/props", cast_to=object))
-        window = _first_window(props, (("default_generation_settings", "n_ctx"), ("n_ctx",)))
-        self._is_sure = window is not None
-        if window is not None:
-            return window
-        for path, key in (("/api/v0/models", "data"), ("/api/ps", "models")):  # what is loaded
-            loaded = _answer_of(lambda path=path: root.get(path, cast_to=object))  # type: ignore[misc]
-            window = _loaded_window(loaded, key, self._model)
-            self._is_sure = window is not None
-            if window is not None:
-                return window
+        for path, keys in _BESIDE:
+            with suppress(openai.OpenAIError, ValueError):
+                told = root.get(path, cast_to=object)
+                window = window_told(told, self._model, keys=keys, is_named=path != "/props")
+                self._is_sure = window is not None
+                if window is not None:
+                    return window
         named = {"model": self._model, "name": self._model}
-        return _window_of_ollama(
-            _answer_of(lambda: root.post("/api/show", body=named, cast_to=object))
-        )
+        with suppress(openai.OpenAIError, ValueError):
+            return _window_of_ollama(root.post("/api/show", body=named, cast_to=object))
+        return None
 
     def _published(self) -> int | None:
         return published_window(self._model, base_url=self._base_url)
@@ -157,52 +149,27 @@ class ModelWindow:
         return published
 
 
-def window_told(listing: str, model: str, *, keys: Paths = _WINDOW_KEYS) -> int | None:
-    """The window of a model in the text of `/v1/models`, where the server tells."""
-    try:
-        found = json.loads(listing)
-    except ValueError:
-        return None
-    rows = found.get("data") if isinstance(found, dict) else found
-    if not isinstance(rows, list):
-        return None
-    rows = [row for row in rows if isinstance(row, dict)]
-    named = [row for row in rows if row.get("id") == model]
-    # A server of one model often calls it by its file's name.
-    candidates = named or (rows if len(rows) == 1 else [])
-    found = (_first_window(row, keys) for row in candidates)
-    return next((window for window in found if window is not None), None)
+def window_told(
+    told: object, model: str, *, keys: Sequence[str] = _WINDOW_KEYS, is_named: bool = False
+) -> int | None:
+    """The window of a model in what a server tells of its models, as JSON or as its text.
 
-
-def _first_window(told: object, paths: Paths) -> int | None:
-    for path in paths:
-        value: Any = told
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        if isinstance(value, int) and _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
-            return value
-    return None
-
-
-def _answer_of(ask: Callable[[], object]) -> object:
-    """What a server says where most have nothing to say; None for anything unexpected."""
-    import openai
-
-    try:
-        return ask()
-    except (openai.OpenAIError, ValueError):
-        return None
-
-
-def _loaded_window(listing: object, key: str, model: str) -> int | None:
-    """The window with which a server has loaded the model; it may be far below the model's own."""
-    rows = listing.get(key) if isinstance(listing, dict) else None
-    for row in rows if isinstance(rows, list) else ():
-        names = (
-            {row.get(key) for key in ("id", "name", "model")} if isinstance(row, dict) else set()
-        )
-        if names & {model, f"{model}:latest"}:
-            return _first_window(row, (("loaded_context_length",), ("context_length",)))
+    A server of one model often calls it by its file's name, unless rows are sure to be named.
+    """
+    if isinstance(told, str):
+        try:
+            told = json.loads(told)
+        except ValueError:
+            return None
+    rows = told.get("data", told.get("models", [told])) if isinstance(told, dict) else told
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = (model, f"{model}:latest")
+    named = [row for row in rows if any(row.get(k) in names for k in ("id", "name", "model"))]
+    for row in named or (rows if len(rows) == 1 and not is_named else ()):
+        holders = [each for each in (row, *row.values()) if isinstance(each, dict)]
+        for value in (holder.get(key) for key in keys for holder in holders):
+            if isinstance(value, int) and _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
+                return value
     return None
 
 
@@ -215,30 +182,21 @@ def _window_of_ollama(shown: object) -> int | None:
         return None
     chosen = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     if chosen:
-        return _first_window({"num_ctx": int(chosen[1])}, (("num_ctx",),))
-    about = shown.get("model_info")
-    keys = [key for key in about if key.endswith(".context_length")] if about else []
-    made_for = _first_window(about, [(key,) for key in keys])
+        return window_told({"num_ctx": int(chosen[1])}, "", keys=("num_ctx",))
+    keys = [key for key in shown.get("model_info") or () if key.endswith(".context_length")]
+    made_for = window_told({"model_info": shown.get("model_info")}, "", keys=keys)
     return made_for and min(made_for, OLLAMA_WINDOW)
 
 
 def published_window(model: str, *, base_url: str | None = None) -> int | None:
     """The window in the price list that is installed with us, of the provider at `base_url`."""
-    info = _price_list_entry(model, base_url)
-    window = info.context_window if info is not None else None
-    return window if window and window >= _SMALLEST_WINDOW else None
-
-
-def _price_list_entry(model: str, base_url: str | None) -> "ModelInfo | None":
     try:
         from genai_prices.data_snapshot import get_snapshot
-    except ImportError:
+
+        window = get_snapshot().find_provider_model(model, None, None, base_url)[1].context_window
+    except (ImportError, LookupError):
         return None
-    try:
-        _, info = get_snapshot().find_provider_model(model, None, None, base_url)
-    except LookupError:
-        return None
-    return info
+    return window if window and window >= _SMALLEST_WINDOW else None
 
 
 def _is_local(base_url: str) -> bool:

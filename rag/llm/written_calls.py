@@ -6,7 +6,7 @@ that was offered, and behind it its arguments, as JSON, as elements, or as a cal
 
 import ast
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -35,13 +35,15 @@ Found = list[tuple[str, str]]
 
 def end_of(mark: str, body: str) -> "regex.Match[str] | None":
     """Where a call that a mark began ends: at its other half, or with the turn."""
-    name = regex.search(r"(?:[\w]+:)?([\w▁]+)", mark.replace("｜DSML｜", ""))
+    name = regex.search(
+        r"(?:[\w]+:)?([\w▁]+)", regex.sub(r"｜DSML｜|open\|>|:[0-9a-f]{4,20}(?=>)", "", mark)
+    )
     ends = r"<\|(?:call|end|return|im_end|eot_id|eom_id|end_of_text)\|>|</s>"
     if name is not None and not mark.startswith(("<|channel", "<|start|")):
         other = regex.sub("(?i)begin|start", "end", name[1])
         other = "END_ACTION" if name[1] == "START_ACTION" else other.replace("prefix", "suffix")
         kind = r"(?:[|｜]?\w+[:|｜])?[|｜]?"
-        ends += rf"|[<\[]{kind}/?{kind}{other}[|｜]?[>\]]"
+        ends += rf"|(?:[<\[]{kind}/?{kind}|<\|close\|>){other}(?::\w+)?[|｜]?(?:[>\]]|<\|sep\|>)"
     return regex.search(ends, body)
 
 
@@ -55,12 +57,11 @@ def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
     named = regex.search(r"^<\|channel\|>(?P<name>[\w.-]+)", mark)
     if named is not None:
         return [ToolCall("", named["name"], body.strip())]
-    text = mark + body
-    found = calls_in(text, names) or _calls(_from_json(body) or _from_markup(text))
+    found = calls_in(mark + body, names) or _calls(_from_json(body))
     return found or [ToolCall("", UNREADABLE, "{}")]
 
 
-def _calls(found: Found) -> list[ToolCall]:
+def _calls(found: Iterable[tuple[str, str]]) -> list[ToolCall]:
     return [ToolCall("", name, arguments) for name, arguments in found]
 
 
@@ -70,56 +71,57 @@ def _calls(found: Found) -> list[ToolCall]:
 def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
     """The calls that a whole text consists of, whichever way they are written."""
     text = _plain_marks(text)
-    for read in (_from_markup, _from_json):
-        found = [call for call in read(text) if call[0] in names]
-        if found:
-            return _calls(found)
-    named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
-    return _calls(
-        _from_python(text, named) or _before_json(text, named) or _from_words(text, named)
-    )
+    found = [call for call in _from_json(text) if call[0] in names]
+    named = regex.split(f"({_any_of(names)})", "" if found else text)
+    for name, behind in zip(named[1::2], named[2::2], strict=True):
+        values = _values_behind(behind)
+        if values is not None:
+            found.append((name, json.dumps(values, ensure_ascii=False, default=str)))
+    return _calls(found)
+
+
+def _any_of(names: Collection[str]) -> str:
+    return r"\b(?:" + ("|".join(map(regex.escape, sorted(names))) or "(?!)") + r")\b"
 
 
 def _plain_marks(text: str) -> str:
-    """Elements without a namespace; quotation marks where a model has a token for them."""
+    """Elements without what models hang on their names; quotation marks for their tokens."""
+    text = regex.sub(r"<\|(?:open|(?P<closes>close))\|>([^<]*)<\|sep\|>", _element, text)
+    text = regex.sub(r"(</?\w+):[0-9a-f]{4,20}(?=>)", r"\1", text)
     text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜])(?=\w)", r"\1", text)
-    return regex.sub(r'<\|\\?"\|>', '"', text)
+    return regex.sub(r'<\|\\?"\|>|<escape>', '"', text)
+
+
+def _element(mark: "regex.Match[str]") -> str:
+    return f"<{'/' if mark['closes'] else ''}{mark[2]}>"
 
 
 _PAIRS = regex.compile(
     r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>"
-    r"|<param(?:eter)?(?:=| name=[\"'])(?P<key>[\w.-]+)[\"']?[^<>]*>"
-    r"\s*(?P<value>.*?)\s*</param(?:eter)?>"
+    r"|<(?:param(?:eter)?|argument)(?:=| (?:name|key)=[\"'])(?P<key>[\w.-]+)[\"']?[^<>]*>"
+    r"\s*(?P<value>.*?)\s*</(?:param(?:eter)?|argument)>"
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
-_MARKUP = (
-    # GLM: the name, then keys and values in turn
-    r"(?:^|>)\s*(?P<name>[\w.-]+)\s*(?P<body>(?:<arg_key>.*?</arg_key>\s*<arg_value>.*?</arg_value>\s*)+)",
-    # Qwen Coder and others: a parameter is an element
-    r"<(?:function=|(?:function|invoke|tool)\w*\s+name=[\"'])(?P<name>[\w.-]+)[\"']?>(?P<body>.*?)"
-    r"(?:</(?:function|invoke|tool)\w*>|$)",
-    # all of it is elements
-    r"<(?:tool_)?name>\s*(?P<name>[\w.-]+)\s*</(?:tool_)?name>\s*(?P<body>.*)",
-    r"<(?P<name>\w+_\w+)>(?P<body>\s*<(\w+)>.*?</\3>\s*)</(?P=name)>",
-)
+_SAID = regex.compile(r"\W*?(?:\[(?P<said>[^\]\n]+)\]|\n?[\w ]*[Ii]nput\W*:\s*(?P<said>[^\n]+))")
+_AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 
-def _from_markup(text: str) -> Found:
-    found: Found = []
-    for pattern in _MARKUP:
-        for element in regex.finditer(pattern, text, regex.DOTALL):
-            body = element["body"].strip()
-            inner = regex.search(r"\{.*\}", body, regex.DOTALL)
-            pairs = [(each["key"], each["value"]) for each in _PAIRS.finditer(body)]
-            if inner is not None and not any(key not in _ARGUMENTS for key, _ in pairs):
-                found.append((element["name"], inner[0]))
-            elif pairs or not body:
-                values = {key: _value(value) for key, value in pairs}
-                found.append((element["name"], json.dumps(values, ensure_ascii=False)))
-        if found:
-            break
-    return found
+def _values_behind(text: str) -> dict[str, Any] | None:
+    """The arguments behind the name of a tool; None where it was only spoken of."""
+    pairs = {each["key"]: _value(each["value"]) for each in _PAIRS.finditer(text)}
+    if pairs and not pairs.keys() <= {*_ARGUMENTS}:
+        return pairs
+    if text.removeprefix(".call").startswith("("):
+        return _of_python(text.removeprefix(".call"))
+    begins = _AT_ONCE.match(text)
+    if begins is not None:
+        value = _decode(text[begins.end() :])[1]
+        return value if isinstance(value, dict) else None
+    said = _SAID.match(text)
+    if said is not None:
+        return {"query": said["said"].strip().strip("\"'")}
+    return {} if regex.match(r"[\"'>\s]*</", text) else None
 
 
 def _value(text: str) -> Any:
@@ -131,25 +133,18 @@ def _value(text: str) -> Any:
     return value if isinstance(value, int | float) else text
 
 
-def _before_json(text: str, named: str) -> Found:
-    """A name with its JSON somewhere behind it, whatever marks are between them."""
-    found: Found = []
-    for begins in regex.finditer(rf"\b(?P<name>{named})\b[^{{}}()]{{0,80}}\(?(?=\{{)", text):
-        value = _decode(text[begins.end() :])[1]
-        if isinstance(value, dict):
-            found.append((begins["name"], json.dumps(value, ensure_ascii=False)))
-    return found
-
-
-def _from_words(text: str, named: str) -> Found:
-    """ "Action: search[refund]", "Action Input: refund"."""
-    begins = regex.search(
-        rf"\b(?P<name>{named})\W*?"
-        r"(?:\[(?P<said>[^\]\n]+)\]|\n?[\w ]*[Ii]nput\W*:\s*(?P<said>[^\n]+))",
-        text,
-    )
-    said = {"query": begins["said"].strip().strip("\"'")} if begins else {}
-    return [(begins["name"], json.dumps(said, ensure_ascii=False))] if begins else []
+def _of_python(text: str) -> dict[str, Any] | None:
+    """What stands in the brackets that a text begins with."""
+    for end in (each.end() for each in regex.finditer(r"\)", text[:4000])):
+        with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+            call = ast.parse(f"f{text[:end]}", mode="eval").body
+            assert isinstance(call, ast.Call)
+            values = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+            first = ast.literal_eval(call.args[0]) if call.args else {}
+            return values | (first if isinstance(first, dict) else {"query": first})
+    inside = text[1:].partition(")")[0]
+    value = _decode(f"{{{inside}}}")[1] if ":" in inside else None
+    return value if isinstance(value, dict) else None
 
 
 def _from_json(text: str) -> Found:
@@ -225,41 +220,6 @@ def answer_in(value: Any) -> str | None:
     return given if isinstance(given, str) else answer_in(given)
 
 
-def _from_python(text: str, named: str) -> Found:
-    """`name(key="value")`, alone, in a list, in `print(…)` or with `.call`."""
-    begins = regex.search(rf"(?P<name>(?:\b[a-z_]{{1,20}}\.)?\b(?:{named})(?:\.call)?)\(", text)
-    if begins is None:
-        return []
-    source = text[begins.start("name") :].strip().removesuffix("]")
-    for end in range(len(source), 0, -1):
-        if source[end - 1] != ")":
-            continue
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            tree = ast.parse(f"[{source[:end]}]", mode="eval")
-            found = (_python_call(node) for node in ast.walk(tree))
-            return [call for call in found if call and regex.fullmatch(named, call[0])]
-    return []
-
-
-def _python_call(node: ast.AST) -> tuple[str, str] | None:
-    if not isinstance(node, ast.Call):
-        return None
-    function = node.func
-    if isinstance(function, ast.Attribute) and function.attr == "call":
-        function = function.value
-    if not isinstance(function, ast.Name | ast.Attribute):
-        return None
-    name = function.id if isinstance(function, ast.Name) else function.attr
-    try:
-        values = {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
-        if node.args:
-            first = ast.literal_eval(node.args[0])
-            values |= first if isinstance(first, dict) else {"query": first}
-    except (ValueError, TypeError):
-        return name, "{}"
-    return name, json.dumps(values, ensure_ascii=False, default=str)
-
-
 # ── At the beginning of a line, while it arrives ─────────────────────────────────────────────
 
 
@@ -273,7 +233,10 @@ class LineCall:
 
 
 _ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
-_LABEL = r"[^\w\s`]{0,4}(?:[A-Za-z]{1,14}[^\w\s`][^\w\n`]{0,3}){0,2}"  # "Action: ", ">>>", "print("
+_LABEL = (  # "Action: ", ">>>", "print(", "commentary to=functions."
+    r"(?:[^\w\s`]{0,4}(?:[A-Za-z]{1,14}[^\w\s`][^\w\n`]{0,3}){0,2}"
+    r"|(?:assistant)?(?:analysis|commentary)? ?to=(?:functions\.)?)"
+)
 
 
 class LineCalls:
@@ -285,7 +248,7 @@ class LineCalls:
         self._begins = regex.compile(
             r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
             rf"|{_LABEL}(?:(?i:call|await) )?(?P<name>{named})(?:\.call)?"
-            r"(?:\(|\[|\s?[^\w\s,;.`]|(?P<alone>[ ]*\n))"
+            r"(?:\(|\[|(?:[ ]json)?\s?[^\w\s,;.`]|(?P<alone>[ ]*\n))"
         )
 
     def read(self, text: str, *, final: bool) -> LineCall | None:

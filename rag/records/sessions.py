@@ -1,8 +1,10 @@
 """Sessions, their messages and their summaries."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from rag.records.answers import Answer
 
@@ -28,11 +30,17 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is JSON as the model wrote it, perhaps broken."""
+    """A model's wish to call a tool; `arguments` is JSON as the model wrote it, perhaps broken.
+
+    What its server sent beside the call, and beside its message, goes back with it: signatures and
+    thoughts, without which some refuse the result.
+    """
 
     id: str
     name: str
     arguments: str
+    beside: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    beside_message: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 class MessageStatus(StrEnum):

@@ -6,8 +6,9 @@ from rag.errors import ModelInterrupted
 from rag.llm.failures import Server
 from rag.llm.habits import Asking, Habits
 from rag.llm.openai_compatible import OpenAIChatModel, complete
+from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ToolSpec
-from tests.openai_server import OpenAIServer, asked, deltas, failure, model_at, reply
+from tests.openai_server import QUESTION, OpenAIServer, asked, deltas, failure, model_at, reply
 
 SEARCH = ToolSpec("search", "Search.", {"type": "object", "properties": {}})
 
@@ -51,6 +52,92 @@ def test_a_refused_effort_is_left_out_from_then_on():
         assert complete(model, asked()).text == "Five days [1]."
 
     assert "reasoning_effort" not in server.requests[1].body
+
+
+REFUSALS = {
+    "the stream": (
+        "Unsupported value: 'stream' does not support true with this model.", "stream",
+    ),
+    "the stream, with tools": (
+        "This model doesn't support tool use in streaming mode.", "stream",
+    ),
+    "what belongs to it": (
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+        "stream_options",
+    ),
+    "a temperature": ("`temperature` is deprecated for this model.", "temperature"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "option"), REFUSALS.values(), ids=REFUSALS)
+def test_an_option_that_is_refused_by_name_is_left_out_alone(told, option):
+    with OpenAIServer(failure(400, told), reply("Five days [1].")) as server:
+        model = model_at(server)
+        answer = complete(model, asked(temperature=0.2, tools=(SEARCH,)))
+
+    first, second = (each.body for each in server.requests)
+    assert answer.text == "Five days [1]."
+    assert option not in second
+    assert first.keys() - second.keys() <= {option, "stream_options"}
+
+
+def test_a_role_that_is_refused_without_quotation_marks_is_done_without():
+    refusal = failure(400, "invalid params, chat content has invalid message role: system (2013)")
+    rules = ChatMessage(Role.SYSTEM, "Be brief.")
+    with OpenAIServer(refusal, reply("Five days [1].")) as server:
+        complete(model_at(server), asked(messages=(rules, QUESTION)))
+
+    assert server.requests[1].body["messages"][0]["role"] == "user"
+
+
+CALL = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "{}"}}
+SIGNED = {"google": {"thought_signature": "CtQB=="}}
+
+
+def test_what_came_beside_a_call_goes_back_with_it():
+    thinking = deltas(
+        {"reasoning_content": "I look "},
+        {"reasoning_content": "it up."},
+        {"tool_calls": [CALL | {"extra_content": SIGNED}]},
+        finish="tool_calls",
+    )
+    with OpenAIServer(thinking, reply("Five days [1].")) as server:
+        model = model_at(server)
+        calls = complete(model, asked(tools=(SEARCH,))).tool_calls
+        made = ChatMessage(Role.ASSISTANT, "", tool_calls=calls)
+        found = ChatMessage(Role.TOOL, "Nothing.", tool_call_id="a")
+        complete(model, asked(messages=(QUESTION, made, found), tools=(SEARCH,)))
+
+    _, sent, _ = server.requests[1].body["messages"]
+    assert sent["reasoning_content"] == "I look it up."
+    assert sent["tool_calls"][0]["extra_content"] == SIGNED
+
+
+def test_thoughts_that_a_server_does_not_take_back_are_left_out():
+    told = "'messages.1': property 'reasoning_content' is unsupported"
+    calls = (ToolCall("a", "search", "{}", beside_message={"reasoning_content": "I look."}),)
+    made = ChatMessage(Role.ASSISTANT, "", tool_calls=calls)
+    with OpenAIServer(failure(400, told), reply("Five days [1].")) as server:
+        complete(model_at(server), asked(messages=(QUESTION, made), tools=(SEARCH,)))
+
+    sent = server.requests[1].body
+    assert "reasoning_content" not in sent["messages"][1]
+    assert sent["messages"][1]["tool_calls"]
+    assert sent["tools"]
+
+
+def test_a_call_that_the_server_could_not_read_is_read_here():
+    def refuse(exchange):
+        told = {"message": "Failed to call a function.", "code": "tool_use_failed"}
+        written = '<function=search={"query": "refund"}</function>'
+        exchange.send_json(400, {"error": told | {"failed_generation": written}})
+
+    with OpenAIServer(refuse) as server:
+        model = model_at(server)
+        (call,) = complete(model, asked(tools=(SEARCH,))).tool_calls
+
+    assert (call.name, call.arguments) == ("search", '{"query": "refund"}')
+    assert model.takes_tools
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,38 @@ class TestAServerThatFails:
                 id="error event",
             ),
             pytest.param(
+                page('{"choices": null, "base_resp": {"status_msg": "no balance"}}'),
+                ModelUnavailable,
+                "no balance",
+                id="error beside",
+            ),
+            pytest.param(
+                page('{"success": false, "errors": [{"message": "Upstream"}]}'),
+                ModelUnavailable,
+                "Upstream",
+                id="errors",
+            ),
+            pytest.param(
+                server_side.events({"error parsing tool call": "invalid character"}),
+                ModelUnavailable,
+                "invalid character",
+                id="odd key",
+            ),
+            pytest.param(
+                server_side.events(
+                    {"error": {"message": "Tokens to keep: greater than the context length"}}
+                ),
+                ContextTooLong,
+                "too long",
+                id="context length in a stream",
+            ),
+            pytest.param(
+                failure(400, "Cannot truncate prompt with n_keep (5028) >= n_ctx (1024)"),
+                ContextTooLong,
+                "n_ctx",
+                id="n_keep",
+            ),
+            pytest.param(
                 page('{"error": {"message": "Overloaded"}}', content_type=JSON),
                 ModelUnavailable,
                 "Overloaded",
