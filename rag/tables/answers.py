@@ -14,7 +14,7 @@ from rag.tables.asking.which import asking_which, is_asking, named_in
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import Kind, Op, TablePlan, Understood, plan_from
+from rag.tables.plan import ROWS, Kind, Op, TablePlan, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
@@ -149,9 +149,13 @@ class TableAnswers:
     ) -> Choice | DirectAnswer | TableResult | None:
         """What it changes of the table before; what it asks by itself, where it does not say."""
         followed = self._follow_up(question, past, within)
-        if isinstance(followed, Choice):
+        fresh = None
+        if not isinstance(followed, Choice) or self.library.names_other(
+            question, followed.table, within
+        ):
+            fresh = self._fresh(question, within, is_asked=is_asked)
+        if isinstance(followed, Choice) and not isinstance(fresh, Choice | TableResult):
             return followed
-        fresh = self._fresh(question, within, is_asked=is_asked)
         if isinstance(followed, DirectAnswer) and not isinstance(fresh, Choice | TableResult):
             return followed
         return fresh
@@ -202,15 +206,37 @@ class TableAnswers:
             if planned is not None:
                 return planned
         if not is_asked and not self._is_for_us(best):
-            return None
-        rivals = [choice for choice in choices[1:] if _as_good(choice, best)]
+            other = self._joined(best, choices[1:])
+            return None if other is None else _of_two(best, other)
+        rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         if rivals:
             is_sure = is_asked or best.understood.score >= ASSUMING
             said = asking_which([best, *rivals])
             return DirectAnswer(said, made_by=NAME, declined=True) if is_sure else None
         if best.understood.unused and not is_asked:
-            return _not_understood(best.table, best.understood.unused)
+            other = self._joined(best, choices[1:])
+            unused = best.understood.unused
+            return _of_two(best, other) if other else _not_understood(best.table, unused)
         return best
+
+    def _joined(self, best: Choice, others: Sequence[Choice]) -> Choice | None:
+        """The table that has what this one lacks of a question for figures, and a column of it."""
+        unused, own = best.understood.unused, _names(best.table)
+        if not unused or not (best.understood.plan.measures and best.understood.score > 0):
+            return None
+        for each in others:
+            index = self.library.index(each.table)
+            if own & _names(each.table) and all(map(index.knows, unused)):
+                return each
+        return None
+
+    def _as_good(self, question: str, choice: Choice, best: Choice) -> bool:
+        """Whether it fits as well: as sure, or with a plan of the same words, named no less."""
+        if choice.table.id == best.table.id or choice.understood.unused != best.understood.unused:
+            return False
+        near = best.understood.score - choice.understood.score <= TOO_NEAR
+        named = [self.library.named(question, each.table) for each in (choice, best)]
+        return near or (named[0] >= named[1] and _said(choice) == _said(best))
 
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
@@ -304,10 +330,26 @@ def _drawn(plan: TablePlan, question: str) -> TablePlan:
     return replace(plan, chart=drawing(match))
 
 
-def _as_good(choice: Choice, best: Choice) -> bool:
-    near = best.understood.score - choice.understood.score <= TOO_NEAR
-    same = len(choice.understood.unused) <= len(best.understood.unused)
-    return near and same and choice.table.id != best.table.id
+def _said(choice: Choice) -> object:
+    """What a plan with figures says whatever the columns of its conditions are called."""
+    plan = choice.understood.plan
+    conditions = sorted(repr((each.op, each.values, each.part)) for each in plan.filters)
+    keys = [(normalised(key.column), key.part) for key in plan.group]
+    figures = [(e.kind, normalised(e.column)) for e in plan.measures if e.column != ROWS]
+    return (conditions, keys, figures, plan.limit) if figures else choice.table.id
+
+
+def _names(table: Table) -> set[str]:
+    return {normalised(column.name) for column in table.columns}
+
+
+def _of_two(best: Choice, other: Choice) -> DirectAnswer:
+    text = (
+        f"This needs two tables: {best.table.label} does not know "
+        f"{_quoted(best.understood.unused)}, {other.table.label} does. A question is computed "
+        "from one table; rows of two are not joined."
+    )
+    return DirectAnswer(text, made_by=NAME, declined=True)
 
 
 def _not_understood(table: Table, words: Sequence[str]) -> DirectAnswer:

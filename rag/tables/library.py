@@ -12,7 +12,7 @@ from rag.records import ColumnType, Table, TableColumn, Within
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem, stems
 from rag.tables.asking.planner import understand
 from rag.tables.asking.question import COMPOUND, words_of
-from rag.tables.asking.words import SYNONYMS
+from rag.tables.asking.words import IDLE, OPERATORS, SYNONYMS
 from rag.tables.plan import TablePlan, Understood, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
 from rag.tables.running.result import MODEL_SQL, TableResult, result_columns, sql_columns
@@ -145,13 +145,20 @@ class TableLibrary:
                 checked(plan, table)
             except UserError:
                 continue
-            score = understood.score + self._named(question, table)
+            score = understood.score + self.named(question, table)
             choices.append(Choice(table, replace(understood, plan=plan, score=score)))
         return sorted(choices, key=lambda choice: -choice.understood.score)
 
-    def _named(self, question: str, table: Table) -> float:
-        own = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
-        return NAMED * len(own & {stem(word) for word in words_of(question)})
+    def named(self, question: str, table: Table) -> float:
+        """How surely the question calls the table by its name."""
+        return NAMED * len(_own_words(table) & {stem(word) for word in words_of(question)})
+
+    def names_other(self, question: str, table: Table, within: Within) -> bool:
+        """Whether it calls another table by a word that says nothing of this one."""
+        index, own = self.index(table), _own_words(table)
+        words = {w for w in words_of(question) if w not in IDLE | OPERATORS and not index.knows(w)}
+        said = set(map(stem, words)) - own
+        return any(said & _own_words(each) for each in self._library(within)[0])
 
     def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
@@ -229,6 +236,10 @@ class TableLibrary:
             return [(name, str(row[0])) for name, each in answered for row in each.rows]
 
         return probe if long else None
+
+
+def _own_words(table: Table) -> set[str]:
+    return {stem(word) for word in normalised(f"{table.name} {table.document_title}").split()}
 
 
 def _sql(table: Table) -> "Sql":

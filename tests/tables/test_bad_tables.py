@@ -1,12 +1,17 @@
 """Tables as people really keep them."""
 
+import re
+
 import pytest
 
+from rag.documents.files import IncomingFile
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import TooLarge
-from rag.records import ColumnType
+from rag.records import EVERYTHING, ColumnType
+from rag.settings import Settings
 from rag.tables.reading.read import typed_tables
+from tests.applications import application_of
 from tests.documents import office_files
 
 
@@ -191,6 +196,32 @@ class TestFiles:
         """A gigabyte has more bytes than a file may have; here the limit is lower instead."""
         with pytest.raises(TooLarge):
             load("a.csv", b'Name\n"' + b"x" * 30_000 + b'"\n', limits=LoadLimits(max_bytes=20_000))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("most_mb", [50, 2_000], ids=["limit of a file", "limit of memory"])
+    def test_of_a_field_of_a_gigabyte_are_refused_and_the_next_file_is_read(
+        self, tmp_path, most_mb
+    ):
+        path = tmp_path / "huge.csv"
+        with path.open("wb") as file:
+            file.write(b'Name,Note\nA,"')
+            for _ in range(1_024):
+                file.write(b"x" * 1_048_576)
+            file.write(b'"\n')
+        settings = {"data_dir": tmp_path / "data", "documents": {"max_file_mb": most_mb}}
+        application = application_of(Settings.model_validate(settings))
+        small = IncomingFile.from_bytes("small.csv", b"Name,Units\nA,1\nB,2\n")
+
+        reports = application.ingestion.ingest(
+            [IncomingFile.from_path(path, name="huge.csv"), small]
+        )
+        ended = {each.name: each for each in reports}
+        (table,) = application.tables.tables(EVERYTHING)
+        application.stop()
+
+        assert "huge.csv" in ended["huge.csv"].reason
+        assert re.search(r"limit|memory", ended["huge.csv"].reason)
+        assert (table.document_name, table.row_count) == ("small.csv", 2)
 
     def test_of_one_long_field_are_read(self):
         typed = only("a.csv", f'Name,Note,Price\nA,"{"x" * 3_000_000}",1\nB,y,2\n')

@@ -314,10 +314,11 @@ def _verbs(question: Question) -> None:
     dates = [c for c in question.index.table.columns if c.type is ColumnType.DATE]
     if len(dates) != 1 or not GENERIC.search(normalised(dates[0].name)):
         return
+    known = {at for e in (*question.columns, *question.values) for at in range(e.start, e.end)}
     for start, _end, each in question.conditions:
         at = start if question.words[start] in TIMED else start - 1
         word = question.words[at - 1] if at > 0 else ""
-        is_free = at - 1 not in question.used and word not in OPERATORS and word not in IDLE
+        is_free = at - 1 not in question.used | known and word not in OPERATORS and word not in IDLE
         if each.column == dates[0].name and is_free and word.endswith(("ed", "t", "n")):
             question.use(at - 1, at)
             question.doubt(f"took “{word}” for {dates[0].name}")

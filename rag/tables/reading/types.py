@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rag.records import ColumnType
+from rag.text.languages import LANGUAGES
 
 ENOUGH = 0.85  # of the filled cells must read as a type
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
@@ -32,19 +33,7 @@ QUARTER = re.compile(
     r"(?:(?P<y1>\d{4})[\s/-]*)?(?:Q|Quarter\s|Quartal\s)(?P<q>[1-4])(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
     re.IGNORECASE,
 )
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january januar", "feb february februar", "mar march märz mär marz", "apr april",
-            "may mai", "jun june juni", "jul july juli", "aug august",
-            "sep sept september", "oct october okt oktober", "nov november",
-            "dec december dez dezember",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
+MONTHS = {name: number for each in LANGUAGES for name, number in each.months.items()}
 NUMERIC_DATE = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
 )
