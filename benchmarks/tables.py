@@ -248,8 +248,9 @@ def _talked(application: Application, talk: Sequence[Turn]) -> Iterator[tuple[st
 
 
 def _says(text: str, wanted: Wanted) -> bool:
-    """Whether a card shows the one value that was asked for."""
-    return len(wanted) == 1 and len(wanted[0]) == 1 and _plain(wanted[0][0]) in _plain(text)
+    """Whether a card shows the one name that was asked for; a figure stands in it by chance."""
+    is_name = len(wanted) == 1 and len(wanted[0]) == 1 and isinstance(wanted[0][0], str)
+    return is_name and _plain(wanted[0][0]) in _plain(text)
 
 
 def _plain(value: Any) -> str:

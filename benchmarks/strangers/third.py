@@ -215,7 +215,8 @@ def episodes_talks(rows: list[Record]) -> Talks:
                                                              "title")),
         ("and the shortest?", ranked(of(rows, host="Wei"), "minutes", 1, "title", low=True)),
         ("when was it published?",
-         [(ranked(of(rows, host="Wei"), "minutes", 1, "out", low=True)[0][0].isoformat(),)]),
+         [(day.strftime("%b %d, %Y"),)
+          for (day,) in ranked(of(rows, host="Wei"), "minutes", 1, "out", low=True)]),
         ("Average minutes per topic", per(rows, "topic", means("minutes"))),
         ("Downloads per year",
          [(year, sum(r["heard"] for r in rows if r["out"].year == year))

@@ -47,6 +47,8 @@ QUESTIONS = [
     ("what's the heaviest crate?", "Crate, Mass, highest 1 by Mass"),
     ("how much deposit is it in total?", "sum of Deposit"),
     ("which is heavier, C-3 or C-4?", "Crate = C-3 or C-4, Crate, Mass, highest 1 by Mass"),
+    ("the heaviest crate in each depot",
+     "Depot, Crate, Mass, highest 1 by Mass, in each Depot"),
     ("the most valuable crate in Brest", "Depot = Brest, Crate, Fee, highest 1 by Fee"),
     ("Gesamtgewicht pro depot", "sum of Mass by Depot"),
     ("Durchschnittsgewicht der glass crates", "Kind = glass, average of Mass"),

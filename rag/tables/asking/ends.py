@@ -195,6 +195,8 @@ def ask_end(question: Question) -> TablePlan | None:
     end = end_of(question)
     if end is None:
         return None
+    if not end.is_in_file and grouped_by(question):  # "the heaviest crate in each depot"
+        return _ranked(question, end.adjective, end.down, 1, after=end.after)
     if not end.is_in_file:
         return _one_end(question, end.adjective, end.down, end.at)
     target, is_named = asked_for(question)

@@ -213,14 +213,12 @@ def ask_figure(question: Question) -> TablePlan | None:
     kind = next((kind for kind, says in KINDS if question.says(says)), None)
     figures = named_figures(question)
     is_end = any(word in SUPERLATIVES for word in masked.split())
-    if (kind is None and not groups) or (is_end and kind in (None, Kind.SUM) and not groups):
+    if (kind is None and not groups) or (is_end and kind in (None, Kind.SUM)):
         return None
     if not figures and kind in (Kind.SUM, None):
         return _counted_groups(question, groups, kind)
     column = figures[0] if figures else next(iter(figure_columns(question)), None)
     if column is None:
-        return None
-    if is_end and kind in (None, Kind.SUM):
         return None
     if not figures:
         question.doubt(f"took {column.name} for the figure: none is named")

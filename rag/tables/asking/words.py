@@ -32,7 +32,7 @@ def _lines(text: str) -> Iterator[list[list[str]]]:
 # Words for one thing; those behind the bar also stand for those before it, not the other way.
 _SAME = """
 revenue sales turnover umsatz erlos|amount
-price cost costs preis kosten kostet fee rent miete|
+price cost costs preis kosten kostet fee rent miete|pay paid zahlen zahlt bezahlt
 salary pay paid wage earnings earn earns gehalt lohn verdienst verdienen verdient|
 quantity qty units pieces menge stuck stuckzahl|amount anzahl
 country nation nationality nat land|
