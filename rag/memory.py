@@ -42,7 +42,7 @@ JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.1  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
-RECALLED_TURNS = 16  # of whose statements the best are shown
+RECALLED_TURNS = 32  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 

@@ -1,7 +1,7 @@
 """Find the turns that fell out of the context and bear on a question."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 
 import numpy as np
@@ -13,17 +13,17 @@ from rag.errors import ModelError
 from rag.records import Message, Role
 from rag.seams import Embedder, MatchedMessage, SessionHandle
 from rag.text.languages.language import words as word_set
-from rag.text.words import is_function_word, tokens
+from rag.text.related import alike
+from rag.text.words import is_function_word, stem, tokens
 
 CANDIDATES = 60  # messages that the text search may propose
-RERANKED = 16  # turns that are read, for their words and for their meaning each
+RERANKED = 32  # turns that are read, for their words and for their meaning each
 EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
 MOST_STATEMENTS = 40  # of an answer that are embedded
 CAUGHT_UP = 400  # messages embedded in one go
 WORDS_WEIGHT = 0.4  # the rest of a score is meaning
 LEAST_MEANING = 0.25  # cosine; what is farther off was meant by nothing in the question
 REMEMBERED = 60_000  # vectors, of all sessions together
-WORTH_SHOWING = 0.5  # of the best score, by words or by meaning
 MAX_WORDS = 24
 # Words about the conversation itself: every turn could hold them.
 TALK = word_set(
@@ -32,6 +32,7 @@ TALK = word_set(
     "previously conversation chat again remember recall remind write wrote know think thought "
     "give gave given exactly thing things something anything happened go back"
 )
+ALIKE_WEIGHT = 0.4  # of a word of about the same meaning
 AFTER_WEIGHT = 0.2  # of what matches, for the turn after it
 # From a matching message to those of its turn.
 STEPS = {Role.USER.value: (0, 1), Role.ASSISTANT.value: (-1, 0)}
@@ -74,6 +75,9 @@ class Recall:
             return []
         near = self._near(session, question)
         matched = session.matching(words, limit=CANDIDATES)
+        if len(matched) < CANDIDATES:
+            others = session.matching(_alike(words), limit=CANDIDATES)
+            matched += [replace(match, score=ALIKE_WEIGHT * match.score) for match in others]
         by_words = _by_turn([match for match in matched if match.index < before])
         closest = near.messages(before=before, most=RERANKED)
         pairs = _read(session, [*_places(by_words.values()), *_around(closest)], before)
@@ -235,14 +239,10 @@ def _best(
     found: Sequence[RecalledTurn], said: Sequence[float], meant: Sequence[float], limit: int
 ) -> Iterable[RecalledTurn]:
     """The best by words and the best by meaning in turn: neither crowds the other out."""
-    ranks = [
-        [
-            at
-            for at in sorted(range(len(found)), key=lambda at: -shares[at])
-            if shares[at] >= WORTH_SHOWING
-        ]
+    ranks = (
+        sorted(filter(shares.__getitem__, range(len(found))), key=shares.__getitem__, reverse=True)
         for shares in (said, meant)
-    ]
+    )
     in_turn = chain.from_iterable(zip_longest(*ranks))
     chosen = dict.fromkeys(at for at in in_turn if at is not None)
     return (found[at] for at in list(chosen)[:limit])
@@ -253,6 +253,12 @@ def telling_words(question: str) -> list[str]:
     found = (token.lowered.removesuffix("'s") for token in tokens(question))
     told = (word for word in found if not is_function_word(word) and word not in TALK)
     return list(dict.fromkeys(told))[:MAX_WORDS]
+
+
+def _alike(words: Sequence[str]) -> list[str]:
+    """The words that mean about the same, as far as they are looked up as well."""
+    others = {each for word in words for each in alike(stem(word))}
+    return sorted(others.difference(words))[:MAX_WORDS]
 
 
 def _pair(messages: Sequence[Message]) -> tuple[Message, Message] | None:

@@ -21,6 +21,21 @@ def _canonical() -> dict[str, str]:
     }
 
 
+@cache
+def _groups() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for word, one in _canonical().items():
+        found.setdefault(one, {one}).add(word)
+    return {one: frozenset(group) for one, group in found.items()}
+
+
+def alike(word: str) -> frozenset[str]:
+    """The stems of words that mean the same or about the same, itself not among them."""
+    one = canonical(word)
+    near = (each for other in {one, *related(one)} for each in _groups().get(other, {other}))
+    return frozenset(near) - {word}
+
+
 def canonical(word: str) -> str:
     """The stem that stands for all stems of its group of synonyms."""
     return _canonical().get(word, word)

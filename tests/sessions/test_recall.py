@@ -185,6 +185,22 @@ def test_a_message_of_another_role_does_not_hide_the_answer(engine, recall):
     assert [turn.answer.content for turn in found] == ["Two years."]
 
 
+def test_words_that_mean_the_same_are_looked_up_where_few_messages_hold_those_asked(session):
+    tell(session, {"attic": "The sofa in the attic cost 300 euros [6]."})
+
+    found = Recall().relevant(session, "What did we pay for the couch?", before=12, limit=5)
+
+    assert "The sofa in the attic cost 300 euros [6]." in [turn.answer.content for turn in found]
+
+
+def test_a_turn_that_shares_one_word_is_recalled_beside_one_that_shares_all(session):
+    found = Recall().relevant(
+        session, "Tell me about the battery of the Aero 5, its warranty?", before=10, limit=5
+    )
+
+    assert {FACTS["battery"], FACTS["warranty"]} <= {turn.answer.content for turn in found}
+
+
 def test_words_about_the_conversation_itself_are_not_looked_up():
     words = telling_words("What did you say earlier about the Aero-5's price in the U.S.?")
 
