@@ -302,6 +302,7 @@ class TestCsv:
             pytest.param('a,b\n"x\ny",2\n', "| x y | 2 |", id="a line break in a cell"),
             pytest.param("1,2\n3,4\n", "| Column 1 | Column 2 |", id="no header"),
             pytest.param("Price list\n\na,b,c\n1,2,3\n", "Price list", id="a title above"),
+            pytest.param("A,\nAs of,1.2.2026\n\na,b,c\n1,2,3\n", "| a | b | c |", id="facts above"),
             pytest.param("sep=;\na;b\n1;2\n", "| a | b |", id="its separator said above"),
         ],
     )

@@ -53,10 +53,8 @@ def _split_header(
     if not rows:
         return [], [], []
     width = max(_filled(row) for _number, row in rows[:20])
-    at = next(
-        (at for at, (_number, row) in enumerate(rows[:20]) if _filled(row) >= max(1, width * 0.6)),
-        0,
-    )
+    full = [at for at in range(len(rows[:20])) if _filled(rows[at][1]) >= max(1, width * 0.6)]
+    at = next((at for at in full if not _is_fact(rows, at)), full[0])
     header = rows[at][1]
     if at and _filled(rows[at - 1][1][1:]) > 1:
         at, header = at - 1, _joined(rows[at - 1][1], header)
@@ -71,12 +69,18 @@ def _split_header(
 
 def _goes_on(rows: Sequence[NumberedRow]) -> bool:
     """Whether a header with gaps has words in them in the next row, and figures stand below."""
-    if len(rows) < 3:
+    if len(rows) < 3 or rows[1][0] > rows[0][0] + 1:
         return False
     first, second, third = ([cell.strip() for cell in row] for _number, row in rows)
     gaps = [cell for cell, above in zip_longest(second, first) if cell and not above]
     has_figures = [any(map(NUMERIC.fullmatch, row)) for row in (first[:1] + second, third)]
     return bool(gaps) and any(first) and has_figures == [False, True]
+
+
+def _is_fact(rows: Sequence[NumberedRow], at: int) -> bool:
+    """Whether a row with figures stands apart above the table: `As of | 1.2.2026`."""
+    is_apart = at + 1 < len(rows) and rows[at + 1][0] > rows[at][0] + 1
+    return is_apart and any(NUMERIC.fullmatch(cell.strip()) for cell in rows[at][1])
 
 
 def _joined(above: Sequence[str], header: Sequence[str]) -> list[str]:
