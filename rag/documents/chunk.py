@@ -74,7 +74,7 @@ def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
         for section in sections
         for span in spans(section.text, target_words)
     ]
-    return _numbered(_fit(drafts, texts, count_tokens, max_tokens))
+    return _numbered(_fit(drafts, texts, count_tokens, max_tokens, target_words))
 
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Span]:
@@ -191,44 +191,30 @@ def _piece(chunk: Chunk, section_text: str, span: Span) -> Chunk:
 
 
 def _fit(
-    drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
+    drafts: list[Chunk],
+    texts: dict[int, str],
+    count_tokens: CountTokens,
+    max_tokens: int,
+    target: int,
 ) -> list[Chunk]:
-    """Halve what is over the embedder's limit until nothing is."""
-    lengths = count_tokens([draft.embedded_text for draft in drafts]) if drafts else []
-    while any(length > max_tokens for length in lengths):
-        fitting: list[Chunk] = []
-        for draft, length in zip(drafts, lengths, strict=True):
-            fitting.extend([draft] if length <= max_tokens else _halves(draft, texts))
-        if len(fitting) == len(drafts):
-            return fitting  # single characters: there is nothing left to cut
-        drafts = fitting
+    """Cut what is over the embedder's limit again, smaller each time, until nothing is."""
+    while drafts and target > 1:
         lengths = count_tokens([draft.embedded_text for draft in drafts])
+        if max(lengths) <= max_tokens:
+            break
+        target = target * 2 // 3
+        drafts = [
+            piece
+            for draft, length in zip(drafts, lengths, strict=True)
+            for piece in ([draft] if length <= max_tokens else _again(draft, texts, target))
+        ]
     return drafts
 
 
-def _halves(draft: Chunk, texts: dict[int, str]) -> list[Chunk]:
-    if len(draft.text) < 2:
-        return [draft]
-    text = texts[draft.section_index]
-    middle = draft.start + _joint(draft.text)
-    first = _trimmed(text, draft.start, middle)
-    while middle < draft.end and text[middle].isspace():
-        middle += 1
-    return [_piece(draft, text, span) for span in (first, (middle, draft.end)) if span[0] < span[1]]
-
-
-def _joint(text: str) -> int:
-    """The best place to cut near the middle: an end of line, of a sentence, of a word."""
-    middle, reach = len(text) // 2, max(1, len(text) // 4)
-    for pattern in (r"\n+", r"[.!?;]\s+|[。！？；]", r"\s+"):
-        ends = [
-            match.end()
-            for match in re.compile(pattern).finditer(text, middle - reach, middle + reach)
-            if 0 < match.end() < len(text)
-        ]
-        if ends:
-            return min(ends, key=lambda end: abs(end - middle))
-    return middle
+def _again(draft: Chunk, texts: dict[int, str], target: int) -> Iterator[Chunk]:
+    for start, end in spans(draft.text, target):
+        span = (draft.start + start, draft.start + end)
+        yield _piece(draft, texts[draft.section_index], span)
 
 
 def _fitting_paths(

@@ -1,22 +1,11 @@
 """How documents are spoken of: their kind in a word, their size as people read it."""
 
-KINDS = {
-    "text/markdown": "Markdown",
-    "text/html": "HTML",
-    "application/xhtml+xml": "HTML",
-    "application/pdf": "PDF",
-    "text/plain": "Text",
-    "text/x-rst": "reStructuredText",
-    "text/csv": "CSV",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
-}
+from rag.documents.kinds import Kind
 
 
 def kind_in_words(media_type: str) -> str:
     """The kind of a document in one word."""
-    return KINDS.get(media_type, media_type)
+    return next((kind.word for kind in Kind if kind == media_type), media_type)
 
 
 def size_in_words(count: int) -> str:

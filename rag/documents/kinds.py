@@ -9,45 +9,39 @@ from rag.documents.cleaning import utf16_by_zeros
 from rag.errors import Unreadable
 
 SUPPORTED = "Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, reStructuredText and plain text"
+OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
 class Kind(StrEnum):
-    """A format that we can read; the value is its media type."""
+    """A format that we can read; the value is its media type, `word` what people call it."""
 
-    MARKDOWN = "text/markdown"
-    HTML = "text/html"
-    PDF = "application/pdf"
-    DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-    PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-    XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-    CSV = "text/csv"
-    RST = "text/x-rst"
-    TEXT = "text/plain"
+    word: str
+
+    def __new__(cls, media_type: str, word: str) -> "Kind":
+        kind = str.__new__(cls, media_type)
+        kind._value_, kind.word = media_type, word
+        return kind
+
+    MARKDOWN = "text/markdown", "Markdown"
+    HTML = "text/html", "HTML"
+    PDF = "application/pdf", "PDF"
+    DOCX = f"{OFFICE}.wordprocessingml.document", "Word"
+    PPTX = f"{OFFICE}.presentationml.presentation", "PowerPoint"
+    XLSX = f"{OFFICE}.spreadsheetml.sheet", "Excel"
+    CSV = "text/csv", "CSV"
+    RST = "text/x-rst", "reStructuredText"
+    TEXT = "text/plain", "Text"
 
 
-BY_ENDING = {
-    ".md": Kind.MARKDOWN,
-    ".markdown": Kind.MARKDOWN,
-    ".mdown": Kind.MARKDOWN,
-    ".mkd": Kind.MARKDOWN,
-    ".mdx": Kind.MARKDOWN,
-    ".html": Kind.HTML,
-    ".htm": Kind.HTML,
-    ".xhtml": Kind.HTML,
-    ".csv": Kind.CSV,
-    ".tsv": Kind.CSV,
-    "": Kind.TEXT,
-    ".txt": Kind.TEXT,
-    ".text": Kind.TEXT,
-    ".rst": Kind.RST,
-    ".rest": Kind.RST,
-    ".log": Kind.TEXT,
-    ".adoc": Kind.TEXT,
-    ".asciidoc": Kind.TEXT,
-    ".org": Kind.TEXT,
-    ".nfo": Kind.TEXT,
-    ".readme": Kind.TEXT,
+ENDINGS = {
+    Kind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
+    Kind.HTML: ".html .htm .xhtml",
+    Kind.CSV: ".csv .tsv",
+    Kind.RST: ".rst .rest",
+    Kind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
 }
+BY_ENDING = {ending: kind for kind, endings in ENDINGS.items() for ending in endings.split()}
+BY_ENDING[""] = Kind.TEXT
 BY_FOLDER = {"word/": Kind.DOCX, "ppt/": Kind.PPTX, "xl/": Kind.XLSX}
 ZIPPED_OTHERS = {
     b"application/vnd.oasis.opendocument.text": "an OpenDocument text; save it as DOCX",
@@ -56,18 +50,12 @@ ZIPPED_OTHERS = {
     b"application/epub+zip": "an EPUB book; save it as HTML or PDF",
 }
 OTHER_MAGIC = {
-    b"{\\rtf": "an RTF file; save it as DOCX",
-    b"\x89PNG": "a picture; text in pictures is not read",
-    b"\xff\xd8\xff": "a picture; text in pictures is not read",
-    b"GIF8": "a picture; text in pictures is not read",
-    b"II*\x00": "a picture; text in pictures is not read",
-    b"\x1f\x8b": "a compressed archive; unpack it first",
-    b"Rar!": "a compressed archive; unpack it first",
-    b"7z\xbc\xaf": "a compressed archive; unpack it first",
-    b"%!PS": "a PostScript file; save it as PDF",
-    b"SQLite format 3": "a database",
-    b"\x7fELF": "a program",
-    b"MZ\x90": "a program",
+    (b"{\\rtf",): "an RTF file; save it as DOCX",
+    (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\x00"): "a picture; text in pictures is not read",
+    (b"\x1f\x8b", b"Rar!", b"7z\xbc\xaf"): "a compressed archive; unpack it first",
+    (b"%!PS",): "a PostScript file; save it as PDF",
+    (b"SQLite format 3",): "a database",
+    (b"\x7fELF", b"MZ\x90"): "a program",
 }
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -82,8 +70,8 @@ def kind_of(name: str, data: bytes) -> Kind:
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
         raise Unreadable(name, _ole_reason(data))
-    for magic, description in OTHER_MAGIC.items():
-        if data.startswith(magic):
+    for magics, description in OTHER_MAGIC.items():
+        if data.startswith(magics):
             raise _unsupported(name, description)
     if _is_binary(data):
         raise _unsupported(name, _binary_description(name))

@@ -60,9 +60,13 @@ class Outline:
         self._locator: str | None = None
         self._page: int | None = None
         self._last_was_entry = False
+        self._marks: list[str] = []  # of the entries that are open, the outermost first
 
     def heading(self, level: int, text: str) -> None:
         """Begin a section below the last heading of a smaller level (1 is outermost)."""
+        if self._marks:
+            self.paragraph(text)
+            return
         text = shorten(one_line(text), HEADING_CHARS)
         if not text:
             return
@@ -87,8 +91,24 @@ class Outline:
         self._levels = []
 
     def paragraph(self, text: str) -> None:
+        """Or the next lines of the entry that is open."""
+        if self._marks:
+            self.entry(text, depth=len(self._marks) - 1, mark=self._marks[-1])
+            self._marks[-1] = " " if text.strip() else self._marks[-1]
+            return
         self._add(tidy(text), tight=False)
         self._last_was_entry = False
+
+    def begin_entry(self, mark: str = "-") -> None:
+        """What comes until its end is of one list entry, inside those that are open."""
+        self._marks.append(mark)
+
+    def end_entry(self) -> None:
+        self._marks.pop()
+
+    @property
+    def is_in_entry(self) -> bool:
+        return bool(self._marks)
 
     def entry(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
         """A list entry; `depth` counts from 0."""

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import clean, decode
-from rag.documents.formats.grid import write_rows
+from rag.documents.formats.grid import counted, write_rows
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.errors import TooLarge, Unreadable
+from rag.errors import Unreadable
 
 DELIMITERS = ",;\t|"
 SAID = re.compile(r"sep=([,;\t|])\n", re.IGNORECASE)  # as Excel writes and wants it
@@ -18,28 +18,13 @@ SAMPLE_LINES = 30
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from CSV or TSV; broken rows are read as far as they go."""
-    text = clean(decode(data))
-    outline.fallback_title = ""
-    rows = _rows(text, outline.name, limits)
-    write_rows(rows, outline, place="rows")
-
-
-def _rows(text: str, name: str, limits: LoadLimits) -> list[tuple[int, list[str]]]:
-    """Rows with the number of the line on which each begins, counted from 1."""
     csv.field_size_limit(max(limits.max_characters, 131_072))
-    cells = 0
-    rows: list[tuple[int, list[str]]] = []
-    for number, row in _parsed(text, name):
-        cells += len(row) - row.count("")
-        if cells > limits.max_cells:
-            raise TooLarge(
-                f"{name}: has more than {limits.max_cells:,} cells, the limit. Split it."
-            )
-        rows.append((number, row))
-    return rows
+    rows = counted(_parsed(clean(decode(data)), outline.name), outline.name, limits)
+    write_rows(list(rows), outline, place="rows")
 
 
 def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line on which each begins, counted from 1."""
     said = SAID.match(text)
     text = text[said.end() :] if said else text
     delimiter = said[1] if said else sniff_delimiter(text)

@@ -2,12 +2,11 @@
 
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
 from rag.documents.formats.docx_numbers import WORD, Numbers
-from rag.documents.formats.packages import check_package, damaged
+from rag.documents.formats.packages import check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.tables import spread
@@ -36,21 +35,12 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from docx.opc.exceptions import OpcError
 
     check_package(outline.name, data, limits)
-    try:
+    with damage_told(outline.name, OpcError):
         document = docx.Document(io.BytesIO(data))
         outline.fallback_title = document.core_properties.title or ""
         styles = {style.style_id: style.name or "" for style in document.styles}
         body, notes = document.element.body, list(_notes(document))
         numbers = Numbers(document)
-    except (
-        OpcError,
-        SyntaxError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise damaged(outline.name) from error
     if body is not None:
         _Walk(outline, styles, numbers).blocks(body, 0)
         for note in notes:

@@ -1,16 +1,18 @@
 """Rows of a sheet or a CSV file to sections with their row numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.errors import TooLarge
 
 SECTION_ROWS = 40
 LONGEST_IN_TEXT = 400  # rows; longer tables are represented by a sample
 NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
 YEAR = re.compile(r"(?:19|20)\d\d")
-NumberedRow = tuple[int, Sequence[str]]
+NumberedRow = tuple[int, list[str]]
 
 
 def write_rows(
@@ -36,6 +38,18 @@ def write_rows(
     if header and not body:
         outline.place(place.removesuffix("s") + " 1")
         outline.paragraph(" ; ".join(filter(None, map(str.strip, header))))
+
+
+def counted(rows: Iterable[NumberedRow], name: str, limits: LoadLimits) -> Iterator[NumberedRow]:
+    """The rows as they come; raises TooLarge."""
+    cells = 0
+    for number, row in rows:
+        cells += len(row) - row.count("")
+        if cells > limits.max_cells:
+            raise TooLarge(
+                f"{name}: has more than {limits.max_cells:,} cells, the limit. Split it."
+            )
+        yield number, row
 
 
 def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:

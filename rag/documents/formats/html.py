@@ -74,10 +74,9 @@ def _check_depth(markup: str, name: str) -> None:
 class _Walk:
     """Recursive descent; runs of inline markup are gathered into one paragraph."""
 
-    def __init__(self, outline: "Outline | _Entry") -> None:
+    def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.inline: list[str] = []
-        self.list_depth = 0
 
     def flush(self) -> None:
         text = "".join(self.inline)
@@ -136,40 +135,10 @@ class _Walk:
             if child.tag != "li":
                 self.visit(child, depth + 1)
                 continue
-            mark = f"- {number}." if element.tag == "ol" else "-"
-            self._entry(child, mark, depth)
+            self.outline.begin_entry(f"- {number}." if element.tag == "ol" else "-")
+            self.children(child, depth + 1)
+            self.outline.end_entry()
             number += 1
-
-    def _entry(self, entry: Any, mark: str, depth: int) -> None:
-        """The entry's own text first, then the blocks inside it: lists, tables, paragraphs."""
-        inner = _Walk(_Entry(self.outline, mark, self.list_depth))
-        inner.list_depth = self.list_depth + 1
-        inner.children(entry, depth + 1)
-
-
-class _Entry:
-    """Stands in for the outline inside a list entry: its first paragraph carries the mark."""
-
-    def __init__(self, outline: Any, mark: str, depth: int) -> None:
-        self._outline = outline
-        self._mark = mark
-        self._depth = depth
-
-    def paragraph(self, text: str) -> None:
-        self._outline.entry(text, depth=self._depth, mark=self._mark)
-        self._mark = " "
-
-    def heading(self, _level: int, text: str) -> None:
-        self.paragraph(text)
-
-    def entry(self, text: str, *, depth: int, mark: str) -> None:
-        self._outline.entry(text, depth=depth, mark=mark)
-
-    def table(self, rows: list[list[str]]) -> None:
-        self._outline.table(rows)
-
-    def code(self, text: str) -> None:
-        self._outline.code(text)
 
 
 def _is_dropped(element: Any) -> bool:

@@ -36,7 +36,6 @@ class _Walk:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
-        self.is_first_of_entry = False
         self.heading_level = 0
         self.rows: list[list[str]] | None = None
 
@@ -64,10 +63,12 @@ class _Walk:
     _ordered_list_close = _bullet_list_close
 
     def _list_item_open(self, _token: Any) -> None:
-        self.is_first_of_entry = True
+        number = self.lists[-1]
+        self.outline.begin_entry("-" if number is None else f"- {number}.")
+        self.lists[-1] = None if number is None else number + 1
 
     def _list_item_close(self, _token: Any) -> None:
-        self.is_first_of_entry = False
+        self.outline.end_entry()
 
     def _table_open(self, _token: Any) -> None:
         self.rows = []
@@ -86,21 +87,8 @@ class _Walk:
             self.rows[-1].append(text)
         elif self.heading_level:
             self.outline.heading(self.heading_level, text)
-        elif self.lists:
-            self._list_text(text)
         else:
             self.outline.paragraph(text)
-
-    def _list_text(self, text: str) -> None:
-        depth = len(self.lists) - 1
-        number = self.lists[-1]
-        if not self.is_first_of_entry:
-            self.outline.entry(text, depth=depth, mark=" ")
-            return
-        self.is_first_of_entry = False
-        self.outline.entry(text, depth=depth, mark="-" if number is None else f"- {number}.")
-        if number is not None:
-            self.lists[-1] = number + 1
 
     def _fence(self, token: Any) -> None:
         self.outline.code(token.content)

@@ -4,6 +4,8 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.errors import TooLarge, Unreadable
@@ -17,42 +19,41 @@ WIDE_DOCTYPE = re.compile(
         for encoding in ("utf-16-le", "utf-16-be")
     )
 )
-PIECE_BYTES = 1024 * 1024
-PROLOGUE_BYTES = 64 * 1024
+SMALL_BYTES = 1024 * 1024  # of a part, whatever its ratio
+PROLOGUE_BYTES = 1024 * 1024
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
+BROKEN: tuple[type[Exception], ...] = (
+    *(SyntaxError, LookupError, ValueError, TypeError, AttributeError),  # the first of XML parsers
+    *(NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
+)
 
 
-def check_package(name: str, data: bytes, limits: LoadLimits) -> list[str]:
-    """The names of its parts.
-
-    What the directory claims is checked first; then every XML part is unpacked piece by piece
-    and counted, because a directory can lie.
+def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
+    """The directory is believed: no library unpacks more of a part than it says there.
 
     Raises:
         Unreadable: damaged, encrypted, or with a document type in a part.
         TooLarge: it would unpack to more than the limits allow.
     """
+    with damage_told(name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = archive.infolist()
+        _check_directory(name, parts, limits)
+        for part in parts:
+            if part.filename.lower().endswith(XML_ENDINGS):
+                with archive.open(part) as stream:
+                    _refuse_doctype(name, part.filename, stream.read(PROLOGUE_BYTES))
+
+
+@contextmanager
+def damage_told(name: str, *errors: type[Exception]) -> Iterator[None]:
+    """What libraries raise about broken parts, these errors among them, becomes Unreadable."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            parts = archive.infolist()
-            _check_directory(name, parts, limits)
-            unpacked = 0
-            for part in parts:
-                if part.filename.lower().endswith(XML_ENDINGS):
-                    unpacked += _check_part(name, archive, part, limits)
-            if unpacked > limits.max_unpacked_bytes:
-                raise _bomb(name, unpacked, limits)
-            return [part.filename for part in parts]
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
-        raise damaged(name) from error
-
-
-def damaged(name: str) -> Unreadable:
-    """The error for a package whose parts are broken. (XML parsers raise a SyntaxError.)"""
-    return Unreadable(
-        name, "the file is damaged or was cut off: its parts cannot be unpacked. Save it again."
-    )
+        yield
+    except (*BROKEN, *errors) as error:
+        raise Unreadable(
+            name, "the file is damaged or was cut off: its parts cannot be unpacked. Save it again."
+        ) from error
 
 
 def _bomb(name: str, size: int, limits: LoadLimits) -> TooLarge:
@@ -70,29 +71,9 @@ def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits
     if total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS:
         raise _bomb(name, total, limits)
     for part in parts:
-        _check_ratio(name, part, part.file_size, limits)
-
-
-def _check_ratio(name: str, part: zipfile.ZipInfo, size: int, limits: LoadLimits) -> None:
-    if size > PIECE_BYTES and size > limits.max_unpacked_ratio * max(1, part.compress_size):
-        raise _bomb(name, size, limits)
-
-
-def _check_part(
-    name: str, archive: zipfile.ZipFile, part: zipfile.ZipInfo, limits: LoadLimits
-) -> int:
-    size = 0
-    tail = b""
-    with archive.open(part) as stream:
-        while piece := stream.read(PIECE_BYTES):
-            if size <= PROLOGUE_BYTES:
-                _refuse_doctype(name, part.filename, tail + piece)
-            tail = piece[-16:]
-            size += len(piece)
-            if size > limits.max_unpacked_bytes:
-                raise _bomb(name, size, limits)
-            _check_ratio(name, part, size, limits)
-    return size
+        packed = limits.max_unpacked_ratio * max(1, part.compress_size)
+        if part.file_size > max(SMALL_BYTES, packed):
+            raise _bomb(name, part.file_size, limits)
 
 
 def _refuse_doctype(name: str, part: str, piece: bytes) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
-VALUE = re.compile(r"(?!(?:19|20)\d\d$)[($€£¥+-]*\d[\d.,]*\s?[%)]*(?:\s?[A-Z]{3})?")
 LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
 MAX_LINES = 400
 CELL_WORDS = 14  # on average: more is text in columns
@@ -94,13 +93,7 @@ def table_at(lines: Sequence[Line], start: int) -> tuple[list[list[str]], int] |
     full = [row for row in rows if sum(map(bool, row)) > 1]
     if len(full) < len(rows) / 2:
         return None
-    return ([[""] * len(columns)] * _is_of_values(rows[0]) + rows), end
-
-
-def _is_of_values(row: Sequence[str]) -> bool:
-    """Whether a first row is no header: figures stand behind its first cell."""
-    cells = [cell for cell in row[1:] if cell]
-    return bool(cells) and all(VALUE.fullmatch(cell) for cell in cells)
+    return rows, end
 
 
 def _region_end(lines: Sequence[Line], start: int) -> int:

@@ -1,11 +1,10 @@
 """PPTX to sections: one for each slide, its notes below."""
 
 import io
-import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from rag.documents.formats.packages import check_package, damaged
+from rag.documents.formats.packages import check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.tables import spread
@@ -20,7 +19,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from pptx.exc import PythonPptxError
 
     check_package(outline.name, data, limits)
-    try:
+    with damage_told(outline.name, PythonPptxError):
         presentation = pptx.Presentation(io.BytesIO(data))
         slides = list(presentation.slides)
         outline.fallback_title = presentation.core_properties.title or ""
@@ -31,10 +30,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
                 outline.left_out.append(f"slide {number}: hidden")
             else:
                 _write_slide(number, slide, outline)
-    except (PythonPptxError, SyntaxError, zipfile.BadZipFile) as error:
-        raise damaged(outline.name) from error
-    except (KeyError, ValueError, AttributeError, IndexError, NotImplementedError) as error:
-        raise damaged(outline.name) from error
 
 
 def _check_count(name: str, count: int, limits: LoadLimits) -> None:

@@ -80,14 +80,12 @@ def _titles(document: Any) -> dict[str, str]:
 
 
 class _Walk:
-    """Recursive descent; inside a list, text is written as of its entry."""
+    """Recursive descent."""
 
     def __init__(self, outline: Outline, titles: dict[str, str]) -> None:
         self.outline = outline
         self.titles = titles
         self.level = 0
-        self.list_depth = -1
-        self.mark = "-"
 
     def children(self, node: Any, depth: int) -> None:
         for child in node.children:
@@ -108,15 +106,9 @@ class _Walk:
             self.children(node, depth)
 
     def text(self, text: str) -> None:
-        """A paragraph, or the next lines of the entry that is open."""
         words = " ".join(text.split())
-        if not words:
-            return
-        if self.list_depth < 0:
+        if words:
             self.outline.paragraph(words)
-            return
-        self.outline.entry(words, depth=self.list_depth, mark=self.mark)
-        self.mark = " "
 
     def inline(self, node: Any) -> str:
         """What a reader sees of a line."""
@@ -141,7 +133,7 @@ class _Walk:
 
     def _container(self, node: Any, depth: int) -> None:
         title = node.get("title", "")
-        if not title or self.list_depth >= 0:
+        if not title or self.outline.is_in_entry:
             self.text(title)
             self.children(node, depth)
             return
@@ -168,13 +160,10 @@ class _Walk:
         self._entries(node, depth, [f"- {first + at}." for at in range(len(node.children))])
 
     def _entries(self, node: Any, depth: int, marks: Sequence[str]) -> None:
-        outer = self.mark
-        self.list_depth += 1
         for entry, mark in zip(node.children, marks, strict=True):
-            self.mark = mark
+            self.outline.begin_entry(mark)
             self.children(entry, depth)
-        self.list_depth -= 1
-        self.mark = outer
+            self.outline.end_entry()
 
     def _definition_list_item(self, node: Any, depth: int) -> None:
         terms = [each for each in node.children if not isinstance(each, nodes.definition)]
@@ -192,7 +181,7 @@ class _Walk:
         rest = list(body.children)
         first = rest.pop(0) if rest and isinstance(rest[0], nodes.paragraph) else None
         said = " ".join(self.inline(first).split()) if first is not None else ""
-        if self.list_depth < 0:
+        if not self.outline.is_in_entry:
             self.outline.paragraph(lead + joint + said)
         else:
             self.text(f"{lead}: {said}" if said else lead)

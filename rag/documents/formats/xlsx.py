@@ -8,11 +8,11 @@ from datetime import datetime, time
 from typing import Any
 
 from rag.documents.cleaning import one_line
-from rag.documents.formats.grid import write_rows
-from rag.documents.formats.packages import check_package, damaged
+from rag.documents.formats.grid import counted, write_rows
+from rag.documents.formats.packages import check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.errors import TooLarge, Unreadable
+from rag.errors import Unreadable
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 FORMAT_TOKEN = re.compile(
@@ -28,15 +28,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from openpyxl.utils.exceptions import InvalidFileException
 
     check_package(outline.name, data, limits)
-    try:
+    with damage_told(outline.name, InvalidFileException):
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         outline.fallback_title = ""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             found = _write_sheets(book, archive, outline, limits)
-    except (InvalidFileException, SyntaxError, zipfile.BadZipFile) as error:
-        raise damaged(outline.name) from error
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise damaged(outline.name) from error
     if not found and b"<f" in _sheet_xml(data):
         raise Unreadable(
             outline.name,
@@ -48,28 +44,21 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _write_sheets(
     book: Any, archive: zipfile.ZipFile, outline: Outline, limits: LoadLimits
 ) -> bool:
-    cells = 0
+    found = False
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             outline.left_out.append(f"sheet {one_line(sheet.title)}: hidden")
             continue
         sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
-        rows = []
-        for number, row in _filled_rows(sheet):
-            cells += sum(1 for cell in row if cell)
-            if cells > limits.max_cells:
-                raise TooLarge(
-                    f"{outline.name}: has more than {limits.max_cells:,} cells, "
-                    "the limit. Split it."
-                )
-            rows.append((number, row))
+        rows = list(counted(_filled_rows(sheet), outline.name, limits))
+        found = found or bool(rows)
         _fill_merged(rows, archive.read(sheet._worksheet_path))
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
         title = one_line(sheet.title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
-    return cells > 0
+    return found
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
