@@ -73,11 +73,12 @@ lock: $(VENV)/.installed-dev  ## resolve the packages anew after a change of pyp
 	$(LOCK) $(UPGRADE) --output-file requirements.lock
 	$(LOCK) $(UPGRADE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 
-sbom: $(VENV)/.installed  ## what is installed, with versions and licences, as CycloneDX
+sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (LICENCES.md)
 	$(PYTHON) -m venv $(VENV)/sbom
 	$(VENV)/sbom/bin/python -m pip install --quiet "cyclonedx-bom>=7,<8"
 	$(VENV)/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	  --output-file groundnote.cdx.json $(BIN)/python
+	$(BIN)/python -m benchmarks.licences
 
 clean:  ## forget the environment; documents and conversations (var/) stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,6 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.licences import known
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINNED = re.compile(r"(?m)^([\w.-]+)==([^\s;\\]+)")
@@ -69,6 +71,12 @@ def test_no_lock_file_brings_a_gpu_or_a_cluster(lock):
 def test_what_few_need_is_an_extra(package):
     assert package not in pinned("requirements.lock")
     assert package in pinned("requirements-dev.lock")
+
+
+def test_the_licence_of_every_package_is_listed():
+    listed = {canonicalize_name(name): told for name, told in known(ROOT / "LICENCES.md").items()}
+
+    assert listed.keys() == pinned("requirements.lock").keys(), "run `make sbom`"
 
 
 def test_development_has_the_versions_that_users_have():

@@ -251,6 +251,32 @@ class TestLogins:
         assert LoginTable(engine).find(elsewhere) is None
         assert token_client.get("/api/v1/sessions").status_code == 200
 
+    @pytest.mark.parametrize(
+        ("agent", "told"),
+        [
+            (
+                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/2010 Firefox/140.0",
+                "Firefox on Linux",
+            ),
+            (
+                "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 "
+                "Safari/537.36 Edg/140.0",
+                "Edge on Windows",
+            ),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 15_0) AppleWebKit/605.1 Safari/605.1",
+                "Safari on macOS",
+            ),
+            ("curl/8.0", "curl/8.0"),
+            ("", "A browser that gave no name"),
+        ],
+    )
+    def test_are_named_in_words(self, token_client, agent, told):
+        sent = {"User-Agent": agent}
+        token_client.post("/login", data={"token": "token-of-anna"}, headers=sent)
+
+        assert f">{told}</b>" in token_client.get("/logins").text
+
     def test_of_others_cannot_be_ended(self, token_client, engine):
         bens = LoginTable(engine).begin(Entrant("ben", "x"), address="", agent="")
         log_in(token_client)

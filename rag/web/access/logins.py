@@ -15,6 +15,11 @@ LASTS = timedelta(days=31)
 SEEN_EVERY = timedelta(minutes=5)  # how exactly the last use is known
 SECRET_BYTES = 32
 LONGEST_AGENT = 200
+# The first of each that is found is meant: most browsers call themselves by several names.
+KNOWN_AGENTS = (
+    ("Edge", "Firefox", "Chrome", "Safari"),
+    ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,14 @@ class Login:
     expires_at: datetime
     address: str
     agent: str
+
+    @property
+    def browser(self) -> str:
+        """Such as "Firefox on Windows", where it says so."""
+        agent = self.agent.replace("Edg/", "Edge/")
+        said = [next((name for name in names if name in agent), "") for names in KNOWN_AGENTS]
+        known = " on ".join(said).replace("Mac OS X", "macOS")
+        return known if all(said) else self.agent or "A browser that gave no name"
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,11 +218,14 @@ class _Writing:
     def table(self, block: Sequence[Span]) -> Markup:
         rows = []
         has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, block[1].start, block[1].end)
+        head = self.text[block[0].start : block[0].end] if has_head else ""
         for at, line in enumerate(block):
-            if TABLE_RULE.fullmatch(self.text, line.start, line.end):
+            words = self.text[line.start : line.end]
+            # A long table is read in pieces, each below its head.
+            if TABLE_RULE.fullmatch(words) or (at and words == head):
                 continue
             tag = Markup("th" if has_head and at == 0 else "td")
-            cells = _cells(self.text[line.start : line.end])
+            cells = _cells(words)
             row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
             style = self._row_style(line) if tag == "td" else ""
             rows.append(Markup("<tr{}>{}</tr>").format(style, row))

@@ -60,7 +60,9 @@ def test_only_managers_are_offered_to_make_one(client):
 def test_what_is_added_beside_it_is_in_it(client, collection):
     place = added(client, collection, "leave.md")
 
-    assert "leave.md" in get(client, f"/documents?collection={place}").text
+    shown = get(client, f"/documents?collection={place}").text
+    assert "leave.md" in shown
+    assert "1 in Handbooks" in shown
     assert "leave.md" not in get(client, "/documents?collection=1").text
     assert "leave.md" not in get(client, "/documents", by="b").text
 

@@ -267,6 +267,14 @@ class TestPassages:
         assert found.css_first("li mark").text() == "one"
         assert [cell.text() for cell in found.css("th, td")] == ["a", "b", "c|d", "<e>"]
 
+    def test_show_the_head_of_a_table_once_where_its_pieces_repeat_it(self):
+        text = "| a | b |\n| --- | --- |\n| c | d |\n| a | b |\n| --- | --- |\n| e | f |"
+
+        found = tree(text_html(text))
+
+        assert [cell.text() for cell in found.css("th")] == ["a", "b"]
+        assert [cell.text() for cell in found.css("td")] == ["c", "d", "e", "f"]
+
     def test_show_code_line_by_line(self):
         text = "Set it:\n\n    jobs:\n      - name: <x>\n\n    # end\n\nThen restart."
 
