@@ -209,8 +209,8 @@ def test_long_texts_go_in_small_batches() -> None:
 
     assert sorted(row for batch in batches for row in batch) == list(range(40))
     assert all(len(batch) <= 8 for batch in batches)
-    assert batches[0] == list(range(8))
-    assert batches[-1] == list(range(32, 40))
+    assert batches[0] == list(range(4))  # 1,024 tokens
+    assert batches[-1] == list(range(36, 40))
 
 
 @pytest.mark.parametrize("model", ["nowhere/no-such-model", "no-such-model"])

