@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from rag.followups.mentions import Mention, mentions
 from rag.followups.names import Names
-from rag.text.words import content_words
 
 # "Is it possible to …": this "it" stands for nothing.
 JUDGEMENTS = (
@@ -25,7 +24,6 @@ DUMMY_IT = re.compile(
     rf"|\bis\s+it\s+(?:{JUDGEMENTS})\b|\bhow\s+is\s+it\s+that\b",
     re.IGNORECASE,
 )
-CLAUSE = re.compile(r"[,;:]|\b(?:and|but|if|when|because|while|since|so|after|before|that)\b")
 PRONOUN = re.compile(
     r"(?<![\w'’\"“])(he|him|his|she|her|hers|it|its|they|them|their|theirs)"
     r"(['’](?:s|re|ve|d|ll))?(?![\w’'\"”])",
@@ -39,18 +37,14 @@ KINDS = {
 POSSESSIVE = {"his", "hers", "its", "their", "theirs"}
 ENDINGS = {"s": " is", "re": " are", "ve": " have", "d": " would", "ll": " will"}
 QUESTION_HEAD, ANSWER_HEAD = 600, 400  # characters that are read for what is talked of
-SHORT_ANSWER_WORDS = 8
 SURE = 0.25  # of a choice: below, the pronoun stays
 
-SIGNS = (
-    "one", "person", "plural", "asked", "last", "age", "located", "single", "first",
-    "turns", "only", "known",
-)  # fmt: skip
+SIGNS = ("one", "person", "asked", "last", "age", "located", "single", "turns", "known")
 # The last, for what the library calls a product, is set by hand: the conversations know no library.
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "person": (-1.16, -1.16, 0.03, 1.02, 0.21, -0.59, -1.44, 0.77, 1.52, 1.30, -1.05, 2.0),
-    "it": (-1.36, 0.45, -0.32, 0.53, 0.21, -1.14, -0.35, -0.56, 1.22, 0.97, -0.69, 2.0),
-    "they": (-1.27, -0.26, 0.52, 1.04, -0.06, -0.71, -1.61, -0.02, 1.01, 1.29, -0.02, 2.0),
+    "person": (-0.80, -0.80, 1.57, 0.14, -0.57, -1.34, 0.82, 1.44, 2.0),
+    "it": (-1.38, 0.79, 0.89, 0.11, -1.14, -0.59, -0.27, 1.14, 2.0),
+    "they": (-1.42, 0.37, 1.23, -0.13, -0.72, -1.63, 0.17, 1.38, 2.0),
 }
 
 
@@ -84,7 +78,7 @@ def replace_pronouns(question: str, past: Sequence[Turn], lexicon: Names) -> str
 
     def put(found: re.Match[str]) -> str:
         kind = KINDS.get(found[1].lower(), "they")
-        if kind in done or _says_itself(question[: found.start()], kind, lexicon):
+        if kind in done:
             return found[0]
         name = _chosen(kind, past, lexicon)
         if not name or name.lower() in question.lower():
@@ -104,23 +98,18 @@ def candidates(kind: str, past: Sequence[Turn], lexicon: Names) -> list[Candidat
     """Each thing that was talked of, as it was last; nobody but possible people for "he"."""
     found: dict[str, Candidate] = {}
     talked = [turn.told(lexicon) for turn in past]
-    for age, (turn, told) in enumerate(zip(reversed(past), reversed(talked), strict=True)):
-        names = [mention for mention, is_asked in told if not is_asked]
-        is_short = 0 < len(turn.answer.split()) <= SHORT_ANSWER_WORDS
-        first = {True: True, False: True}
+    for age, told in enumerate(reversed(talked)):
         for mention, is_asked in told:
             if model_of(kind) == "person" and not mention.may_be_person:
                 continue
             key = mention.text.lower()
-            only = not is_asked and is_short and len(names) == 1
             often = sum(any(m.text.lower() == key for m, _ in each) for each in talked)
             signs = (
-                1.0, mention.may_be_person, mention.is_plural, is_asked, age == 0,
-                math.log1p(age), mention.is_located, " " not in mention.text, first[is_asked],
-                math.log(often), only, mention.text in lexicon,
+                1.0, mention.may_be_person, is_asked, age == 0, math.log1p(age),
+                mention.is_located, " " not in mention.text, math.log(often),
+                mention.text in lexicon,
             )  # fmt: skip
             found.setdefault(key, Candidate(mention, tuple(map(float, signs))))
-            first[is_asked] = False
     return list(found.values())
 
 
@@ -137,16 +126,6 @@ def _chosen(kind: str, past: Sequence[Turn], lexicon: Names) -> str:
     if best is None or sure < SURE:
         return ""
     return f"the {best.text}" if best.has_article else best.text
-
-
-def _says_itself(before: str, kind: str, lexicon: Names) -> bool:
-    """Whether the sentence itself says, before the pronoun, what the pronoun means."""
-    inside = [mention for mention in mentions(before, lexicon) if not mention.is_located]
-    if model_of(kind) == "person":
-        return any(mention.may_be_person for mention in inside)
-    if kind == "they" and any(mention.is_plural for mention in inside):
-        return True
-    return bool(CLAUSE.search(before)) and bool(content_words(before))
 
 
 def _shaped(name: str, found: re.Match[str], after: str) -> str:

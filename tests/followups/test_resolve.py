@@ -83,7 +83,6 @@ ALONE = [
     ("other-product", "Does the Aero 7 have Bluetooth?", HEAVY),
     ("new-subject", "What did we decide about the database?", HEAVY),
     ("dummy-it", "Is it possible to return an order?", HEAVY),
-    ("own-antecedent", "Is web chat good and how do I add it?", HEAVY),
     ("german", "Wie schwer ist das Aero 7?", HEAVY),
     ("thanks", "thanks!", HEAVY),
     ("no", "no", HEAVY),
