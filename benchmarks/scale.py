@@ -27,7 +27,8 @@ from rag.records import EVERYTHING, Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import Matrix
 from rag.settings import Settings
-from rag.wiring import Application, build
+from rag.wiring.application import Application
+from rag.wiring.building import build
 
 DIMENSIONS = 384
 PER_DOCUMENT = 100

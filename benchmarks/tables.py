@@ -26,7 +26,8 @@ from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
 from rag.tables.running.result import TableResult, result_from
-from rag.wiring import Application, build
+from rag.wiring.application import Application
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 
 # Subject, category, time, main figure, second figure; the categories' and the times' values.

@@ -27,7 +27,8 @@ from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
 from rag.turns.answering import Answering
-from rag.wiring import Application, build
+from rag.wiring.application import Application
+from rag.wiring.building import build
 
 SECTIONS_PER_FILE = 20
 SAID = "Open the settings [1] and tap the entry that you want to change [2]."

@@ -149,7 +149,7 @@ def worker(settings: Settings) -> None:
 @click.pass_obj
 def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_json: bool) -> None:
     """List sessions, newest use first."""
-    from rag.wiring import open_store
+    from rag.wiring.stores import open_store
 
     owner = owner or settings.sessions.default_owner
     store = open_store(settings)
@@ -278,7 +278,8 @@ def give(settings: Settings, name: str, member: str, right: str) -> None:
 
 
 def _collections(settings: Settings) -> "Collections":
-    from rag.wiring import open_collections, open_database
+    from rag.wiring.parts import open_collections
+    from rag.wiring.stores import open_database
 
     return open_collections(settings, open_database(settings))
 
@@ -290,7 +291,7 @@ def audit(settings: Settings) -> None:
     from dataclasses import asdict
 
     from rag.web.access.audit import AuditTrail
-    from rag.wiring import open_database
+    from rag.wiring.stores import open_database
 
     for entry in AuditTrail(open_database(settings)).entries():
         row = asdict(entry) | {"at": entry.at.isoformat()}

@@ -7,7 +7,8 @@ from sqlalchemy import make_url
 
 from rag.documents.guard import GuardedLoader
 from rag.web import create_app
-from rag.wiring import build, building
+from rag.wiring import building
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 

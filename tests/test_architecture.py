@@ -113,7 +113,7 @@ class TestImporting:
         assert not modules_after("import rag; rag.HistoryTrimmer") & HEAVY
 
     def test_the_application_loads_no_model_library(self):
-        loaded = modules_after("import rag.wiring, rag.web")
+        loaded = modules_after("import rag.wiring.building, rag.web")
 
         models = {"torch", "sentence_transformers", "transformers", "chromadb"}
         assert not loaded & (models | {"duckdb", "pyarrow", "sqlglot"})
@@ -121,7 +121,7 @@ class TestImporting:
     def test_a_page_is_shown_before_models_queues_and_indexes_are_loaded(self, tmp_path):
         loaded = modules_after(
             "from pathlib import Path; from rag.settings import Settings;"
-            "from rag.wiring import build; from rag.web import create_app;"
+            "from rag.wiring.building import build; from rag.web import create_app;"
             f"app = create_app(build(Settings(data_dir=Path({str(tmp_path)!r}))));"
             "assert app.test_client().get('/').status_code == 200"
         )

@@ -11,7 +11,7 @@ import pytest
 from rag.commands.doctor import examine
 from rag.retrieval.vectors import ChromaIndex
 from rag.settings import Settings
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer, failure, page
 

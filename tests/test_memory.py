@@ -281,7 +281,7 @@ from rag.sessions.recall import Recall
 from rag.memory import Memory, MemoryRules
 from rag.settings import Settings
 from rag.tokens import count_tokens
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder, ScriptedModel
 
 def hang(request):

@@ -16,7 +16,7 @@ from rag.settings import Settings
 from rag.storage import check_room, compare
 from rag.web import create_app
 from rag.web.serving import server
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.applications import application_of
 from tests.fakes import HashEmbedder
 

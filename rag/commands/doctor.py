@@ -49,7 +49,7 @@ def _finding(subject: str, check: Callable[[Settings], str], settings: Settings)
 
 def _data_folder(settings: Settings) -> str:
     from rag.storage import check_room
-    from rag.wiring import make_data_dir
+    from rag.wiring.stores import make_data_dir
 
     make_data_dir(settings)
     check_room(settings.data_dir)
@@ -58,7 +58,7 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.wiring import open_documents
+    from rag.wiring.parts import open_documents
 
     documents = open_documents(settings).documents(EVERYTHING)
     chunks = sum(document.chunk_count for document in documents)
@@ -66,7 +66,7 @@ def _database(settings: Settings) -> str:
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.wiring import open_embedder
+    from rag.wiring.parts import open_embedder
 
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
@@ -75,7 +75,8 @@ def _embedding(settings: Settings) -> str:
 
 def _indexes(settings: Settings) -> str:
     from rag.storage import compare
-    from rag.wiring import open_database, open_documents, open_embedder, open_index
+    from rag.wiring.parts import open_documents, open_embedder, open_index
+    from rag.wiring.stores import open_database
 
     url = running_server(settings.data_dir)
     if url is not None:
@@ -95,7 +96,7 @@ def _indexes(settings: Settings) -> str:
 
 def repair(settings: Settings) -> str:
     """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
-    from rag.wiring import build
+    from rag.wiring.building import build
 
     url = running_server(settings.data_dir)
     if url is not None:
@@ -127,7 +128,7 @@ def _job_queue(settings: Settings) -> str:
 def _language_model(settings: Settings) -> str:
     from rag.records import ChatMessage, Role
     from rag.seams import ModelRequest
-    from rag.wiring import open_model
+    from rag.wiring.parts import open_model
 
     model = open_model(settings)
     if model is None:

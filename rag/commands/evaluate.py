@@ -12,7 +12,7 @@ from rag.evaluation.replay import Replay, replay
 from rag.evaluation.script import documents_of, read_script
 from rag.progress import Stage
 from rag.settings import Settings
-from rag.wiring import Application
+from rag.wiring.application import Application
 
 OWNER = "regression"
 

@@ -34,7 +34,7 @@ from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
 
 if TYPE_CHECKING:
-    from rag.wiring import Application
+    from rag.wiring.application import Application
 
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold

@@ -11,7 +11,7 @@ from rag.seams import SessionHandle
 from rag.web.access.owner import current_owner
 
 if TYPE_CHECKING:
-    from rag.wiring import Application
+    from rag.wiring.application import Application
 
 EXTENSION = "groundnote"
 

@@ -13,7 +13,7 @@ import pytest
 
 from rag.retrieval.vectors import ChromaIndex
 from rag.settings import Settings
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer
 

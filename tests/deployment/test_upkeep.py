@@ -21,7 +21,7 @@ from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.storage import compare
 from rag.web import create_app
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.conftest import postgres_database
 from tests.deployment.conftest import ROOT, until
 from tests.fakes import HashEmbedder

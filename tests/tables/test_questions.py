@@ -8,7 +8,7 @@ from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.plan import in_words
 from rag.web.html.plan_form import form_of, plan_from_form
-from rag.wiring import build
+from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 
 CRATES = "Crate;Depot;Kind;Booked;Due;Mass;Fee;Deposit;Fragile\n" + "\n".join(

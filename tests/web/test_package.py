@@ -49,7 +49,7 @@ SERVES = """
 import app, rag, sys
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring import build
+from rag.wiring.building import build
 assert rag.__file__.startswith(sys.argv[1]) and app.__file__.startswith(sys.argv[1])
 application = build(Settings(data_dir=sys.argv[1] + "/var"))
 assert create_app(application).test_client().get("/").status_code == 200

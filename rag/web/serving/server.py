@@ -20,8 +20,10 @@ from rag.web.access.owner import is_loopback
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.serving.fleet import run_fleet
 from rag.web.serving.slow_clients import BACKLOG, open_server
-from rag.wiring import Application, build, open_database
+from rag.wiring.application import Application
+from rag.wiring.building import build
 from rag.wiring.running import forget_address, running_server, write_address
+from rag.wiring.stores import open_database
 
 M_ARENA_MAX = -8  # of malloc.h
 log = logging.getLogger(__name__)
