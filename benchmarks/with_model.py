@@ -1,6 +1,6 @@
 """What Groundnote adds to a model: time to its first words, and tokens that it is sent.
 
-    python -m benchmarks.with_model [--turns 40] [--every 4]
+    python -m benchmarks.with_model [--turns 40] [--every 4] [--recent]
 
 The model is a server on loopback that answers at once, with what two of its sources say, so that
 what is measured is ours. Plain retrieval is asked beside it, with the same sources and answers.
@@ -175,8 +175,8 @@ class Plain:
         self.whole += fixed + sum(past)
 
 
-def asked_both_ways(folder: Path, turns: int, every: int) -> Iterator[str]:
-    """The lines of the report."""
+def asked_both_ways(folder: Path, turns: int, every: int, config: dict[str, Any]) -> Iterator[str]:
+    """The lines of the report; `config` is of the session's context."""
     model, ours, alone, plain = Model(every), Asked(), Asked(), Plain()
     llm = {"base_url": model.url, "model": "any", "context_window": 16_000, "tools": every > 0}
     application = build(Settings.model_validate({"data_dir": folder, "llm": llm}))
@@ -188,7 +188,10 @@ def asked_both_ways(folder: Path, turns: int, every: int) -> Iterator[str]:
     threading.Thread(target=web.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{web.server_port}/api/v1/sessions"
     Asked().ask(f"{base}/{_new(base)}/messages", {"content": "Warm?"}, "event: delta")
-    session, asked = _new(base), (QUESTIONS * (1 + turns // len(QUESTIONS)))[:turns]
+    session, asked = (
+        _new(base, context_config=config),
+        (QUESTIONS * (1 + turns // len(QUESTIONS)))[:turns],
+    )
     model.begin()
     for question in asked:
         told = ours.ask(f"{base}/{session}/messages", {"content": question}, "event: delta")
@@ -214,8 +217,8 @@ def asked_both_ways(folder: Path, turns: int, every: int) -> Iterator[str]:
         yield f"plain with its {what}: {tokens:,}; ours are {total / tokens:.2f} times as many"
 
 
-def _new(base: str) -> str:
-    return str(httpx.post(base, json={}).json()["id"])
+def _new(base: str, **about: Any) -> str:
+    return str(httpx.post(base, json=about).json()["id"])
 
 
 def _final(stream: str) -> str:
@@ -226,11 +229,13 @@ def _final(stream: str) -> str:
 @click.command()
 @click.option("--turns", default=40, show_default=True)
 @click.option("--every", default=4, show_default=True, help="a call in each so many turns; 0: none")
-def main(turns: int, every: int) -> None:
+@click.option("--recent", is_flag=True, help=f"Both keep the last {PAIRS} turns, and nothing else.")
+def main(turns: int, every: int, recent: bool) -> None:
     """Print what is sent, and when words come."""
+    sliding = {"compression_strategy": "sliding_window", "recent_message_count": 2 * PAIRS}
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
-        for line in asked_both_ways(Path(folder), turns, every):
+        for line in asked_both_ways(Path(folder), turns, every, sliding if recent else {}):
             print(line)
 
 

@@ -25,7 +25,6 @@ from rag.records import (
     Resolution,
     Source,
     ToolUsed,
-    Unsourced,
     Verdict,
     Within,
 )
@@ -42,6 +41,7 @@ from rag.seams import (
 from rag.seams.judging import Judge
 from rag.tokens import count_tokens
 from rag.turns.drafting import Draft, Registered, through_gate
+from rag.turns.tools import ToolRoom
 
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
@@ -77,14 +77,6 @@ class Found:
     within: Within  # where they were looked for
 
 
-class Tools(Protocol):
-    """Answers while the model calls tools."""
-
-    def write(
-        self, writer: Writer, request: WriteRequest, session: SessionHandle
-    ) -> Iterator[ModelDelta | ToolUsed]: ...
-
-
 class Remarks(Protocol):
     """What the library has to say beside an answer."""
 
@@ -107,7 +99,7 @@ class Answering:
     def __init__(
         self,
         writer: Writer,
-        tools: Tools | None = None,
+        tools: ToolRoom | None = None,
         *,
         fallback: Writer | None = None,
         judge: Judge | None = None,
@@ -141,14 +133,9 @@ class Answering:
             yield from draft.take(gate, gate.feed(delta.text))
         yield from draft.take(gate, gate.finish())
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
-        citations = tuple(
-            Citation(number, marker.start, marker.end, verdict)
-            for marker in find_markers(draft.text)
-            for number in marker.numbers
-        )
         return Answer(
             text=draft.text,
-            citations=citations,
+            citations=_all_cited(draft.text, verdict),
             declined=direct.declined,
             model=direct.made_by,
             result=direct.result,
@@ -230,6 +217,8 @@ class Answering:
         checked = check(text, by_number)
         sources = () if declined else tuple(by_number.values())
         notices = _notices(draft, text, sources)
+        ours = len(draft.preface)  # which is no statement of the writer
+        unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
         citations = tuple(
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
@@ -237,7 +226,7 @@ class Answering:
         return Answer(
             text=text,
             citations=citations,
-            unsourced=() if declined else _of_the_writer(checked.unsourced, draft),
+            unsourced=() if declined else unsourced,
             declined=declined,
             model=draft.model,
             notices=notices,
@@ -254,24 +243,14 @@ class Answering:
             return None
         try:
             sources = {source.number: source for source in session.sources(sorted(wanted))}
-            return self._with_opinions(session, message, answer, sources, self._judge)
+            opinions = check(answer.text, sources, self._judge).citations
+            told = {(each.number, each.start): each for each in opinions if each.judged_by}
+            citations = tuple(_by_judge(each, told) for each in answer.citations)
+            if citations == answer.citations:
+                return None
+            return session.judge(replace(message, answer=replace(answer, citations=citations)))
         except RagError:  # such as a conversation deleted meanwhile: the answer stands as it is
             return None
-
-    @staticmethod
-    def _with_opinions(
-        session: SessionHandle,
-        message: Message,
-        answer: Answer,
-        sources: Mapping[int, Source],
-        judge: Judge,
-    ) -> Message | None:
-        opinions = check(answer.text, sources, judge).citations
-        told = {(each.number, each.start): each for each in opinions if each.judged_by}
-        citations = tuple(_by_judge(each, told) for each in answer.citations)
-        if citations == answer.citations:
-            return None
-        return session.judge(replace(message, answer=replace(answer, citations=citations)))
 
 
 def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:
@@ -285,14 +264,19 @@ def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> C
 def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
     """A card: what it says stands in its sources word for word, so nothing is left to check."""
     text = draft.preface + draft.text
-    citations = tuple(
-        Citation(number, marker.start, marker.end, Verdict.SUPPORTED)
-        for marker in find_markers(text)
-        for number in marker.numbers
-    )
+    citations = _all_cited(text, Verdict.SUPPORTED)
     notices = _notices(draft, text, shown)
     is_weak = all(part.is_weak for part in card.parts)
     return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
+
+
+def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
+    """Every number of a text that was made by rules, with the one verdict on it."""
+    return tuple(
+        Citation(number, marker.start, marker.end, verdict)
+        for marker in find_markers(text)
+        for number in marker.numbers
+    )
 
 
 def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:
@@ -303,11 +287,6 @@ def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Noti
         (NoticeKind.OTHER_PRODUCT, other_product(asked, text, sources)),
     )
     return (*draft.notices, *(Notice(kind, said) for kind, said in told if said))
-
-
-def _of_the_writer(statements: Sequence[Unsourced], draft: "Draft") -> tuple[Unsourced, ...]:
-    """Without what we said ourselves before the writer's text."""
-    return tuple(each for each in statements if each.start >= len(draft.preface))
 
 
 def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest:
