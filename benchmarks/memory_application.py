@@ -1,22 +1,27 @@
 """What the application's own summaries keep: python -m benchmarks.memory_application
 
 The conversations, models and measures of benchmarks.memory, in a stored session: each turn is
-imported, and what passes the high-water mark is summarised as in the background.
+imported, and what passes the high-water mark is summarised as in the background. With --prefix:
+how much of a prompt is as in the turn before, between summaries.
 """
 
 import argparse
 import random
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product, takewhile
 from pathlib import Path
 
 from benchmarks.conversations import Conversation, generate
 from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, row
+from rag.citations.markers import cited_numbers
 from rag.database import migrate, open_engine
 from rag.errors import ModelUnavailable
 from rag.memory import Memory, MemoryRules
-from rag.records import ContextConfig, ImportedMessage
+from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
@@ -77,6 +82,65 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     return result
 
 
+def shared_prefix(
+    made: Conversation, window: int, folder: Path
+) -> list[tuple[float, float, float]]:
+    """For each turn between summaries what is as in the prompt of the turn before: the share of the
+    whole, of all before the last message, and of the former prompt without its last message.
+    """
+    engine = open_engine(f"sqlite:///{folder / 'prefix.db'}")
+    migrate(engine)
+    memory = Memory(
+        Compactor(None, count_tokens),
+        Recall(None),
+        rules=MemoryRules(),
+        window=lambda: window,
+        count=count_tokens,
+    )
+    session = SqlConversationStore(engine).create("ada", config=ContextConfig())
+    shares: list[tuple[float, float, float]] = []
+    before: tuple[ChatMessage, ...] = ()
+    for asked, answered in zip(made.messages[::2], made.messages[1::2], strict=True):
+        session.register([_hit(number) for number in cited_numbers(answered["content"])])
+        turn = session.begin(asked["content"])
+        sources = session.sources(cited_numbers(answered["content"]))
+        now = memory.prepare(session, turn, sources).messages
+        if before:
+            same = _alike(_joined(before), _joined(now))
+            shares.append(
+                (
+                    same / len(_joined(now)),
+                    same / len(_joined(now[:-1])),
+                    same / len(_joined(before[:-1])),
+                )
+            )
+        ended = replace(turn.answer, content=answered["content"], status=MessageStatus.COMPLETE)
+        session.finish(ended)
+        is_summarised = memory.compact(session, force=False) is not None
+        before = () if is_summarised else now
+    engine.dispose()
+    return shares
+
+
+def _alike(one: str, other: str) -> int:
+    """The characters at the beginning that two texts share."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _joined(messages: Sequence[ChatMessage]) -> str:
+    return "".join(f"<{message.role}>{message.content}</>" for message in messages)
+
+
+def _hit(number: int) -> Hit:
+    """A passage of a usual length."""
+    text = f"Passage {number} tells of this and that in some detail. " * 20
+    chunk = Chunk(
+        f"c{number}", "d", "m.md", "Manual", 0, number, (), f"p. {number}", text, 0, len(text)
+    )
+    return Hit(chunk, 1.0, text, 0, len(text))
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -85,7 +149,18 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="*", default=[4096, 16384])
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--wild", action="store_true", help="markers in many spellings")
+    parser.add_argument("--prefix", action="store_true", help="what is as in the turn before")
     chosen = parser.parse_args()
+    if chosen.prefix:
+        for turns, window in product(chosen.turns, chosen.windows):
+            with tempfile.TemporaryDirectory() as folder:
+                shares = shared_prefix(generate(turns, 0), window, Path(folder))
+            whole, standing, possible = (
+                statistics.mean(each) for each in zip(*shares, strict=True)
+            )
+            said = f"whole prompt {whole:.1%}, before the last message {standing:.1%}"
+            print(f"{turns:>5} {window:>6} {said}, of the most that can be {possible:.1%}")
+        return
     print(HEADER)
     for turns in chosen.turns:
         made = generate(turns, 0, wild=chosen.wild)
