@@ -28,7 +28,7 @@ class Key:
         return {"its_id": self.id, "its_owner": self.owner, **more}
 
 
-def found(connection: Connection, key: Key, query: Executable, **asked: Any) -> Sequence[Any]:
+def found(connection: Connection, key: Key, /, query: Executable, **asked: Any) -> Sequence[Any]:
     """The rows of a statement that holds one of the conditions. Raises NotFound."""
     rows = connection.execute(query, key.asking(**asked)).all()
     if not rows:

@@ -33,7 +33,6 @@ TALK = word_set(
     "give gave given exactly thing things something anything happened go back"
 )
 ALIKE_WEIGHT = 0.4  # of a word of about the same meaning
-AFTER_WEIGHT = 0.2  # of what matches, for the turn after it
 # From a matching message to those of its turn.
 STEPS = {Role.USER.value: (0, 1), Role.ASSISTANT.value: (-1, 0)}
 
@@ -204,11 +203,7 @@ def _by_turn(matched: Sequence[MatchedMessage]) -> dict[int, _Candidate]:
     for match in matched:
         candidate = by_turn.setdefault(match.turn, _Candidate())
         candidate.score += match.score
-        steps = STEPS.get(match.role, (-1, 0, 1))
-        candidate.places |= {match.index + step for step in steps}
-        after = by_turn.setdefault(match.turn + 1, _Candidate())  # may speak of it unnamed
-        after.score += AFTER_WEIGHT * match.score
-        after.places |= {match.index + 2 + step for step in steps}
+        candidate.places |= {match.index + step for step in STEPS.get(match.role, (-1, 0, 1))}
     return dict(sorted(by_turn.items(), key=lambda each: -each[1].score)[:RERANKED])
 
 

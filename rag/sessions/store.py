@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Executable, bindparam, delete, insert, select, update
@@ -30,6 +30,8 @@ from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
 from rag.sessions.rows import session_from
 
 Clock = Callable[[], datetime]
+Asked = ParamSpec("Asked")
+Read = TypeVar("Read")
 Readable = Callable[[str], Within]  # of an owner: the collections that it may read now
 TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
@@ -80,21 +82,26 @@ class SqlSession:
             raise absent(self._key)
         return session_from(row)
 
-    def _looking(self) -> Connection:
-        """For one statement that asks for the owner itself."""
-        return self._engine.connect()
+    def _look(
+        self,
+        read: Callable[Concatenate[Connection, Key, Asked], Read],
+        *asked: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Read:
+        """By one statement that asks for the owner itself."""
+        with self._engine.connect() as connection:
+            return read(connection, self._key, *asked, **named)
 
     def _set(self, **values: Any) -> None:
         with self._writing() as (connection, _):
             connection.execute(update(sessions).where(sessions.c.id == self.id).values(**values))
 
     def read(self) -> Session:
-        with self._looking() as connection:
+        with self._engine.connect() as connection:
             return self._mine(connection, _MINE)
 
     def overview(self) -> Overview:
-        with self._looking() as connection:
-            return summary_rows.overview(connection, self._key)
+        return self._look(summary_rows.overview)
 
     def rename(self, title: str) -> None:
         self._set(title=storable(title))
@@ -154,18 +161,13 @@ class SqlSession:
         return leases.ask_to_stop(self._engine, self.id, self.owner, index)
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
-        with self._looking() as connection:
-            return transcript.read(connection, self._key, start, TO_THE_END if end is None else end)
+        return self._look(transcript.read, start, TO_THE_END if end is None else end)
 
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
-        with self._looking() as connection:
-            return transcript.read_said(
-                connection, self._key, start, TO_THE_END if end is None else end
-            )
+        return self._look(transcript.read_said, start, TO_THE_END if end is None else end)
 
     def said_at(self, indices: Sequence[int]) -> list[Message]:
-        with self._looking() as connection:
-            return transcript.read_said_at(connection, self._key, indices)
+        return self._look(transcript.read_said_at, indices)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -183,8 +185,7 @@ class SqlSession:
             return transcript.search(connection, scope, text, limit=limit)
 
     def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
-        with self._looking() as connection:
-            return matching(connection, self._key, words, limit=limit)
+        return self._look(matching, words, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         spelled = [transcript.canonical_message(message) for message in messages]
@@ -209,39 +210,33 @@ class SqlSession:
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
         within = self._readable(self.owner)
-        with self._looking() as connection:
-            known = register_rows.of_chunks(connection, self._key, within, chunk_ids)
-            return {source.chunk_id: source for source in known}
+        known = self._look(register_rows.of_chunks, within, chunk_ids)
+        return {source.chunk_id: source for source in known}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
         with self._writing() as (connection, _):
             register_rows.keep_result(connection, self.id, number, table_id, content)
 
     def result(self, number: int) -> dict[str, Any] | None:
-        with self._looking() as connection:
-            return register_rows.result(connection, self._key, number)
+        return self._look(register_rows.result, number)
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         within = self._readable(self.owner)
-        with self._looking() as connection:
-            return register_rows.read(connection, self._key, within, numbers)
+        return self._look(register_rows.read, within, numbers)
 
     def source_count(self) -> int:
-        with self._looking() as connection:
-            return register_rows.source_count(connection, self._key)
+        return self._look(register_rows.source_count)
 
     # Summaries
 
     def epoch(self) -> int:
-        with self._looking() as connection:
-            return summary_rows.epoch(connection, self._key)
+        return self._look(summary_rows.epoch)
 
     def summaries(self) -> list[Summary]:
         return list(self.overview().summaries)
 
     def requested_summaries(self) -> list[Summary]:
-        with self._looking() as connection:
-            return summary_rows.on_request(connection, self._key)
+        return self._look(summary_rows.on_request)
 
     def add_requested_summary(self, summary: Summary) -> None:
         with self._writing() as (connection, _):
@@ -296,17 +291,14 @@ class SqlSession:
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         import numpy as np
 
-        with self._looking() as connection:
-            rows = found(connection, self._key, _VECTORS, wanted=list(indices))
-            return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
+        rows = self._look(found, _VECTORS, wanted=list(indices))
+        return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
 
     def vectored(self) -> list[int]:
-        with self._looking() as connection:
-            return [row.index for row in found(connection, self._key, _VECTORED)]
+        return [row.index for row in self._look(found, _VECTORED)]
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
-        with self._looking() as connection:
-            return transcript.without_vectors(connection, self._key, before=before, limit=limit)
+        return self._look(transcript.without_vectors, before=before, limit=limit)
 
 
 def _packed(vector: Any) -> bytes:

@@ -29,7 +29,7 @@ Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
 RELATED_WEIGHT = 0.4  # of a word of about the same meaning
 RELATED_WORDS = 8  # of these at most, the rarest
 MOST_TURNS = 100  # after which statements are looked at for that
-BEFORE_WEIGHT = (0.2, 0.1, 0.05)  # of what the turns before were about, the nearest first
+BEFORE_WEIGHT = (0.2, 0.1)  # of what the turns before were about, the nearest first
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
 USUAL_LENGTH = 8  # words of a statement that carry meaning
 COMMON_SHARE = 0.25  # of the statements: a word in more of them tells nothing, if others do
@@ -109,8 +109,8 @@ class RecallIndex:
         Each comes with those that give another figure for the same, wherever they stand.
         """
         scores = self._scores(question)
-        best = nlargest(2 * limit, scores, key=lambda number: (scores[number], number))
-        pool = list(self._newest(best))
+        best = nlargest(2 * limit, zip(scores.values(), scores, strict=True))
+        pool = list(self._newest(number for _, number in best))
         rivals = _by_names(pool)
         found: dict[Line, None] = {}
         for line in pool:

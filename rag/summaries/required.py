@@ -1,7 +1,8 @@
 """What raw turns oblige a summary to keep: their numbers, their names, and the lines to quote."""
 
 import re
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.citations.statements import Statement, read_statements
@@ -183,15 +184,7 @@ class Required:
         self.said += [sentence for sentence in choice.said if sentence not in self.said]
 
     def copy(self) -> "Required":
-        return Required(
-            dict(self.numbers),
-            dict(self.names),
-            dict(self.lines),
-            dict(self.best),
-            dict(self.uses),
-            dict(self.chosen),
-            list(self.said),
-        )
+        return Required(*(copy(getattr(self, each.name)) for each in fields(self)))
 
 
 # ── A summary that is handed back ────────────────────────────────────────────────────────────

@@ -92,7 +92,7 @@ def test_nothing_comes_back_where_nothing_fits(session, recall, question, before
     assert recall.relevant(session, question, before=before, limit=limit) == []
 
 
-def test_the_best_turns_come_first_and_far_worse_ones_not_at_all(engine, recall):
+def test_the_best_turns_come_first_and_those_that_share_nothing_not_at_all(engine, recall):
     session = SqlConversationStore(engine).create("ada")
     tell(
         session,
