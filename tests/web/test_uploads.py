@@ -47,8 +47,7 @@ def test_each_file_is_taken_or_refused():
         for name, data in (("a.md", b"a"), ("a.md", b"b"), ("big.md", b"x" * 2000), ("", b"c"))
     ]
 
-    upload = sort_upload(uploads, max_file_mb=0.001)
+    taken, refused = sort_upload(uploads, max_file_mb=0.001)
 
-    assert [file.name for file in upload.taken] == ["a.md"]
-    assert upload.taken[0].upload.read() == b"a"
-    assert [type(file.error) for file in upload.refused] == [Unreadable, TooLarge, Unreadable]
+    assert {name: file.read() for name, file in taken.items()} == {"a.md": b"a"}
+    assert [type(file.error) for file in refused] == [Unreadable, TooLarge, Unreadable]

@@ -22,7 +22,7 @@ from rag.web.access.owner import (
     note,
 )
 from rag.web.current import application
-from rag.web.pages.show import show_page
+from rag.web.pages.show import Shown, show_page
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
@@ -33,7 +33,6 @@ STATE_CHARS = 12  # of a state, in that name: pages that log in at once do not d
 UNDER_WAY_LASTS = timedelta(minutes=10)
 LONGEST_PATH = 2000
 LONGEST_CODE = 4000
-Shown = Response | str | tuple[str, int]
 
 
 @login.get("/login")

@@ -7,12 +7,11 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 from rag.documents.collections import right_named
 from rag.records import Right
 from rag.web.access import rights
-from rag.web.api.requests import Body, storable_text
+from rag.web.api.requests import Body, Title
 from rag.web.current import application
 from rag.web.described import DescribedApi, Told
 
 api = DescribedApi("collections", "What may be asked, and by whom.")
-Name = Annotated[str, Field(max_length=300), BeforeValidator(storable_text)]
 Everybodys = Literal["none", "read", "add"]
 MemberRight = Literal["read", "add", "write", "manage"]
 
@@ -47,14 +46,14 @@ class CollectionPath(BaseModel):
 class NewCollectionBody(Body):
     """A collection to make."""
 
-    name: Name
+    name: Title
     everybody: Everybodys = "none"
 
 
 class CollectionBody(Body):
     """What is left out stays as it is; `members` are all of them."""
 
-    name: Name | None = None
+    name: Title | None = None
     everybody: Everybodys | None = None
     members: Annotated[dict[str, MemberRight], Field(max_length=1000)] | None = None
 

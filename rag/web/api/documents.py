@@ -11,8 +11,6 @@ from rag.web.api.library import (
     HitsModel,
     JobModel,
     JobsModel,
-    QueuedModel,
-    RefusedModel,
     UploadedModel,
 )
 from rag.web.api.requests import (
@@ -23,7 +21,7 @@ from rag.web.api.requests import (
     SearchBody,
     UploadForm,
 )
-from rag.web.api.uploads import Upload, sort_upload
+from rag.web.api.uploads import RefusedFile, sort_upload
 from rag.web.current import application, checked_id, open_session
 from rag.web.described import DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
@@ -36,21 +34,20 @@ INGEST = "ingest"
 def upload_documents(form: UploadForm) -> tuple[UploadedModel, int] | Response:
     """Ingest files in the background; each gets a job."""
     limit = application().settings.documents.max_file_mb
-    upload = sort_upload(form.file, max_file_mb=limit)
-    if not upload.taken:
-        return _nothing_taken(upload)
+    taken, refused = sort_upload(form.file, max_file_mb=limit)
+    if not taken:
+        return _nothing_taken(refused)
     collection_id = rights.chosen([form.collection])[0] if form.collection else DEFAULT_COLLECTION
-    queued = []
-    for taken in upload.taken:
-        job = rights.add_document(taken.name, taken.upload.read(), collection_id)
-        queued.append(QueuedModel(id=job.id, document=taken.name))
-    refused = [RefusedModel(document=file.name, reason=str(file.error)) for file in upload.refused]
-    return UploadedModel(jobs=queued, refused=refused), 202
+    jobs = [
+        rights.add_document(name, upload.read(), collection_id) for name, upload in taken.items()
+    ]
+    told = [{"document": file.name, "reason": str(file.error)} for file in refused]
+    return UploadedModel.of(jobs=jobs, refused=told), 202
 
 
-def _nothing_taken(upload: Upload) -> Response:
-    errors = [FieldProblem(field=file.name, detail=str(file.error)) for file in upload.refused]
-    status = max(file.error.http_status for file in upload.refused)
+def _nothing_taken(refused: list[RefusedFile]) -> Response:
+    errors = [FieldProblem(field=file.name, detail=str(file.error)) for file in refused]
+    status = max(file.error.http_status for file in refused)
     detail = "; ".join(error.detail for error in errors[:5])
     return problem_response(problem(status, detail, kind="unreadable", errors=errors))
 

@@ -37,7 +37,7 @@ class QueuedModel(Told):
     """A job that was just queued for a document."""
 
     id: str
-    document: str
+    document: str = Field(validation_alias="subject")
 
 
 class RefusedModel(Told):

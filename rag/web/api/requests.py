@@ -38,20 +38,13 @@ def not_blank(text: str) -> str:
 
 
 Words = Annotated[str, BeforeValidator(storable_text)]
-Question = Annotated[
-    str,
-    Field(min_length=1, max_length=MAX_QUESTION_CHARS),
-    BeforeValidator(storable_text),
-    AfterValidator(not_blank),
-]
-SearchWords = Annotated[
-    str,
-    Field(min_length=1, max_length=10_000),
-    BeforeValidator(storable_text),
-    AfterValidator(not_blank),
-]
-Title = Annotated[str, Field(max_length=300), BeforeValidator(storable_text)]
-Chosen = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=1000)]
+Said = Annotated[Words, Field(min_length=1), AfterValidator(not_blank)]
+Question = Annotated[Said, Field(max_length=MAX_QUESTION_CHARS)]
+SearchWords = Annotated[Said, Field(max_length=10_000)]
+Title = Annotated[Words, Field(max_length=300)]
+Key = Annotated[Words, Field(max_length=40)]
+Place = Annotated[str, Field(max_length=300)]  # a collection, by id or name
+Chosen = Annotated[list[Place], Field(max_length=1000)]
 Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
 
 
@@ -127,7 +120,7 @@ class LiveQuery(BaseModel):
 class DocumentsQuery(PageQuery):
     """Which documents; `collection` names one by id or name."""
 
-    collection: Annotated[str, Field(max_length=300)] = ""
+    collection: Place = ""
 
 
 class RangeQuery(Asked):
@@ -146,12 +139,7 @@ class RangeQuery(Asked):
 class MessageSearchQuery(Asked):
     """What to look for in messages, ignoring case."""
 
-    q: Annotated[
-        str,
-        Field(min_length=1, max_length=1000),
-        BeforeValidator(storable_text),
-        AfterValidator(not_blank),
-    ]
+    q: Annotated[Said, Field(max_length=1000)]
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
@@ -168,13 +156,13 @@ class UploadForm(Asked):
     """Files to ingest."""
 
     file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
-    collection: Annotated[str, Field(max_length=300), BeforeValidator(as_text)] = ""
+    collection: Annotated[Place, BeforeValidator(as_text)] = ""
 
 
 class MoveBody(Body):
     """Where a document is to be, by id or name."""
 
-    collection: Annotated[str, Field(min_length=1, max_length=300)]
+    collection: Annotated[Place, Field(min_length=1)]
 
 
 class SearchBody(Body):
@@ -222,24 +210,21 @@ class RangeBody(Body):
         return self
 
 
-class ImportedMessageBody(Body):
-    """One message of a transcript from elsewhere; other fields of an export are left aside."""
+class Brought(BaseModel):
+    """Part of an export, which may come back as it is: other fields are left aside."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
-    role: Annotated[str, Field(min_length=1, max_length=40), BeforeValidator(storable_text)]
+
+class ImportedMessageBody(Brought):
+    """One message of a transcript from elsewhere."""
+
+    role: Annotated[Key, Field(min_length=1)]
     content: Words | None  # null where an assistant only called tools
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown(cls, values: Any) -> Any:
-        return values  # an exported message may come back as it is
 
-
-class ImportedSourceBody(Body):
+class ImportedSourceBody(Brought):
     """One source of a transcript from elsewhere, with the number under which it is cited."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     n: Annotated[int, Field(ge=1, le=1_000_000)]
     text: Words
@@ -248,13 +233,8 @@ class ImportedSourceBody(Body):
     locator: Words = ""
     passage: Words = ""
     heading_path: list[Words] = []
-    chunk_id: Annotated[str, Field(max_length=40), BeforeValidator(storable_text)] = ""
-    document_id: Annotated[str, Field(max_length=40), BeforeValidator(storable_text)] = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown(cls, values: Any) -> Any:
-        return values  # an exported source may come back as it is
+    chunk_id: Key = ""
+    document_id: Key = ""
 
 
 class ImportBody(Body):

@@ -3,21 +3,15 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import IO
+
+from werkzeug.datastructures import FileStorage
 
 from rag.database import storable
 from rag.errors import TooLarge, Unreadable, UserError
 
 MAX_NAME_CHARS = 255
 BYTES_PER_MB = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class TakenFile:
-    """An uploaded file under its name in the library."""
-
-    name: str
-    upload: Any  # werkzeug's FileStorage: read only when its turn comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +22,11 @@ class RefusedFile:
     error: UserError
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """The files of one request."""
-
-    taken: tuple[TakenFile, ...]
-    refused: tuple[RefusedFile, ...]
-
-
-def sort_upload(uploads: Iterable[Any], *, max_file_mb: float) -> Upload:
-    """Take what has a plain name of its own and is small enough."""
-    taken: dict[str, TakenFile] = {}
+def sort_upload(
+    uploads: Iterable[FileStorage], *, max_file_mb: float
+) -> tuple[dict[str, FileStorage], list[RefusedFile]]:
+    """Files with a plain name of their own that are small enough, by that name; and the others."""
+    taken: dict[str, FileStorage] = {}
     refused: list[RefusedFile] = []
     for upload in uploads:
         given = upload.filename or ""
@@ -47,11 +35,10 @@ def sort_upload(uploads: Iterable[Any], *, max_file_mb: float) -> Upload:
             _check_size(name, upload.stream, max_file_mb=max_file_mb)
             if name in taken:
                 raise Unreadable(name, "the upload holds two files of this name; rename one.")
+            taken[name] = upload
         except UserError as error:
             refused.append(RefusedFile(name=given[:MAX_NAME_CHARS], error=error))
-            continue
-        taken[name] = TakenFile(name, upload)
-    return Upload(tuple(taken.values()), tuple(refused))
+    return taken, refused
 
 
 def library_name(given: str) -> str:
@@ -76,7 +63,7 @@ def library_name(given: str) -> str:
     return name
 
 
-def _check_size(name: str, stream: Any, *, max_file_mb: float) -> None:
+def _check_size(name: str, stream: IO[bytes], *, max_file_mb: float) -> None:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     if size > max_file_mb * BYTES_PER_MB:

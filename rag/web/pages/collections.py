@@ -9,10 +9,9 @@ from rag.records import Right
 from rag.web.access import rights
 from rag.web.current import application, checked_id
 from rag.web.pages.forms import words
-from rag.web.pages.show import show_page
+from rag.web.pages.show import Shown, show_page
 
 collection_pages = Blueprint("collection_pages", __name__)
-Shown = Response | str | tuple[str, int]
 NEW_MEMBER = "new_member"
 
 

@@ -18,7 +18,7 @@ from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
 from rag.web.pages.forms import wanted_collections, wanted_index, words
-from rag.web.pages.show import show_page
+from rag.web.pages.show import Shown, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import Place, transcript_of, with_footnotes
 from rag.web.turns import Turn, turns
@@ -28,7 +28,6 @@ SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
 ROWS_BEHIND = 50
 FORM_SECONDS = 3.0  # that a form waits for its answer
-Shown = Response | str | tuple[str, int]
 
 
 @pages.get("/")

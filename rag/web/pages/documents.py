@@ -1,6 +1,7 @@
 """The library's pages: what is in it, add to it, take out of it, read a document."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, request, url_for
@@ -18,7 +19,7 @@ from rag.web.api.uploads import RefusedFile, library_name, sort_upload
 from rag.web.current import application
 from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
-from rag.web.pages.show import show_page
+from rag.web.pages.show import Shown, show_page
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
@@ -29,7 +30,6 @@ LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FAILURES_STAY = timedelta(days=1)
-Shown = Response | str | tuple[str, int]
 
 
 @document_pages.get("/documents")
@@ -44,14 +44,13 @@ def upload() -> Shown:
     files = [file for file in request.files.getlist("file") if file.filename]
     if not files:
         return _library_page(error="No file came. Choose one or more files first."), 422
-    sorted_files = sort_upload(files, max_file_mb=application().settings.documents.max_file_mb)
-    for taken in sorted_files.taken:
-        rights.add_document(taken.name, taken.upload.read(), _place())
-    if sorted_files.refused:
-        return _library_page(refused=sorted_files.refused), 200 if sorted_files.taken else 422
-    return redirect(
-        url_for("document_pages.documents", collection=request.args.get("collection")), 303
-    )
+    limit = application().settings.documents.max_file_mb
+    taken, refused = sort_upload(files, max_file_mb=limit)
+    for name, file in taken.items():
+        rights.add_document(name, file.read(), _place())
+    if refused:
+        return _library_page(refused=refused), 200 if taken else 422
+    return _back()
 
 
 @document_pages.post("/documents/text")
@@ -77,9 +76,12 @@ def paste() -> Shown:
         return page, error.http_status
     headed = text if text.startswith("# ") else f"# {title}\n\n{text}"
     rights.add_document(name, headed.encode(), _place())
-    return redirect(
-        url_for("document_pages.documents", collection=request.args.get("collection")), 303
-    )
+    return _back()
+
+
+def _back() -> Response:
+    here = url_for("document_pages.documents", collection=request.args.get("collection"))
+    return redirect(here, 303)
 
 
 def _place() -> str:
@@ -88,9 +90,9 @@ def _place() -> str:
     return rights.chosen([wanted])[0] if wanted else DEFAULT_COLLECTION
 
 
-def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **pasted: str) -> str:
-    shown = rights.chosen([request.args["collection"]]) if request.args.get("collection") else []
-    documents, readable = application().documents, rights.readable().only(shown)
+def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pasted: str) -> str:
+    shown = _place() if request.args.get("collection") else ""
+    documents, readable = application().documents, rights.readable().only([shown] if shown else [])
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     offset = wanted_index("offset", request.args) or 0
     order = request.args.get("order", "")
@@ -121,7 +123,7 @@ def _library_page(*, refused: tuple[RefusedFile, ...] = (), error: str = "", **p
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
         collections=[] if rights.is_one() and len(held) == 1 else held,
-        shown=shown[0] if shown else "",
+        shown=shown,
         may_create=rights.may_create(),
         may_change_some=any(map(may_change, page.documents)),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rag.errors import ModelError
-from rag.records import Chunk, Hit, Section
+from rag.records import Chunk, Section
 from rag.text.sentences import Span
 from rag.web.access.rights import readable
 from rag.web.current import application
@@ -18,18 +18,10 @@ NOWHERE = Span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
-    """A passage of a document with the words marked that fit."""
-
-    chunk: Chunk
-    html: Markup
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
-    """The best passages first; or why there are none."""
+    """The best passages first, with the words marked that fit; or why there are none."""
 
-    passages: tuple[FoundPassage, ...] = ()
+    passages: tuple[tuple[Chunk, Markup], ...] = ()
     problem: str = ""
 
 
@@ -41,13 +33,12 @@ def passages_for(wanted: str) -> Found:
         hits = application().retriever.search(wanted, readable(), limit=PASSAGES_SHOWN)
     except ModelError as error:
         return Found(problem=str(error))
-    return Found(tuple(_shown(hit, wanted) for hit in hits))
+    return Found(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
 
 
-def _shown(hit: Hit, wanted: str) -> FoundPassage:
-    text = hit.chunk.text
+def _marked(text: str, wanted: str) -> Markup:
     marks = Marks(NOWHERE, places_of(text, [wanted], fewest=1))
-    return FoundPassage(hit.chunk, text_html(text, marks, is_target=False))
+    return text_html(text, marks, is_target=False)
 
 
 def section_html(section: Section, passage: Chunk | None) -> Markup:

@@ -15,7 +15,7 @@ from rag.web.access.owner import current_owner
 from rag.web.current import application, open_session
 from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
-from rag.web.pages.show import show_page
+from rag.web.pages.show import Shown, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 
 session_pages = Blueprint("session_pages", __name__)
@@ -24,7 +24,6 @@ FOUND_SHOWN = 50
 LONGEST_SEARCH = 1000
 PIECES_AT_ONCE = 500  # of a template that is sent while it is rendered
 SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
-Shown = Response | str | tuple[str, int]
 
 
 @session_pages.get("/sessions")

@@ -3,11 +3,13 @@
 from typing import Any
 
 from flask import render_template, request
+from werkzeug.wrappers import Response
 
 from rag.web.access.owner import current_owner, has_login
 from rag.web.current import application
 
 SESSIONS_LISTED = 30
+Shown = Response | str | tuple[str, int]
 
 
 def show_page(template: str, **values: Any) -> str:
