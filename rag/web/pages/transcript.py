@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from markupsafe import Markup
 
@@ -22,7 +21,6 @@ from rag.records import (
 from rag.seams import SessionHandle
 from rag.tables.answers import NAME as TABLES
 from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
-from rag.web.html.cards import CardHtml, card_html
 from rag.web.html.results import ShownResult, result_of, without_rows
 
 TURNS_SHOWN = 20
@@ -46,11 +44,6 @@ class ShownMessage:
     has_unsourced: bool
     is_last: bool
     result: ShownResult | None = None  # the table that was computed
-
-    @cached_property
-    def card(self) -> CardHtml | None:
-        """Shown in place of `html`."""
-        return card_html(self.message.answer, replace(self.register, answer=self.message.index))
 
     @property
     def copied(self) -> str:
@@ -190,7 +183,6 @@ def shown_messages(
         _with_result(
             handle,
             _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last),
-            register,
         )
         for message in messages
     )
@@ -205,25 +197,25 @@ def _read(
     return register, asked
 
 
-def _with_result(handle: SessionHandle, shown: ShownMessage, register: Register) -> ShownMessage:
+def _with_result(handle: SessionHandle, shown: ShownMessage) -> ShownMessage:
     """A computed answer with its table below its words, instead of among them."""
     result = result_of(handle, shown.message)
     if result is None:
         return shown
     words = replace(shown.message, content=without_rows(shown.message.content))
-    return replace(shown, html=_html(words, register), result=result)
+    return replace(shown, html=_html(words, shown.register), result=result)
 
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
-    is_answer = message.role == Role.ASSISTANT
+    is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     citations = message.answer.citations if message.answer else ()
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != asked.strip()
     return ShownMessage(
         message=message,
-        register=register,
-        html=_html(message, register) if is_answer else plain_html(message.content, register),
+        register=own,
+        html=_html(message, own) if is_answer else plain_html(message.content, register),
         sources=sources,
         searched_for=resolved if is_other else "",
         query=resolved or asked,
@@ -236,11 +228,9 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
 
 
 def _html(message: Message, register: Register) -> Markup:
-    own = replace(register, answer=message.index)
     answer = message.answer
-    if answer is None:
-        return answer_html(message.content, own)
-    return answer_html(message.content, own, citations=answer.citations, unsourced=answer.unsourced)
+    citations, unsourced = (answer.citations, answer.unsourced) if answer else ((), ())
+    return answer_html(message.content, register, citations=citations, unsourced=unsourced)
 
 
 def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
