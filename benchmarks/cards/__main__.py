@@ -4,7 +4,7 @@
 
 All three passages are read in the same neighbourhood, over the same chunks, in one run. Shares are
 of all questions of a set; `wrong` counts lines above that do not answer, `weak` the cards that
-claim nothing. No weight was fitted on the last four sets. Of clapnq each question comes with the
+claim nothing. No weight was fitted on the last five sets. Of clapnq each question comes with the
 passage it was judged with; half of them are not answered by it.
 """
 

@@ -189,12 +189,12 @@ def manuals(data: Path) -> QuestionSet:
     return QuestionSet("samsung", questions, lambda embedder: of_entries(entries, embedder))
 
 
-def own_files() -> QuestionSet:
-    """Price lists and handbooks, in English and in German."""
-    rows = [row for row in rows_of(HERE / "questions.jsonl") if row["site"] == "own"]
+def own_files(name: str, folder: str) -> QuestionSet:
+    """Price lists, handbooks and the like, in English and in German."""
+    rows = [row for row in rows_of(HERE / "questions.jsonl") if row["site"] == name]
     questions = tuple(Wanted(r["question"], r["path"], tuple(r["shown"])) for r in rows)
-    files = [(path.name, path.read_bytes()) for path in sorted((HERE / "unseen").iterdir())]
-    return QuestionSet("own", questions, lambda embedder: of_files(files, embedder))
+    files = [(path.name, path.read_bytes()) for path in sorted((HERE / folder).iterdir())]
+    return QuestionSet(name, questions, lambda embedder: of_files(files, embedder))
 
 
 def filings(data: Path) -> QuestionSet:
@@ -293,7 +293,8 @@ def sets_of(data: Path) -> Mapping[str, Callable[[], QuestionSet]]:
         "zmk": lambda: site(data, "zmk"),
         "prometheus": lambda: site(data, "prometheus"),
         "samsung": lambda: manuals(data),
-        "own": own_files,
+        "own": lambda: own_files("own", "unseen"),
+        "mixed": lambda: own_files("mixed", "mixed"),
         "xquad-en": lambda: paragraphs(data, "en"),
         "xquad-de": lambda: paragraphs(data, "de"),
         "chunking": lambda: long_texts(data),

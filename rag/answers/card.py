@@ -37,7 +37,7 @@ def card_of(request: WriteRequest, lexicon: Sequence[str], mentions: Mentions) -
 
 
 def _part(part: Part, asked: Asked, passages: Sequence[Passage]) -> CardPart:
-    ordered = _apart(in_order(asked, passages))
+    ordered = in_order(asked, passages)
     shown = ordered[:MOST_SHOWN]
     chosen = chosen_in(asked, shown)
     key = chosen[0].key
@@ -49,14 +49,6 @@ def _part(part: Part, asked: Asked, passages: Sequence[Passage]) -> CardPart:
         line=line_of(key) if key and is_said else "",
         is_weak=is_weak,
     )
-
-
-def _apart(passages: Sequence[Passage]) -> list[Passage]:
-    """Without those that say the same words as a better one: copies of a document."""
-    kept: dict[str, Passage] = {}
-    for passage in passages:
-        kept.setdefault(" ".join(passage.text.split()), passage)
-    return list(kept.values())
 
 
 def _shown(chosen: Chosen) -> ShownPassage:

@@ -21,14 +21,12 @@ from rag.answers.signs import (
     passage_signs,
     share,
     unit_scores,
-    weights_of,
 )
 from rag.answers.units import Kind, Unit
 
-SURE = 0.9
+SURE = 0.92
 WEAK = 0.05  # relevance of all that is shown, below which nothing is claimed
 _FARTHEST = 6.0  # of a passage before the next one: more tells nothing
-_MUCH_NEWS = 6  # words of a line that the question has not, beyond which more tell nothing
 
 
 @cache
@@ -43,7 +41,6 @@ class Chosen:
 
     passage: Passage
     key: Unit | None
-    coverage: float = 0.0  # of the question's words by the key unit
     lead: float = 0.0  # how far it is before the next one
 
 
@@ -64,20 +61,19 @@ def _scores(asked: Asked, passages: Sequence[Passage]) -> list[float]:
 
 def chosen_in(asked: Asked, passages: Sequence[Passage]) -> list[Chosen]:
     """The passages with what matters most in each."""
-    weights = weights_of(asked, passages)
-    return [_chosen(asked, each, unit_scores(asked, each, weights)) for each in passages]
+    return [_chosen(asked, each, unit_scores(asked, each)) for each in passages]
 
 
-def _chosen(asked: Asked, passage: Passage, scores: Sequence[tuple[float, float]]) -> Chosen:
+def _chosen(asked: Asked, passage: Passage, scores: Sequence[float]) -> Chosen:
     candidates = [
-        (score, coverage, unit)
-        for (score, coverage), unit in zip(scores, passage.units, strict=True)
+        (score, unit)
+        for score, unit in zip(scores, passage.units, strict=True)
         if may_be_marked(asked, unit)
     ]
     if not candidates:
         return Chosen(passage, None)
     best, *others = sorted(candidates, key=lambda each: -each[0])
-    return Chosen(passage, best[2], best[1], best[0] - others[0][0] if others else best[0])
+    return Chosen(passage, best[1], best[0] - others[0][0] if others else best[0])
 
 
 def may_be_marked(asked: Asked, unit: Unit) -> bool:
@@ -88,7 +84,7 @@ def may_be_marked(asked: Asked, unit: Unit) -> bool:
 
 # ── The line above ───────────────────────────────────────────────────────────────────────────
 
-LINE_SIGNS = ("lead", "ahead", "coverage", "together", "news")
+LINE_SIGNS = ("lead", "ahead", "together")
 
 
 def line_signs(asked: Asked, passages: Sequence[Passage], best: Chosen) -> tuple[float, ...]:
@@ -99,15 +95,8 @@ def line_signs(asked: Asked, passages: Sequence[Passage], best: Chosen) -> tuple
     assert best.key is not None
     scores = sorted(_scores(asked, passages), reverse=True)
     ahead = scores[0] - scores[1] if len(scores) > 1 else _FARTHEST / 2
-    own = asked.terms_of(best.key.text)
-    around = asked.terms_of(best.key.above) | asked.terms_of(best.passage.headings) | own
-    return (
-        best.lead,
-        min(ahead, _FARTHEST),
-        best.coverage,
-        share(asked.terms, around),
-        min(len(own - asked.terms), _MUCH_NEWS) / _MUCH_NEWS,
-    )
+    said = asked.terms_of(f"{best.passage.headings}\n{best.key.above}\n{best.key.text}")
+    return best.lead, min(ahead, _FARTHEST), share(asked.terms, said)
 
 
 def may_stand_above(asked: Asked, best: Chosen) -> bool:

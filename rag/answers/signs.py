@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rag.answers.units import Unit, units_of, with_tables_joined
 from rag.answers.wanted import BRIEF, holds, wanted_in
-from rag.answers.words import TermWeights, asked_terms, terms
+from rag.answers.words import asked_terms, terms
 from rag.citations.markers import neutralise
 from rag.records import Source
 from rag.text.names import Lexicon, contains_name, find_names
@@ -91,41 +91,37 @@ class Passage:
         return " › ".join(filter(None, told))
 
 
-def weights_of(asked: Asked, passages: Sequence[Passage]) -> TermWeights:
-    """How much a term tells, by its rarity among all units."""
-    return TermWeights([asked.terms_of(unit.text) for each in passages for unit in each.units])
-
-
 PASSAGE_SIGNS = ("rank", "relevance", "coverage")
 
 
 def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float, ...]]:
-    """One row for each passage, in the order of `PASSAGE_SIGNS`."""
-    weights = weights_of(asked, passages)
+    """One row for each passage, in the order of `PASSAGE_SIGNS`.
+
+    The last tells the passages of the parts of a question apart, which share one search.
+    """
     return [
         (
             1.0 / (1 + rank),
-            log_odds(passage.relevance),
-            weights.coverage(asked.terms, asked.terms_of(f"{passage.headings}\n{passage.text}")),
+            log_odds(each.relevance),
+            share(asked.terms, asked.terms_of(f"{each.headings}\n{each.text}")),
         )
-        for rank, passage in enumerate(passages)
+        for rank, each in enumerate(passages)
     ]
 
 
-def unit_scores(asked: Asked, passage: Passage, weights: TermWeights) -> list[tuple[float, float]]:
-    """Of each unit what it matters, and how much of the question's words it covers."""
+def unit_scores(asked: Asked, passage: Passage) -> list[float]:
+    """Of each unit how much of the question's words it holds, and whether it serves."""
     # The names that stand in the headings no unit has to repeat.
     titled = [name for name in asked.names if contains_name(passage.headings, name)]
     wanted = asked.terms.difference(*map(asked.terms_of, titled)) or asked.terms
-    covered = [weights.coverage(wanted, asked.terms_of(unit.text)) for unit in passage.units]
     return [
-        (coverage + _SERVES * asked.is_served_by(unit.text), coverage)
-        for unit, coverage in zip(passage.units, covered, strict=True)
+        share(wanted, asked.terms_of(unit.text)) + _SERVES * asked.is_served_by(unit.text)
+        for unit in passage.units
     ]
 
 
 def share(wanted: frozenset[str], held: frozenset[str]) -> float:
-    """How much of what is wanted is held, unweighted."""
+    """How much of what is wanted is held."""
     return len(wanted & held) / len(wanted) if wanted else 0.0
 
 

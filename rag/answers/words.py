@@ -1,8 +1,6 @@
 """Texts as terms that can be compared: stems of the words that carry meaning, and figures."""
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -45,25 +43,3 @@ def _in_order(text: str, code: str) -> Iterator[str]:
         elif lowered not in STOP_WORDS:
             stemmed = stem(lowered, code)
             yield _SAME.get(stemmed, stemmed)
-
-
-class TermWeights:
-    """How much each term of a question tells, by its rarity among some texts."""
-
-    def __init__(self, texts: Iterable[frozenset[str]]) -> None:
-        counts: Counter[str] = Counter()
-        self._size = 0
-        for found in texts:
-            counts.update(found)
-            self._size += 1
-        self._counts: Mapping[str, int] = counts
-
-    def of(self, term: str) -> float:
-        """Inverse document frequency; a term that no text holds weighs most."""
-        count = self._counts.get(term, 0)
-        return math.log(1 + (self._size - count + 0.5) / (count + 0.5))
-
-    def coverage(self, wanted: frozenset[str], held: frozenset[str]) -> float:
-        """The share of the wanted terms that is held, by weight: 0 to 1."""
-        total = sum(map(self.of, wanted))
-        return sum(map(self.of, wanted & held)) / total if total else 0.0
