@@ -107,7 +107,7 @@ def found_share(session: SessionHandle, recall: Recall, told: Sequence[Told], se
         probe = chance.choice(PROBES).format(x=turn.about, p=turn.product)
         right = {t.index for t in evicted if (t.product, t.about) == (turn.product, turn.about)}
         recalled = recall.relevant(session, probe, before=before, limit=3)
-        hits.append(any(found.start in right for found in recalled))
+        hits.append(any(found.question.index in right for found in recalled))
     return float(np.mean(hits))
 
 

@@ -1,6 +1,6 @@
 """Find the turns that fell out of the context and bear on a question."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 
@@ -21,7 +21,6 @@ RERANKED = 32  # turns that are read, for their words and for their meaning each
 EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
 MOST_STATEMENTS = 40  # of an answer that are embedded
 CAUGHT_UP = 400  # messages embedded in one go
-WORDS_WEIGHT = 0.4  # the rest of a score is meaning
 LEAST_MEANING = 0.25  # cosine; what is farther off was meant by nothing in the question
 REMEMBERED = 60_000  # vectors, of all sessions together
 MAX_WORDS = 24
@@ -43,16 +42,7 @@ class RecalledTurn:
 
     question: Message
     answer: Message
-    score: float  # 0 to 1, comparable within one question only
     near: tuple[float, ...] = ()  # cosines of the answer's statements, where they are embedded
-
-    @property
-    def start(self) -> int:
-        return self.question.index
-
-    @property
-    def end(self) -> int:
-        return self.answer.index + 1
 
 
 class Recall:
@@ -80,15 +70,10 @@ class Recall:
         by_words = _by_turn([match for match in matched if match.index < before])
         closest = near.messages(before=before, most=RERANKED)
         pairs = _read(session, [*_places(by_words.values()), *_around(closest)], before)
-        said = _shares([by_words[turn].score if turn in by_words else 0.0 for turn in pairs])
-        meant = _shares([_nearest(near, pair) for pair in pairs.values()])
-        found = [
-            RecalledTurn(
-                *pair, WORDS_WEIGHT * one + (1 - WORDS_WEIGHT) * other, near.of(pair[1].index)
-            )
-            for pair, one, other in zip(pairs.values(), said, meant, strict=True)
-        ]
-        return sorted(_best(found, said, meant, limit), key=lambda turn: -turn.score)
+        said = {turn: by_words[turn].score for turn in pairs if turn in by_words}
+        meant = {turn: max(0.0, _nearest(near, pair)) for turn, pair in pairs.items()}
+        best = list(_in_turn(said, meant))[:limit]
+        return [RecalledTurn(*pairs[turn], near.of(pairs[turn][1].index)) for turn in best]
 
     def remember(self, session: SessionHandle, messages: Sequence[Message]) -> None:
         """Embed messages once, so that later questions find their vectors; done in background.
@@ -230,17 +215,11 @@ def _nearest(near: _Near, pair: tuple[Message, Message]) -> float:
     return max((*near.of(pair[0].index), *near.of(pair[1].index)), default=0.0)
 
 
-def _best(
-    found: Sequence[RecalledTurn], said: Sequence[float], meant: Sequence[float], limit: int
-) -> Iterable[RecalledTurn]:
-    """The best by words and the best by meaning in turn: neither crowds the other out."""
-    ranks = (
-        sorted(filter(shares.__getitem__, range(len(found))), key=shares.__getitem__, reverse=True)
-        for shares in (said, meant)
-    )
-    in_turn = chain.from_iterable(zip_longest(*ranks))
-    chosen = dict.fromkeys(at for at in in_turn if at is not None)
-    return (found[at] for at in list(chosen)[:limit])
+def _in_turn(*scores: Mapping[int, float]) -> Iterable[int]:
+    """The best by each of these scores in turn, once each: neither crowds the other out."""
+    ranks = (sorted(filter(each.get, each), key=each.__getitem__, reverse=True) for each in scores)
+    every = chain.from_iterable(zip_longest(*ranks))
+    return dict.fromkeys(turn for turn in every if turn is not None)
 
 
 def telling_words(question: str) -> list[str]:
@@ -263,11 +242,6 @@ def _pair(messages: Sequence[Message]) -> tuple[Message, Message] | None:
     if not asked or not answered or not answered[-1].content.strip():
         return None
     return asked[0], answered[-1]
-
-
-def _shares(scores: Sequence[float]) -> list[float]:
-    best = max(scores, default=0.0)
-    return [max(score, 0.0) / best if best > 0 else 0.0 for score in scores]
 
 
 def _embedded(message: Message) -> list[str]:
