@@ -56,6 +56,15 @@ def test_says_nothing_where_they_do_not_disagree(question: str) -> None:
     assert disagreement(question, ALL) == ""
 
 
+def test_reads_no_source_whole_unless_two_documents_measure_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rag.citations.disagreeing.read_source", None)
+    steps = replace(MEMO, passage="1. Hold the button of the Tarn 2 Max.\n2. Tap it twice.")
+
+    assert disagreement("How long is the warranty of the Tarn 2 Max?", [HANDBOOK, steps]) == ""
+
+
 def test_says_that_the_answer_is_about_another_product() -> None:
     question = "What does the Tarn 2 cost?"
 
