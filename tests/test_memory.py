@@ -102,7 +102,7 @@ class TestLongSessions:
         assistant = remembering(application, model)
         cited = set()
 
-        for question in questions(60):
+        for question in questions(45):
             finished = list(assistant.ask(session, question))[-1]
             assert isinstance(finished, Finished)
             assert finished.context["tokens"] <= finished.context["budget"]
@@ -114,7 +114,7 @@ class TestLongSessions:
         for summary in session.summaries():
             assert summary.report.citations_kept == summary.report.citations_required
             assert summary.report.names_kept == summary.report.names_required
-        assert len(session.messages()) == 120
+        assert len(session.messages()) == 90
 
     def test_of_plain_truncation_make_no_summary(self, application):
         session = application.store.create("ada", config=ContextConfig(enabled=False))

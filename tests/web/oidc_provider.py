@@ -2,14 +2,17 @@
 
 import threading
 from contextlib import contextmanager
+from functools import cache
 
 import flask
 import httpx
+from authlib import jose
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 from oidc_provider_mock import app as provider_app
 from werkzeug.serving import make_server
 
+jose.RSAKey.generate_key = cache(jose.RSAKey.generate_key)  # one key for all providers
 TOKEN_PATH = "/oauth2/token"
 
 
