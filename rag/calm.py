@@ -21,9 +21,9 @@ def is_time_to_tell(what: str) -> bool:
 
 
 def tell(log: logging.Logger, what: str, error: BaseException | str) -> None:
-    """A warning in one line: `what` is away, and what was said of that."""
-    if is_time_to_tell(what):
-        reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    """A warning in one line: `what` is away, and what was said of that, which is said once."""
+    reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    if is_time_to_tell(what) and is_time_to_tell(reason):
         log.warning("%s: %s", what, reason)
 
 
@@ -34,6 +34,8 @@ class Calm(logging.Filter):
         if not record.exc_info or record.exc_info[1] is None:
             return True
         error = record.exc_info[1]
-        record.msg = f"{record.getMessage()}: {' '.join(str(error).split())[:300]}"
+        reason = " ".join(str(error).split())[:300]
+        record.msg = f"{record.getMessage()}: {reason}"
         record.args, record.exc_info, record.exc_text = (), None, None
-        return is_time_to_tell(f"{record.name} {type(error).__name__}")
+        what = f"{record.name} {type(error).__name__}"
+        return is_time_to_tell(what) and is_time_to_tell(reason)

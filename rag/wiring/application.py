@@ -200,8 +200,9 @@ class Application:
         if not self.tried.is_set():
             raise IndexAway("The index is not open yet.")
         self.index.check()
-        if self.index.count() < self.documents.embedded_count():
-            raise IndexAway("The index is rebuilt.")
+        with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
+            if self.index.count() < self.documents.embedded_count():
+                raise IndexAway("The index is rebuilt.")
 
 
 def _works(check: Callable[[], Any]) -> bool:
