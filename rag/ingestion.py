@@ -116,6 +116,10 @@ class Ingestion:
                 for _ in self._embed_missing():
                     pass
 
+    def holds(self, name: str, collection_id: str) -> bool:
+        """Whether a collection has a document of this name."""
+        return self._store.known(name, collection_id) is not None
+
     def delete(self, document_id: str) -> Document:
         """Remove a document from the database and from the index. Raises NotFound.
 

@@ -21,7 +21,7 @@ const isTaken = (target) => target.closest("input, textarea, select, dialog:moda
 
 /** What can be scrolled sideways can be reached without a mouse in every browser. */
 export function letScroll(root) {
-  for (const each of root.querySelectorAll("pre, .prose table, .table")) {
+  for (const each of root.querySelectorAll("pre, .prose table, .table, .picture")) {
     if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
   }
 }

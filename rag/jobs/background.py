@@ -199,6 +199,8 @@ class Background:
 
     def _ingest(self, running: RunningJob) -> None:
         upload_id, name = running.job.id, running.job.subject
+        if running.job.total and not self._ingestion.holds(name, running.job.collection_id):
+            return  # its text came in before a process was killed, and was moved or deleted since
         try:
             file = self._uploads.file(upload_id, name=name)
             owner, collection_id = running.job.owner, running.job.collection_id

@@ -138,3 +138,26 @@ def test_a_server_sweeps_at_its_start(application, client, tmp_path):
     application.start()
 
     until(lambda: not list(uploads.iterdir()))
+
+
+@pytest.mark.parametrize("change", ["moved", "deleted"])
+def test_an_upload_that_is_done_again_brings_nothing_back(application, client, change, monkeypatch):
+    """A server was killed when the text had come in, but its job was not written down as done."""
+    monkeypatch.setattr(application.jobs._uploads, "forget", lambda upload_id: None)
+    (job_id,) = upload(client, ("part.md", TEXT.format(n=1)))
+    application.jobs.run_waiting()
+    (document,) = application.documents.documents(EVERYTHING)
+    table = application.jobs._queue.table
+    assert table.job(job_id).total == 1
+    if change == "deleted":
+        client.delete(f"/api/v1/documents/{document.id}")
+    else:
+        made = application.collections.create("", "Elsewhere")
+        client.put(f"/api/v1/documents/{document.id}", json={"collection": made.id})
+
+    table.set(job_id, state=JobState.QUEUED.value)
+    application.start()
+
+    assert [job.state for job in all_ended(application, [job_id])] == [JobState.DONE]
+    left = application.documents.documents(EVERYTHING)
+    assert [each.id for each in left] == ([document.id] if change == "moved" else [])
