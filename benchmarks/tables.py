@@ -1,7 +1,7 @@
 """Questions over rows: generated conversations, and people's questions over tables of the web.
 
 python -m benchmarks.tables conversations [--rows 20 200 5000 | --rows 1000000 --schemas 1]
-python -m benchmarks.tables strangers [--half dev|second|unseen|third] [--told]
+python -m benchmarks.tables strangers [--half dev|second|unseen|third|fourth] [--told]
 python -m benchmarks.tables web --data DIR [--half a|b] [--chosen]   (DIR holds tables/, dev/)
 """
 
@@ -139,7 +139,7 @@ def is_same(result: TableResult | None, wanted: list[tuple[Any, ...]]) -> bool:
 def _figure(text: str) -> float | str:
     """A cell as it was written: €1,234 or 12,90 €."""
     plain = re.sub(r"[^\d.,-]", "", text)
-    is_german = re.search(r",\d\d$", plain)
+    is_german = re.search(r",\d\d$", plain) or text.strip().endswith("€")
     plain = plain.replace(".", "").replace(",", ".") if is_german else plain.replace(",", "")
     return float(plain) if re.fullmatch(r"-?\d+(\.\d+)?", plain) else text
 

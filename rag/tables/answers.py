@@ -9,7 +9,7 @@ from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import DirectAnswer, SessionHandle
 from rag.tables.asking.edits import Unknown, edited, standing
-from rag.tables.asking.regroup import CHART, DRAWN, drawing
+from rag.tables.asking.regroup import DRAWN
 from rag.tables.asking.which import asking_which, is_asking, named_in
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
@@ -137,12 +137,7 @@ class TableAnswers:
         asked, answer = next((pair for pair in reversed(told) if _is_told(pair[1])), (None, None))
         if asked is None or answer is None or not is_asking(answer.content):
             return None
-        question = DRAWN.sub(" ", asked.content) or asked.content
-        choice = named_in(reply, self.library.understand(question, within))
-        if choice is None:
-            return None
-        drawn = _drawn(choice.understood.plan, asked.content)
-        return replace(choice, understood=replace(choice.understood, plan=drawn))
+        return named_in(reply, self.library.understand(asked.content, within))
 
     def _of_the_talk(
         self, question: str, past: Sequence[Entry], within: Within, *, is_asked: bool = False
@@ -192,9 +187,8 @@ class TableAnswers:
         if POINTS_BACK.search(normalised(question)):
             return None  # at something that was shown, and nothing of it is known
         is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
-        asked = DRAWN.sub(" ", question) or question
         may_ask = is_for_rows or may_group(question)
-        choices = self.library.understand(asked, within) if may_ask else []
+        choices = self.library.understand(question, within) if may_ask else []
         choices = [each for each in choices if is_for_rows or each.understood.plan.group]
         if not choices:
             return None
@@ -258,7 +252,7 @@ class TableAnswers:
     def _computed(
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
-        plan = _drawn(choice.understood.plan, question)
+        plan = choice.understood.plan
         notes = _notes(choice.understood)
         result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
@@ -320,14 +314,6 @@ def _result_of(session: SessionHandle, question: Message, answer: Message) -> Ta
         return None
     stored = session.result(answer.answer.result)
     return None if stored is None else result_from(stored)
-
-
-def _drawn(plan: TablePlan, question: str) -> TablePlan:
-    """ "… as a chart" at the end of a question of its own."""
-    match = CHART.search(question.casefold())
-    if match is None or plan.chart:
-        return plan
-    return replace(plan, chart=drawing(match))
 
 
 def _said(choice: Choice) -> object:

@@ -105,6 +105,11 @@ CONVERSATIONS = [
         ("in June", "month of Time = June, max of Humidity (%) by Room"),
     ],
     [
+        ("average temperature by room", f"{WARM} by Room"),
+        ("the highest humidity in the lab",
+         "Room = Lab, Sensor, Humidity (%), highest 1 by Humidity (%)"),
+    ],
+    [
         ("average temperature in the lab", f"Room = Lab, {WARM}"),
         ("and the attic?", f"Room = Attic, {WARM}"),
         ("compare both", f"Room = Lab or Attic, {WARM} by Room"),

@@ -241,8 +241,6 @@ def _of_kind(question: Question, kind: Sequence[str], without: set[str]) -> str 
     if kind is WHEN:
         dated = (ColumnType.DATE, ColumnType.QUARTER)
         return next((column.name for column in columns if column.type in dated), None)
-    if kind is PERSON and question.index.subject not in without:
-        return question.index.subject
     return None
 
 

@@ -34,7 +34,6 @@ from rag.tables.plan import Filter, Op, Part
 from rag.tables.wordforms import normalised
 from rag.text.languages.language import words
 
-TIMES_ONLY = words("since seit after nach before until till bis vor prior")
 REACH = 3  # words between a figure and the column that it belongs to
 
 
@@ -180,11 +179,10 @@ def _belongs_to(
     start, op = said
     is_year = isinstance(number, int) and 1500 <= number <= 2100 and not unit
     compares = question.words[start:at] if op is not Op.IS else []
-    is_time = bool(set(compares) & TIMES_ONLY)
     beside = _beside(question, start, at)
     if beside is not None and not _takes_unit(question, beside, at, unit):
         beside = None
-    if beside is not None and not (is_time and beside.type in FIGURES and not _has_years(beside)):
+    if beside is not None:
         is_amount = op is not Op.IS and _may_hold(beside, number)
         if is_amount or not is_year or _has_years(beside):
             named = _of_named(question, beside, number, op, is_year=is_year)
@@ -194,8 +192,6 @@ def _belongs_to(
         found = _year(question, number, op, at)
         if found:
             return found
-    if is_time:
-        return []
     return _of_holders(question, at, number, op, (compares, unit))
 
 

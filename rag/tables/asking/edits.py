@@ -44,6 +44,7 @@ from rag.tables.asking.words import (
     OPERATORS,
     SHARE,
     SUM,
+    SUPERLATIVES,
     TOP,
 )
 from rag.tables.plan import (
@@ -232,6 +233,10 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
     if COUNT.search(said):
         return not said.startswith("count")
     figures = named_figures(question)
+    known = {each.column for each in plan.measures}
+    is_end = TOP.search(said) or any(word in SUPERLATIVES for word in question.masked.split())
+    if is_end and any(figure.name not in known for figure in figures) and plan.measures:
+        return True
     if figures and TOP.search(said):
         return True
     if WHICH.match(said) and len(said.split()) > 4:

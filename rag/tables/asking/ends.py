@@ -174,7 +174,7 @@ def ask_beside(question: Question) -> TablePlan | None:
         return None
     at = question.at(match.start())
     behind = [found for found in question.values if 0 < found.start - at <= 6]
-    if not behind or _comparing(question):
+    if not behind:
         return None
     target, is_named = asked_for(question)
     if not is_named or question.words[0] in ("who", "whom"):
@@ -184,10 +184,6 @@ def ask_beside(question: Question) -> TablePlan | None:
     question.use(at, at + 1)
     rows = 1 if match["after"] else -1
     return TablePlan("", others, columns=(target,), step=Step((anchor,), rows))
-
-
-def _comparing(question: Question) -> bool:
-    return "or" in question.words and pair_of(question) is not None
 
 
 def ask_end(question: Question) -> TablePlan | None:

@@ -11,7 +11,6 @@ from rag.tables.asking.choosing import (
     grouped_by,
     is_added,
     is_rank,
-    listed_column,
     measured_by,
     named_figures,
     numbers_rows,
@@ -63,19 +62,12 @@ def ask_share(question: Question) -> TablePlan | None:
         return None
     groups = [key for _found, key in grouped_by(question)]
     filters = filters_of(question)
-    listed = listed_column(question, None, 0)
-    if not groups and not filters and listed and repeats(question, listed):
-        groups = [Key(listed)]
     figures = [column for column in named_figures(question) if is_added(column)]
     measured = figures[0].name if figures else ROWS
     base = Measure(Kind.SUM, measured) if figures else Measure(Kind.COUNT)
     share = Measure(Kind.SHARE, measured)
     if not groups and len(filters) == 1:
         return TablePlan("", filters, (), (share, base))
-    if not groups and len(filters) > 1:  # of those that meet the others
-        last = filters[-1]
-        question.doubt(f"took the share among those that meet what is said before {last.column}")
-        groups, filters = [Key(last.column, last.part)], filters[:-1]
     if not groups:
         return None
     order = (Order("measure 1", True),)

@@ -16,7 +16,7 @@ from rag.text.words import stem as text_stem
 
 LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory
-NEAR = 88  # of 100: a word with a slip
+NEAR = 92  # of 100: a word with a slip
 SHORTEST_NEAR = 5
 LONGEST_STEMMED = 3  # words of a value that is found in another form: "refunds", "suites"
 COMMONEST = 0.6  # a word in more than this share of a column's values says nothing

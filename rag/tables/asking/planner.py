@@ -10,6 +10,7 @@ from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
+from rag.tables.asking.regroup import add_chart
 from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
 from rag.tables.plan import TablePlan, Understood, named_columns
 from rag.text.languages.language import words
@@ -25,6 +26,7 @@ def understand(text: str, index: TableIndex) -> Understood | None:
         used, doubts, conditions = set(question.used), [*question.doubts], [*question.conditions]
         plan = reader(question)
         if plan is not None:
+            plan = add_chart(plan, question, " ".join(question.words))
             _leave_out(question, plan)
             _let_pass(question)
             unused = question.unused()

@@ -202,10 +202,7 @@ def add_chart(plan: TablePlan, question: Question, said: str) -> TablePlan:
             question.use(said.count(" ", 0, found.start()), said.count(" ", 0, found.end()) + 1)
     if table is not None:
         return replace(plan, chart="none")
-    return plan if match is None else replace(plan, chart=drawing(match))
-
-
-def drawing(found: re.Match[str]) -> str:
-    """The kind of picture that words ask for."""
-    wanted = found[1] or found[2] or "auto"
-    return DRAWINGS.get(wanted, wanted)
+    if match is None:
+        return plan
+    wanted = match[1] or match[2] or "auto"
+    return replace(plan, chart=DRAWINGS.get(wanted, wanted))

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.question import ORDINAL, Question
 from rag.tables.asking.words import MONTHS
-from rag.tables.plan import Filter, Op, Part, Scalar
+from rag.tables.plan import Filter, Op, Part
 from rag.tables.wordforms import normalised
 from rag.text.languages import LANGUAGES
 
@@ -104,7 +104,7 @@ def conditions_of(question: Question, found: Time, op: Op = Op.IS) -> list[Filte
         return _with_year(question, found, quarter)
     if dates:
         return _of_dates(question, meant(question, dates, found.start), found, op)
-    return _of_names(question, found) if op is Op.IS else []
+    return []
 
 
 def meant(question: Question, columns: Sequence[TableColumn], at: int) -> TableColumn:
@@ -142,17 +142,6 @@ def within(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
         yield Filter(column, Op.AT_LEAST, (following,))
     if op is Op.AT_MOST:
         yield Filter(column, Op.LESS, (following,))
-
-
-def _of_names(question: Question, found: Time) -> list[Filter]:
-    """Where months are named in a column of texts, a quarter is three of them."""
-    months = range(3 * found.quarter - 2, 3 * found.quarter + 1) if found.quarter else [found.month]
-    for column, values in question.index.values.items():
-        known: dict[Scalar, int] = {each: MONTHS.get(normalised(each), 0) for each in values}
-        named = tuple(name for name, number in known.items() if number in months)
-        if not found.day and named and 0 not in known.values():
-            return _with_year(question, found, Filter(column, Op.IS, named))
-    return []
 
 
 def _with_year(question: Question, found: Time, condition: Filter) -> list[Filter]:

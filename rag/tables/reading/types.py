@@ -40,6 +40,7 @@ NUMERIC_DATE = re.compile(
 WORD = re.compile(r"[^\W\d_]+|\d+")
 TRUE = frozenset({"yes", "true", "y", "ja", "wahr", "✓", "✔", "x"})
 FALSE = frozenset({"no", "false", "n", "nein", "falsch", "✗", "✘"})
+MONEY = re.compile(rf"[{CURRENCY}]|\b(?:EUR|USD|GBP|CHF)\b")
 CODE = re.compile(r"0\d+")
 Value = float | int | bool | date | datetime | None
 
@@ -198,8 +199,12 @@ def _numbers(filled: Sequence[str], header: str) -> Reading:
 
 
 def _comma_is_decimal(filled: Sequence[str]) -> bool:
-    """Whether 1,234 is a little more than one in this column."""
+    """Whether 1,234 is a little more than one in this column; money has no three decimals."""
     german = english = 0
+    if all(
+        MONEY.search(text) and re.search(r"^\D*\d{1,3}(?:\.\d{3})*\D*$", text) for text in filled
+    ):
+        return any("." in text for text in filled)
     for text in filled[:5000]:
         digits = re.sub(r"[^\d.,]", "", text)
         last_comma, last_dot = digits.rfind(","), digits.rfind(".")
