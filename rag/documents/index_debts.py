@@ -1,6 +1,6 @@
 """What the vector index has to follow: chunks to embed, to take out, to file elsewhere."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Engine, Row, Select, delete, func, select, update
@@ -30,9 +30,7 @@ class IndexDebts:
             return [chunk_from(row) for row in connection.execute(query)]
 
     def unembedded_count(self) -> int:
-        query = select(func.count()).where(chunk_table.c.is_embedded.is_(False))
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._count(chunk_table.c.is_embedded.is_(False))
 
     def embedded_ids(self) -> set[str]:
         """Ids of the chunks that the vector index shall hold."""
@@ -42,15 +40,16 @@ class IndexDebts:
 
     def embedded_count(self) -> int:
         """How many chunks the vector index shall hold."""
-        query = select(func.count()).where(chunk_table.c.is_embedded.is_(True))
-        with reading(self._engine) as connection:
-            return int(connection.execute(query).scalar_one())
+        return self._count(chunk_table.c.is_embedded.is_(True))
 
     def chunk_count(self) -> int:
         """Of the whole library."""
+        return self._count()
+
+    def _count(self, *conditions: Any) -> int:
+        query = select(func.count()).select_from(chunk_table).where(*conditions)
         with reading(self._engine) as connection:
-            count = select(func.count()).select_from(chunk_table)
-            return int(connection.execute(count).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
     def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
         """The vector index holds these now; returns those that were deleted meanwhile."""
@@ -111,25 +110,8 @@ class IndexDebts:
                 settled = [each for each in ids if now.get(each, filed[each]) == filed[each]]
                 connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(settled)))
 
-    def all_chunks(self, batch_size: int = 1_000) -> Iterator[list[Chunk]]:
-        """Every chunk, in batches; each batch is one read."""
-        after = 0
-        while True:
-            query = (
-                chunk_query(chunk_table.c.row)
-                .where(chunk_table.c.row > after)
-                .order_by(chunk_table.c.row)
-                .limit(batch_size)
-            )
-            with reading(self._engine) as connection:
-                rows = connection.execute(query).all()
-            if not rows:
-                return
-            yield [chunk_from(row) for row in rows]
-            after = rows[-1].row
 
-
-def chunk_query(*more: Any) -> Select[Any]:
+def chunk_query() -> Select[Any]:
     """Chunks with what their documents are called."""
     return select(
         chunk_table.c.id,
@@ -144,7 +126,6 @@ def chunk_query(*more: Any) -> Select[Any]:
         chunk_table.c.start,
         chunk_table.c.end,
         chunk_table.c.collection_id,
-        *more,
     ).join_from(chunk_table, document_table)
 
 

@@ -203,17 +203,6 @@ class TestSqlDocumentStore:
         assert store.unembedded_count() == 1
         assert store.removed(9) == []
 
-    def test_goes_through_all_chunks_in_batches(self, store):
-        for number in range(5):
-            write(store, f"Text {number}.", name=f"{number}.md")
-
-        batches = list(store.all_chunks(batch_size=2))
-
-        assert [len(batch) for batch in batches] == [2, 2, 1]
-        assert {chunk.document_name for batch in batches for chunk in batch} == {
-            f"{number}.md" for number in range(5)
-        }
-
     def test_shows_a_section_among_its_neighbours(self, store):
         write(store, "One.", "Two.", "Three.", "Four.")
 

@@ -3,9 +3,11 @@
 import io
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
+from rag.documents.kinds import Kind
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import TooLarge, Unreadable
@@ -803,6 +805,12 @@ class TestXlsx:
     def test_with_too_many_cells_says_the_limit(self):
         with pytest.raises(TooLarge, match="more than 10 cells"):
             read("a.xlsx", office_files.xlsx({"a": [[1, 2, 3]] * 9}), LoadLimits(max_cells=10))
+
+
+def test_the_page_of_documents_names_every_format_that_is_read():
+    page = (Path(__file__).parents[2] / "templates" / "documents.html").read_text("utf-8").lower()
+
+    assert [kind.word for kind in Kind if kind.word.lower() not in page] == []
 
 
 class TestRefusals:
