@@ -139,7 +139,8 @@ class TestHtml:
         ]
 
     def test_cells_that_reach_beyond_the_table_are_read(self):
-        page = "<table><tr><th rowspan=900 colspan=9999>A<th rowspan=3>B<tr><td>1<td>2</table>"
+        spans = f"rowspan=900 colspan={'9' * 5_000}"
+        page = f"<table><tr><th {spans}>A<th rowspan=3>B<tr><td>1<td colspan=²>2</table>"
 
         assert "1" in texts(read("a.html", page))[0]
 
@@ -595,6 +596,17 @@ class TestDocx:
             ),
             (("2. Costs",), "  - 2.a) three"),
         ]
+
+    @pytest.mark.parametrize("start", ["x", "²", "9" * 5_000, "-1", ""])
+    def test_whose_lists_count_from_nonsense_is_read(self, start):
+        from docx.oxml.ns import qn
+
+        def write(document):
+            for level in document.part.numbering_part.element.iter(qn("w:start")):
+                level.set(qn("w:val"), start)
+            document.add_paragraph("an entry", style="List Number")
+
+        assert "an entry" in texts(read("a.docx", office_files.docx(write)))[0]
 
     def test_named_as_a_pdf_is_read_all_the_same(self):
         assert read("a.pdf", office_files.docx(write_manual)).title == "Aero 5 manual"

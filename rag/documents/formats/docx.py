@@ -145,13 +145,13 @@ def _heading_level(element: Any, style: str) -> int:
         return int(match.group(1))
     outline_level = element.find(f"{WORD}pPr/{WORD}outlineLvl")
     value = outline_level.get(f"{WORD}val", "9") if outline_level is not None else "9"
-    return int(value) + 1 if value.isdigit() and int(value) < 9 else 0
+    return int(value) + 1 if len(value) == 1 and value in "012345678" else 0
 
 
 def _list_depth(element: Any) -> int:
     level = element.find(f"{WORD}pPr/{WORD}numPr/{WORD}ilvl")
     value = level.get(f"{WORD}val", "0") if level is not None else "0"
-    return int(value) if value.isdigit() else 0
+    return int(value[:2]) if value.isdecimal() else 0
 
 
 def _rows(table: Any) -> list[list[list[Any]]]:
@@ -181,4 +181,4 @@ def _cell_text(cell: Any) -> str:
 def _span(cell: Any) -> int:
     span = cell.find(f"{WORD}tcPr/{WORD}gridSpan")
     value = span.get(f"{WORD}val", "1") if span is not None else "1"
-    return min(int(value), 200) if value.isdigit() and int(value) else 1
+    return min(max(1, int(value[:4])), 200) if value.isdecimal() else 1

@@ -44,7 +44,7 @@ class Numbers:
         if its_list is None or level not in levels:
             return None
         counts = self._counts[its_list]
-        counts[level] = (counts[level] or int(_value(levels[level], "start") or 1) - 1) + 1
+        counts[level] = (counts[level] or _number(_value(levels[level], "start"), 1) - 1) + 1
         counts[level + 1 :] = [0] * (LEVELS - level - 1)
         if _value(levels[level], "numFmt") in ("bullet", "none"):
             return ""
@@ -72,7 +72,11 @@ def _level(element: Any) -> int:
 
 
 def _level_of(value: str) -> int:
-    return min(int(value), LEVELS - 1) if value.isdecimal() else 0
+    return min(_number(value, 0), LEVELS - 1)
+
+
+def _number(value: str, otherwise: int) -> int:
+    return int(value[:9]) if value.isdecimal() else otherwise
 
 
 def _value(element: Any, name: str) -> str:

@@ -166,5 +166,7 @@ def _rows(table: Any) -> list[list[str]]:
 
 def _cell(cell: Any) -> Spanning:
     spans = (cell.attributes.get(name) or "" for name in ("colspan", "rowspan"))
-    columns, deep = (min(max(1, int(span)), WIDEST) if span.isdecimal() else 1 for span in spans)
+    columns, deep = (
+        min(max(1, int(span[:4])), WIDEST) if span.isdecimal() else 1 for span in spans
+    )
     return one_line(cell.text(deep=True, separator=" ")), columns, deep

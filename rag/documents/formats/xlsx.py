@@ -93,7 +93,7 @@ def _shown(cell: Any, affixes: dict[str, tuple[str, str]]) -> str:
     if code not in affixes:
         affixes[code] = _affixes(code)
     before, after = affixes[code]
-    return before + _text(round(value * 100.0, 10) if after == "%" else value) + after
+    return before + _text(round(value * 100, 10) if after == "%" else value) + after
 
 
 def _affixes(code: str) -> tuple[str, str]:
