@@ -127,7 +127,13 @@ def test_a_follow_up_changes_the_plan(told, turns):
 
 @pytest.mark.parametrize(
     ("question", "word"),
-    [("only blue ones", "blue"), ("by salesperson", "salesperson"), ("and not refundable?", "")],
+    [
+        ("only blue ones", "blue"),
+        ("by salesperson", "salesperson"),
+        ("and not refundable?", ""),
+        ("per hotel of Maxwell", "maxwell"),
+        ("only minibar", "minibar"),
+    ],
 )
 def test_words_that_it_does_not_know_are_named_and_the_chain_goes_on(told, question, word):
     told("total nights by hotel")

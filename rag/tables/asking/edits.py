@@ -100,9 +100,10 @@ LIST = re.compile(
 )
 WHICH = re.compile(rf"^{LEAD}(?:when|where|who|which|what|wann|wo|wer|welche\w*)\b")
 ROWS_OF = re.compile(rf"^{LEAD}(?:list|show|zeig\w*|which|welche\w*)\b")
+# Words in the middle of a change; a whole word each, so that no name passes for one.
 MIDDLE = re.compile(
-    r"\b(?:about|how|only|just|now|ok|okay|again|down|by|the|of|one|ones|figures|numbers|max\w*|"
-    r"min\w*|next|last|previous|before|after|first|years?|quarters?|months?|rows|number|details|"
+    r"\b(?:about|how|only|just|now|ok|okay|again|down|by|the|of|one|ones|figures|numbers|"
+    r"max(?:imum|imal)?|min(?:imum|imal)?|next|last|previous|before|after|first|years?|quarters?|months?|rows|number|details|"
     r"entries|list|when|where|who|which|all|any|every|alle|back|to|over|nur|als|jahre?|monat|"
     r"quartal|jetzt|aber|bitte|fur|von vorn)\b"
 )
