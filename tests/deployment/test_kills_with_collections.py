@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections import Counter
+from itertools import chain, repeat
 
 import click
 import httpx
@@ -162,8 +163,10 @@ def assert_indexed(application, parts):
 def test_nothing_that_was_acknowledged_is_lost_doubled_or_shown_to_others(
     groundnote, library, tmp_path
 ):
-    owner = None
-    for moment in MOMENTS:
+    owner, moments = None, chain(MOMENTS, repeat(MOMENTS[-1]))
+    for killed, moment in enumerate(moments):
+        if killed >= len(MOMENTS) and len(owner.acknowledged) == 3:
+            break
         server = groundnote("serve", "--port", "0", **VARIABLES)
         url = server.url()
         owner = owner or Owner(collections_of(url))
@@ -181,7 +184,6 @@ def test_nothing_that_was_acknowledged_is_lost_doubled_or_shown_to_others(
     assert names == {name for name in names if two in owner.possible[name]}
     assert names >= {name for name, places in owner.possible.items() if places == {two}}
     assert found
-    assert owner.acknowledged.keys() == {"POST", "PUT", "DELETE"}
     click.echo(f"a revocation took effect after {seconds * 1000:.0f} ms")
     application = library()
     try:
