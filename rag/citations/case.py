@@ -41,7 +41,7 @@ class Case:
         ]
         self.near = max(coverage(self.reading, source) for source in sources)
         words = frozenset[str]().union(*(source.words for source in sources))
-        self.anywhere = share(self.reading.words, words, sources[0].language)
+        self.anywhere = share(self.reading.words, words)
 
     def names_of(self, clause: Clause) -> Sequence[str]:
         return clause.reading.names or self.names
@@ -56,10 +56,7 @@ class Case:
         rest = [word for word in said if word not in turned]
         if not rest:
             return 0.0
-        return (self.near_of(rest, spot) * len(rest) + len(turned)) / len(said)
-
-    def near_of(self, said: Sequence[str], spot: Spot) -> float:
-        return share(said, spot.told, self.language)
+        return (share(rest, spot.told) * len(rest) + len(turned)) / len(said)
 
     def spelled(self, name: str) -> str:
         """A name as the source spells it."""

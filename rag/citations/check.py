@@ -221,9 +221,7 @@ class _Above:
         """Whether most words of a statement were cited, and all of its figures."""
         reading = self._read(bare(self.text, statement))
         words = frozenset(self.words)
-        shared = bool(words or not reading.words) * share(
-            reading.words, words, language_of(bare(self.text, statement))
-        )
+        shared = share(reading.words, words)
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.naming import names_agree
-from rag.citations.reading import Place, Reading, SourceText, held, read, share
-from rag.text.amounts import Figure, agree, comparable, date_parts, opposed
+from rag.citations.naming import are_of_a_family, names_agree, same_name
+from rag.citations.reading import Place, Reading, SourceText, read, share
+from rag.text.amounts import Figure, agree, comparable, date_parts
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
 from rag.text.languages import Language
@@ -127,16 +127,9 @@ def _leads(place: Place, pieces: Sequence[Clause]) -> bool:
 def affinity(said: Reading, names: Sequence[str], spot: Spot, source: SourceText) -> float:
     """How near a clause of a source is to one of a statement, by words and names."""
     own = [word for word in said.words if word not in source.context.words] or said.words
-    near = sum(_stands(word, spot, source) for word in own) / max(1, len(own))
+    near = sum(word in spot.words for word in own) / max(1, len(own))
     agreed = names_agree(names, spot.names or source.context.names)
     return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
-
-
-def _stands(word: str, spot: Spot, source: SourceText) -> float:
-    """A near word stands in only for one that the source does not have."""
-    if word in spot.words:
-        return 1.0
-    return 0.0 if word in source.words else held(word, spot.words, source.language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +139,6 @@ class Weighed:
     figure: Figure
     carried: Spot | None = None
     instead: tuple[Figure, Spot] | None = None  # what the source gives for the same
-    is_swapped: bool = False  # the figure is there, but said of something else
-    is_opposed: bool = False  # the same figure, but bounding the other side
 
 
 _LONGEST_QUOTE = 110  # characters of a source in a reason
@@ -175,11 +166,15 @@ def weigh_figure(
                 if is_same or comparable(figure, there):
                     near = affinity(said.reading, names, spot, source) if near is None else near
                     (same if is_same else other).append((near, there, spot))
-    return _weighed(figure, said, same, other)
+    return _weighed(figure, said, names, same, other)
 
 
 def _weighed(
-    figure: Figure, clause: Clause, same: Sequence[_Found], other: Sequence[_Found]
+    figure: Figure,
+    clause: Clause,
+    names: Sequence[str],
+    same: Sequence[_Found],
+    other: Sequence[_Found],
 ) -> Weighed:
     said = clause.reading
     best = max(same, key=_nearest, default=None)
@@ -188,17 +183,11 @@ def _weighed(
     if best is None:
         is_told = rival is not None and rival[0] >= _least(figure)
         return Weighed(figure, instead=rival[1:] if rival and is_told else None)
-    if rival is not None and _is_swapped(figure, best, rival):
-        return Weighed(figure, instead=rival[1:], is_swapped=True)
-    beside = _of_other_clause(said, same, other)
-    if beside is not None:
-        return Weighed(figure, instead=beside[1:], is_swapped=True)
-    agreeing = [
-        each
-        for each in same
-        if not opposed(figure, each[1]) or each[2].clause.reading.is_negated != said.is_negated
-    ]
-    return Weighed(figure, carried=best[2], is_opposed=not agreeing)
+    if rival is None or not _is_swapped(figure, best, rival):
+        rival = _of_another(names, same) or _of_other_clause(figure, said, same, other)
+    if rival is not None:
+        return Weighed(figure, instead=rival[1:])
+    return Weighed(figure, carried=best[2])
 
 
 def _nearest(found: _Found) -> tuple[float, int]:
@@ -246,8 +235,20 @@ def _is_swapped(figure: Figure, best: _Found, rival: _Found) -> bool:
     )
 
 
+def _of_another(names: Sequence[str], same: Sequence[_Found]) -> _Found | None:
+    """The figure where its clause names another of the family, and its sentence this one too."""
+    best = max((each for each in same if len(each[2].pieces) == 1), key=_nearest, default=None)
+    if best is None:
+        return None
+    there, beside = best[2].clause.reading.names, best[2].place.own.names
+    if any(same_name(name, other) for name in names for other in there):
+        return None
+    own = (name for name in names if any(same_name(name, other) for other in beside))
+    return best if any(are_of_a_family(name, other) for name in own for other in there) else None
+
+
 def _of_other_clause(
-    said: Reading, same: Sequence[_Found], other: Sequence[_Found]
+    figure: Figure, said: Reading, same: Sequence[_Found], other: Sequence[_Found]
 ) -> _Found | None:
     """The figure that the sentence of the nearest clause gives for what is said, if another."""
     single = [each for each in same if len(each[2].pieces) == 1]
@@ -255,25 +256,21 @@ def _of_other_clause(
     if best is None:
         return None
     beside = (e for e in other if e[2].place is best[2].place and len(e[2].pieces) == 1)
-    fitting = [e for e in beside if e[1].dimension == best[1].dimension]
+    fitting = [e for e in beside if e[1].dimension in (best[1].dimension, figure.dimension)]
     return next((e for e in fitting if _is_of_other_clause(said, best[2], e[2])), None)
 
 
 def _is_of_other_clause(said: Reading, best: Spot, rival: Spot) -> bool:
     """Whether all that the figure's clause lacks of the statement is in the other's, in a sentence.
 
-    An earlier clause may lend its verb to a later one; a figure that both share anchors them.
+    An earlier clause may lend words to a later one, unless the statement has all that it says.
     """
     if best.clause.text in rival.clause.text or rival.clause.text in best.clause.text:
         return False
-    anchors = [f for f in said.figures for t in best.clause.reading.figures if agree(f, t)]
-    if len(anchors) > 1:
+    there, own = frozenset(rival.clause.reading.words), frozenset(said.words)
+    lacking = [word for word in said.words if word not in best.words and word in best.place.words]
+    if _comes_before(rival, best) and not (there <= own and len(lacking) >= _LENDS):
         return False
-    lacking = [word for word in said.words if word not in best.words]
-    anchored = len(lacking) < len(said.words)
-    if _comes_before(rival, best) and (anchored or len(lacking) < _LENDS):
-        return False
-    there = frozenset(rival.clause.reading.words)
     return bool(lacking) and all(word in there for word in lacking)
 
 
@@ -287,7 +284,7 @@ def coverage(said: Reading, source: SourceText) -> float:
     best = 0.0
     context = frozenset(source.context.words)
     for place in source.places:
-        near = share(said.words, place.words | context, source.language)
+        near = share(said.words, place.words | context)
         near -= 0.3 * (names_agree(said.names, place.own.names or place.around.names) < 0)
         best = max(best, near)
     return best
@@ -310,14 +307,6 @@ def is_turned(whole: Reading, there: Reading) -> bool:
 def overlap(words: Sequence[str], others: Sequence[str]) -> float:
     """The share of words that are the very same."""
     return len(set(words) & set(others)) / len(words) if words else 0.0
-
-
-_DIGITS = re.compile(r"\d+")
-
-
-def shape(code: str) -> str:
-    """A code with its figures made alike."""
-    return _DIGITS.sub("0", code)
 
 
 def quoted(spot: Spot) -> str:

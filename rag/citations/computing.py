@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations, permutations, product
 
 from rag.text.amounts import Figure, number_shown
 
@@ -36,13 +36,11 @@ _SHARE = re.compile(
 )
 _TOLERANCE = 0.005
 _ROUGH = 0.06
+_HALF = 0.5  # of a percentage that was worked out
 _MOST = 14  # figures of one dimension that are combined
+_GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
 _FACTORS = (2.0, 3.0, 0.5, 12.0, 52.0, 7.0)
-
-
-def is_computation(text: str) -> bool:
-    """Whether the words say that a figure was worked out from others."""
-    return bool(_DIFFERENCE.search(text) or _SUM.search(text))
+_Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
 def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]) -> str:
@@ -50,141 +48,77 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
 
     `own` are the other figures of the statement, `known` these and those of its sources.
     """
-    ways = (*_WAYS,)
-    found = (how for way in ways for how in way(figure, text, own, known))
-    return next(found, "")
+    margin = (_ROUGH if figure.comparator == "~" else _TOLERANCE) * max(abs(figure.base), 1e-9)
+    exact = _results(figure, text, own, known)
+    found = (how for value, how in exact if abs(value - figure.base) <= margin)
+    shares = _percentages(known) if figure.unit == "%" else ()
+    rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
+    return next(chain(found, rounded), "")
 
 
-def what_it_gives(text: str, known: Sequence[Figure], figure: Figure) -> str:
-    """What the named computation gives of the two nearest operands: `12 − 5 = 7`."""
-    same = [each for each in _alike(figure, known) if each.unit]
-    if len(same) < 2:
-        return ""
-    high, low = sorted(same[:2], key=lambda each: -each.base)
-    scale = figure.base / figure.value if figure.value else 1.0
-    is_difference = bool(_DIFFERENCE.search(text))
-    value = (high.base - low.base if is_difference else high.base + low.base) / scale
-    sign = "−" if is_difference else "+"
-    return f"{high.shown} {sign} {low.shown} = {number_shown(value)} {figure.unit}".strip()
-
-
-# ── Ways ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _differences(
+def _results(
     figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
+) -> Iterator[_Result]:
+    """Products as often as the statement itself says; the others where its words name them."""
+    same, counts = _alike(figure, known), _counts(own)
+    factors = [*counts, *(_FACTORS if _TIMES.search(text) else ())]
+    for amount, many in product((each for each in same if each.unit == figure.unit), factors):
+        if many != amount.value:
+            yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
     if _DIFFERENCE.search(text):
-        for one, other in combinations(_alike(figure, known), 2):
-            high, low = sorted((one, other), key=lambda each: -each.base)
-            if _is(high.base - low.base, figure):
-                yield f"{high.shown} − {low.shown}"
-
-
-def _spans(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
-    """Hours between two times of day."""
-    clocks = [each for each in known if each.kind == "clock"]
+        yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
     if figure.dimension == "time" and _SPAN.search(text):
-        for one, other in combinations(clocks[:_MOST], 2):
-            if _is(3600 * abs(one.value - other.value), figure):
-                yield f"{one.shown} to {other.shown}"
+        times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
+        yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
+    if _SUM.search(text):
+        yield from _sums(same, counts)
+    if figure.unit in ("", "×") and _RATIO.search(text):
+        amounts = _pairs(_measured(known))
+        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in amounts)
+    if _SHARE.search(text):
+        yield from _shares(same, known)
 
 
-def _sums(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
-    """Of two to four amounts, or of amounts so many times."""
-    if not _SUM.search(text):
-        return
-    same = _alike(figure, known)
-    for count, most in ((2, 3 * _MOST), (3, _MOST), (4, 8)):
-        for group in combinations(same[:most], count):
-            if _is(sum(each.base for each in group), figure):
-                yield " + ".join(each.shown for each in group)
-    for many in _counts(own):
-        yield from _multiples(figure, many, same[:_MOST])
-
-
-def _multiples(figure: Figure, many: float, same: Sequence[Figure]) -> Iterator[str]:
-    """`240 + 2 × 45`, `2 × (6.50 + 3.20)`."""
-    for one, other in combinations(same, 2):
-        for single, several in ((one, other), (other, one)):
-            if _is(single.base + many * several.base, figure):
-                yield f"{single.shown} + {number_shown(many)} × {several.shown}"
-        if _is(many * (one.base + other.base), figure):
-            yield f"{number_shown(many)} × ({one.shown} + {other.shown})"
-
-
-def _products(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
-    """An amount so many times, as often as the statement itself says."""
-    factors = [*_counts(own), *(_FACTORS if _TIMES.search(text) else ())]
-    for amount in _alike(figure, known):
-        for factor in factors:
-            if (
-                amount.unit == figure.unit
-                and amount.value != factor
-                and _is(amount.base * factor, figure)
-            ):
-                yield f"{number_shown(factor)} × {amount.shown}"
-
-
-def _ratios(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
-    """How often one amount goes into another: `five times`, `twice`."""
-    if figure.unit not in ("", "×") or not _RATIO.search(text):
-        return
-    amounts = _distinct([each for each in known if each.kind == "amount" and each.unit])[:_MOST]
-    for one, other in combinations(amounts, 2):
-        if one.dimension == other.dimension and one.base and other.base:
-            high, low = sorted((one, other), key=lambda each: -each.base)
-            if _is(high.base / low.base, figure):
-                yield f"{high.shown} ÷ {low.shown}"
-
-
-def _shares(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
+def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
     """A percentage of an amount, or off it."""
     percents = [each for each in known if each.unit == "%"]
-    if not _SHARE.search(text):
-        return
-    for percent in percents:
-        for amount in _alike(figure, known):
-            part = amount.base * percent.value / 100
-            if amount.unit == "%":
-                continue
-            if _is(part, figure):
-                yield f"{percent.shown} of {amount.shown}"
-            if _is(amount.base - part, figure):
-                yield f"{amount.shown} less {percent.shown}"
+    for percent, amount in product(percents, (each for each in same if each.unit != "%")):
+        part = amount.base * percent.value / 100
+        yield part, f"{percent.shown} of {amount.shown}"
+        yield amount.base - part, f"{amount.shown} less {percent.shown}"
 
 
-def _percentages(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[str]:
+def _sums(same: Sequence[Figure], counts: Sequence[float]) -> Iterator[_Result]:
+    """Of two to four amounts, or of amounts so many times: `240 + 2 × 45`, `2 × (6.50 + 3.20)`."""
+    for count, most in _GROUPS:
+        for group in combinations(same[:most], count):
+            yield sum(each.base for each in group), " + ".join(each.shown for each in group)
+    for many in counts:
+        shown = number_shown(many)
+        for one, other in permutations(same[:_MOST], 2):
+            yield one.base + many * other.base, f"{one.shown} + {shown} × {other.shown}"
+            yield many * (one.base + other.base), f"{shown} × ({one.shown} + {other.shown})"
+
+
+def _percentages(known: Sequence[Figure]) -> Iterator[_Result]:
     """What share one amount is of another, or how much more or less."""
-    if figure.unit != "%":
-        return
-    amounts = _distinct([e for e in known if e.kind == "amount" and e.unit not in ("", "%")])
-    for one, other in combinations(amounts[:_MOST], 2):
-        if one.dimension == other.dimension and one.base and other.base:
-            low, high = sorted((one.base, other.base))
-            for ratio in (low / high, high / low, 1 - low / high, high / low - 1):
-                if abs(100 * ratio - figure.value) <= _margin(figure):
-                    yield f"{number_shown(100 * ratio)} % from {one.shown} and {other.shown}"
+    for high, low in _pairs(_measured(known)):
+        ratio = low.base / high.base
+        for each in (ratio, 1 / ratio, 1 - ratio, 1 / ratio - 1):
+            yield 100 * each, f"{number_shown(100 * each)} % from {low.shown} and {high.shown}"
 
 
-def _margin(figure: Figure) -> float:
-    """How far a percentage may be off: half of one, more where it is called approximate."""
-    return max(0.5, _ROUGH * figure.value) if figure.comparator == "~" else 0.5
+def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
+    """Two of one dimension, the higher first."""
+    for one, other in combinations(figures, 2):
+        if one.dimension == other.dimension:
+            yield (one, other) if one.base >= other.base else (other, one)
 
 
-_WAYS = (_products, _differences, _spans, _sums, _ratios, _shares, _percentages)
+def _measured(known: Sequence[Figure]) -> list[Figure]:
+    """Amounts that one may be divided by another of."""
+    amounts = [each for each in known if each.kind == "amount" and each.unit not in ("", "%")]
+    return [each for each in _distinct(amounts) if each.base > 0][:_MOST]
 
 
 def _alike(figure: Figure, known: Sequence[Figure]) -> list[Figure]:
@@ -194,31 +128,19 @@ def _alike(figure: Figure, known: Sequence[Figure]) -> list[Figure]:
         for each in known
         if each.kind == figure.kind == "amount"
         and (each.dimension == figure.dimension or not each.unit)
-        and each.kind == "amount"
     ]
     return _distinct(fits)[: 3 * _MOST]
 
 
 def _distinct(figures: Sequence[Figure]) -> list[Figure]:
+    """Each value once, both ends of ranges."""
     seen: dict[tuple[float, str], Figure] = {}
     for each in figures:
-        for one in _ends(each):
+        for one in dict.fromkeys((each.lower, each.higher)):
             seen.setdefault((one.base, one.dimension), one)
     return list(seen.values())
-
-
-def _ends(figure: Figure) -> Iterator[Figure]:
-    yield figure.lower
-    if figure.upper is not None:
-        yield figure.higher
 
 
 def _counts(own: Sequence[Figure]) -> list[float]:
     """How many, as the statement says: bare numbers, and days, weeks and the like."""
     return [f.value for f in own if f.kind == "amount" and 1 < f.value <= 1000 and f.value % 1 == 0]
-
-
-def _is(value: float, figure: Figure) -> bool:
-    wanted = figure.base
-    margin = _ROUGH if figure.comparator == "~" else _TOLERANCE
-    return abs(value - wanted) <= margin * max(abs(wanted), 1e-9)

@@ -35,17 +35,13 @@ def are_siblings(said: str, there: str) -> bool:
     return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
 
 
+def are_of_a_family(one: str, other: str) -> bool:
+    """Whether two names begin with the same word: `Meridian Basic`, `Meridian Plus`."""
+    return name_words(one)[:1] == name_words(other)[:1]
+
+
 def _tells_a_model(word: str) -> bool:
     return word in VARIANTS or any(map(str.isdigit, word))
-
-
-def lacks_what_tells(said: str, there: str, words: frozenset[str]) -> bool:
-    """Whether what tells one sibling from the other is nowhere among some words."""
-    known = set(name_words(there))
-    apart = [word for word in name_words(said) if word not in known]
-    more = [word for word in name_words(there) if word not in name_words(said)]
-    is_figure = not apart and more[0].isdigit()  # `the F2 XL 210`: it holds so many
-    return not is_figure and all(word not in words for word in apart)
 
 
 def names_agree(said: Sequence[str], there: Sequence[str]) -> float:

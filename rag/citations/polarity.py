@@ -7,7 +7,8 @@ from rag.citations.comparing import SAME_CLAUSE, Clause, is_turned, overlap, quo
 from rag.citations.naming import is_of_name, same_name
 from rag.citations.reading import Reading
 
-_NEVER = frozenset(("never", "nie", "niemals"))  # they leave no exception
+# They leave no exception.
+_NEVER = frozenset(("never", "always", "nie", "niemals", "immer"))
 
 
 def wrong_polarity(case: Case, clause: Clause) -> str:
@@ -28,6 +29,8 @@ def wrong_polarity(case: Case, clause: Clause) -> str:
     ]
     if not aligned or not _names_all(case, clause, aligned):
         return ""
+    nameless = [each for each in aligned if not each.names or _names_all(case, clause, [each])]
+    aligned = nameless or aligned
     differs = _is_denied(said, aligned)
     if differs != any(is_turned(case.reading, there) for there in aligned):
         return f"The source says {quoted(spot)}"

@@ -14,11 +14,12 @@ from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, LANGUAGES, Language
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import are_related, canonical
+from rag.text.units import UNIT_SIGNS
 from rag.text.words import Token, content_words, is_function_word, language_of, stem, tokens
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
-_COMPOUND = 5  # letters that a German compound shares with its part
+_LONG = 5  # letters
 _NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
 _NOTHING = frozenset(("nothing", "nobody", "none", "nichts", "niemand"))  # they deny no word
 _LIMITS = frozenset[str]().union(*(each.limits for each in LANGUAGES))
@@ -123,7 +124,7 @@ def _by_length(name: Name) -> int:
 
 def _shaped(text: str, language: Language) -> Iterator[Name]:
     """Names by their shape: no bare codes, and in German, where nouns look alike, with a figure."""
-    for name in find_names(text):
+    for name in (each for each in find_names(text) if each.text.lower() not in UNIT_SIGNS):
         has_digit = any(map(str.isdigit, name.text))
         if (has_digit or language is ENGLISH) and (" " in name.text or not _is_code(name.text)):
             yield name
@@ -298,22 +299,18 @@ def _names_something(label: str) -> bool:
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
 
 
-def share(said: Sequence[str], there: frozenset[str], language: Language = ENGLISH) -> float:
+def share(said: Sequence[str], there: frozenset[str]) -> float:
     """The share of some words that others hold, themselves or by a word that means about it."""
-    if not said:
-        return 1.0
-    return sum(held(word, there, language) for word in said) / len(said)
+    return sum(_held(word, there) for word in said) / len(said) if said else 1.0
 
 
-def held(word: str, there: frozenset[str], language: Language = ENGLISH) -> float:
-    """1 where the word is there, less where only a word is that means about the same."""
+def _held(word: str, there: frozenset[str]) -> float:
+    """1 where the word is there, less where only one is that means about it or begins alike."""
     if word in there:
         return 1.0
     if are_related(word, there):
         return _RELATED
-    if language is not ENGLISH:
-        return _RELATED if any(_is_part(word, other) for other in there) else 0.0
-    alike = _beginnings(there).get(word[:_COMPOUND], ()) if len(word) >= _COMPOUND else ()
+    alike = _beginnings(there).get(word[:_LONG], ()) if len(word) >= _LONG else ()
     return _RELATED if any(o.startswith(word) or word.startswith(o) for o in alike) else 0.0
 
 
@@ -321,12 +318,6 @@ def held(word: str, there: frozenset[str], language: Language = ENGLISH) -> floa
 def _beginnings(words: frozenset[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for word in words:
-        if len(word) >= _COMPOUND:
-            found.setdefault(word[:_COMPOUND], []).append(word)
+        if len(word) >= _LONG:
+            found.setdefault(word[:_LONG], []).append(word)
     return found
-
-
-def _is_part(word: str, other: str) -> bool:
-    """Whether one is a part of the other, as in compounds: Urlaub, Urlaubstag."""
-    short, long = sorted((word, other), key=len)
-    return len(short) >= _COMPOUND and (short in long or long.startswith(short[:-1]))

@@ -50,9 +50,9 @@ def silence(
     run = list(map(canonical, content_words(said, language)))
     told = frozenset[tuple[str, str]]().union(*(source.pairs for source in sources))
     return Silence(
-        anywhere=share(words, there, language),
+        anywhere=share(words, there),
         near=near,
-        window=max((share(words, each, language) for each in windows), default=0.0),
+        window=max((share(words, each) for each in windows), default=0.0),
         paired=float(not told.isdisjoint(pairwise(run))),
         length=min(len(words), _MOST) / _MOST,
     )

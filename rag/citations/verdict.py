@@ -7,23 +7,14 @@ another figure, name or polarity, whether a figure follows from others. What the
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 from rag.citations.carrying import is_carried
 from rag.citations.case import Case, Said
-from rag.citations.comparing import (
-    COUNTED,
-    SAME_CLAUSE,
-    Clause,
-    Spot,
-    Weighed,
-    quoted,
-    shape,
-)
-from rag.citations.computing import compute, is_computation, what_it_gives
+from rag.citations.comparing import COUNTED, Clause, Spot, Weighed, quoted
+from rag.citations.computing import compute
 from rag.citations.naming import (
     are_siblings,
-    is_of_name,
-    lacks_what_tells,
     name_words,
     names_agree,
     same_name,
@@ -110,7 +101,6 @@ class _Verdict(Case):
         yield from map(self._wrong_figure, self.weighed)
         yield self._wrong_code()
         if not self.is_foreign:
-            yield from map(self._wrong_subject, self.clauses)
             yield from map(partial(wrong_polarity, self), self._clauses_and_whole())
 
     def _clauses_and_whole(self) -> list[Clause]:
@@ -126,31 +116,9 @@ class _Verdict(Case):
         there = [name for source in self.sources for name in source.names]
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
-        raw = frozenset[str]().union(*(source.raw for source in self.sources))
-        for name in self.names:
-            siblings = (other for other in there if are_siblings(name, other))
-            sibling = next((each for each in siblings if lacks_what_tells(name, each, raw)), None)
-            if sibling is not None:
-                return f"The source speaks of the {self.spelled(sibling)}, not of this."
-        return ""
-
-    def _wrong_subject(self, clause: Clause) -> str:
-        """The source says this of another of the family, and nothing like it of this one."""
-        names = self.names_of(clause)
-        said = [word for word in clause.reading.words if not is_of_name(word, names)]
-        if not names or not said:
-            return ""
-        found = [(self.near_of(said, spot), spot) for spot in self.spots() if spot.names]
-        best = max(found, key=lambda each: each[0], default=None)
-        if best is None or names_agree(names, best[1].names) >= 0:
-            return ""
-        if best[1].clause.reading.is_negated != clause.reading.is_negated:
-            return ""
-        own = [near for near, spot in found if names_agree(names, spot.names) >= 0]
-        enough = SAME_CLAUSE if len(said) > 1 else 1.0
-        if best[0] < enough or best[0] < max(own, default=0.0) + 0.25:
-            return ""
-        return f"The source says this of the {self.spelled(best[1].names[0])}: {quoted(best[1])}"
+        pairs = product(self.names, there)
+        sibling = next((other for name, other in pairs if are_siblings(name, other)), "")
+        return f"The source speaks of the {self.spelled(sibling)}, not of this." if sibling else ""
 
     def _is_silent(self) -> bool:
         """None or nearly none of its words, names and figures are in the source."""
@@ -163,19 +131,14 @@ class _Verdict(Case):
     # ── Figures ──
 
     def _wrong_figure(self, found: tuple[Clause, Weighed]) -> str:
-        clause, weighed = found
+        _, weighed = found
         figure = weighed.figure
         if weighed.carried is not None:
-            if weighed.is_opposed:
-                return f"The source says {quoted(weighed.carried)}"
             return ""
         if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
             return ""
         if weighed.instead is not None:
             return self._told_instead(*weighed.instead)
-        if is_computation(clause.text) and figure.unit:
-            gives = what_it_gives(clause.text, self._operands(figure), figure)
-            return f"The figures of the source give {gives}." if gives else ""
         return self._missing(figure)
 
     def _told_instead(self, there: Figure, spot: Spot) -> str:
@@ -208,7 +171,7 @@ class _Verdict(Case):
         """Another code of the same shape: IPX7 where the source has IPX4."""
         there = {code for source in self.sources for code in source.codes}
         for code in self.reading.codes - there:
-            alike = sorted(other for other in there if shape(other) == shape(code))
+            alike = sorted(other for other in there if _shape(other) == _shape(code))
             if any(map(str.isdigit, code)) and alike:
                 return f"The source gives {', '.join(each.upper() for each in alike[:3])}."
         return ""
@@ -246,6 +209,10 @@ class _Verdict(Case):
         return any(
             is_carried(self.said.text, self.names, source, self.language) for source in self.sources
         )
+
+
+def _shape(code: str) -> str:
+    return "".join("0" if each.isdigit() else each for each in code)
 
 
 def _is_its_end(figure: Figure, there: Figure) -> bool:

@@ -117,12 +117,6 @@ def _plain_number(figure: Figure) -> float:
     return 0.0 if figure.unit else figure.value
 
 
-def opposed(said: Figure, there: Figure) -> bool:
-    """Whether two equal figures bound different sides: at least 5, at most 5."""
-    sides = {side[:1] for side in (said.comparator, there.comparator)}
-    return sides == {"<", ">"}
-
-
 def comparable(said: Figure, there: Figure) -> bool:
     """Whether both measure the same; a bare number may stand for an amount."""
     if said.kind != there.kind:
