@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rag.citations.markers import cited_numbers
 from rag.records import (
     Answer,
+    Citation,
     ContextConfig,
     Message,
     MessageStatus,
@@ -14,6 +15,7 @@ from rag.records import (
     Source,
     SourceState,
     Unsourced,
+    Verdict,
 )
 from rag.web.html.export import as_markdown, file_name
 
@@ -90,6 +92,24 @@ class TestMarkdown:
 
         assert "*This answer is interrupted. The model went away.*" in text
         assert "*Without a source: “It flies.”*" in text
+
+    def test_says_which_of_two_wrong_statements_a_warning_is_about(self):
+        content = "It weighs 2 kg [1]. It costs EUR 9 [1]."
+        wrong = [Citation(1, at, at + 3, Verdict.CONTRADICTED, f"No {at}.") for at in (15, 35)]
+        answer = Answer(content, citations=tuple(wrong))
+
+        text = as_markdown(session(), [message("assistant", content, answer=answer)], [source(1)])
+
+        assert "*[1] “It weighs 2 kg.”: No 15.*" in text
+        assert "*[1] “It costs EUR 9.”: No 35.*" in text
+
+    def test_says_of_a_single_wrong_statement_only_what_is_wrong(self):
+        content = "It weighs 2 kg [1]."
+        answer = Answer(content, citations=(Citation(1, 15, 18, Verdict.CONTRADICTED, "No."),))
+
+        text = as_markdown(session(), [message("assistant", content, answer=answer)], [source(1)])
+
+        assert "*[1] No.*" in text
 
     def test_names_other_speakers(self):
         assert "> **system:** Be brief." in as_markdown(

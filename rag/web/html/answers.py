@@ -6,12 +6,15 @@ between tags only; so no text of a model can make a link of ours, or a tag at al
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from rag.citations.check import bare
 from rag.citations.markers import find_markers
+from rag.citations.statements import read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.web.html.markdown import rendered
 
@@ -25,6 +28,7 @@ BLOCK_SIGNS = re.compile(
 FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 NO_BREAK = "\u00a0"
 MAX_RENDERED_CHARS = 60_000
+_LONGEST_STATED = 90  # characters of a statement that a warning is about
 VERDICTS = {
     Verdict.SUPPORTED: "The source says so.",
     Verdict.COMPUTED: "Recomputed from figures of the sources.",
@@ -245,3 +249,25 @@ def verdict_in_words(citation: Citation) -> str:
     """The reason, or what its verdict means; a judge's word is shown as the judge's."""
     said = citation.reason or VERDICTS[citation.verdict]
     return f"{citation.judged_by} says: {said}" if citation.judged_by else said
+
+
+def warnings_of(text: str, citations: Sequence[Citation]) -> tuple[tuple[int, str], ...]:
+    """Each number with what is wrong with its statement; which one, where several are wrong."""
+    warned = dict.fromkeys(
+        (each.number, verdict_in_words(each), _stated(text, each.start))
+        for each in citations
+        if each.verdict.is_warning
+    )
+    counted = Counter(number for number, _, _ in warned)
+    return tuple(
+        (number, f"“{stated}”: {said}" if counted[number] > 1 and stated else said)
+        for number, said, stated in warned
+    )
+
+
+def _stated(text: str, marker: int) -> str:
+    """The statement that a marker stands in, on one line and without markers."""
+    own = (each for each in read_statements(text) if each.start <= marker < each.end)
+    words = " ".join(" ".join(bare(text, each).strip(" #>*-|") for each in own).split())
+    is_long = len(words) > _LONGEST_STATED
+    return f"{words[: _LONGEST_STATED - 1].rstrip()}…" if is_long else words

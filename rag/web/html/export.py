@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from rag.citations.markers import find_markers
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
+from rag.web.html.answers import warnings_of
 
 STATES = {
     SourceState.CURRENT: "",
@@ -45,9 +46,8 @@ def _end(message: Message) -> str:
     notes = []
     if message.status is not MessageStatus.COMPLETE:
         notes.append(f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*"))
-    for citation in message.answer.citations if message.answer else ():
-        if citation.verdict.is_warning:
-            notes.append(f"*[{citation.number}] {_one_line(citation.reason)}*")
+    warnings = warnings_of(message.content, message.answer.citations) if message.answer else ()
+    notes += [f"*[{number}] {_one_line(said)}*" for number, said in warnings]
     for statement in message.answer.unsourced if message.answer else ():
         stated = _one_line(message.content[statement.start : statement.end])
         notes.append(f"*Without a source: “{stated}”*")

@@ -8,7 +8,6 @@ from markupsafe import Markup
 from rag.citations.markers import cited_numbers
 from rag.library.answers import NAME as LIBRARY
 from rag.records import (
-    Citation,
     Message,
     MessageStatus,
     NoticeKind,
@@ -20,7 +19,7 @@ from rag.records import (
 )
 from rag.seams import SessionHandle
 from rag.tables.answers import NAME as TABLES
-from rag.web.html.answers import Register, answer_html, plain_html, verdict_in_words
+from rag.web.html.answers import Register, answer_html, plain_html, warnings_of
 from rag.web.html.results import ShownResult, result_of, without_rows
 
 TURNS_SHOWN = 20
@@ -219,7 +218,7 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         sources=sources,
         searched_for=resolved if is_other else "",
         query=resolved or asked,
-        warnings=_warnings(citations),
+        warnings=warnings_of(message.content, citations),
         has_attributed=any(citation.attributed for citation in citations),
         has_open=any(each.verdict is Verdict.OPEN for each in citations),
         has_unsourced=bool(message.answer and message.answer.unsourced),
@@ -235,11 +234,6 @@ def _html(message: Message, register: Register) -> Markup:
 
 def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
     return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
-
-
-def _warnings(citations: Sequence[Citation]) -> tuple[tuple[int, str], ...]:
-    warned = ((c.number, verdict_in_words(c)) for c in citations if c.verdict.is_warning)
-    return tuple(dict.fromkeys(warned))
 
 
 def with_footnotes(text: str, sources: Sequence[Source]) -> str:
