@@ -20,7 +20,8 @@ def wrong_polarity(case: Case, clause: Clause) -> str:
         return ""
     near, spot = found
     is_excepted = spot.clause.reading.has_exception != said.has_exception
-    if near < SAME_CLAUSE or (is_excepted and said.raw.isdisjoint(_NEVER)):
+    is_general = not said.raw.isdisjoint(_NEVER)
+    if near < SAME_CLAUSE or (is_excepted and not is_general):
         return ""
     aligned = [
         piece.reading
@@ -32,7 +33,8 @@ def wrong_polarity(case: Case, clause: Clause) -> str:
     nameless = [each for each in aligned if not each.names or _names_all(case, clause, [each])]
     aligned = nameless or aligned
     differs = _is_denied(said, aligned)
-    if differs != any(is_turned(case.reading, there) for there in aligned):
+    is_other = any(is_turned(case.reading, there) for there in aligned)
+    if differs != is_other or (differs and is_general):  # `always` and `never` are one difference
         return f"The source says {quoted(spot)}"
     return ""
 

@@ -78,7 +78,17 @@ RATES = replace(
     passage="| Item | Rate |\n|---|---|\n| meals | EUR 42 a day |\n| laundry | EUR 6 a day |\n"
     "| breakfast | EUR 9 a day |",
 )
-SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE, 8: RATES}
+PLANS = replace(
+    AERO,
+    number=9,
+    chunk_id="c9",
+    document_title="Plans",
+    text="",
+    passage="The excess is EUR 75 for each claim in Orlan Basic; Orlan Plus has none. "
+    "Ask your lead 2 weeks ahead for a single week, and 8 weeks ahead for more. "
+    "We never pay in cash unless a manager agrees.",
+)
+SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE, 8: RATES, 9: PLANS}
 SUPPORTED, COMPUTED, OPEN = Verdict.SUPPORTED, Verdict.COMPUTED, Verdict.OPEN
 CONTRADICTED, OFF_SUBJECT = Verdict.CONTRADICTED, Verdict.OFF_SUBJECT
 
@@ -122,6 +132,20 @@ def unsourced(text: str) -> list[str]:
         pytest.param(
             "Children pay EUR 3 and adults EUR 6 [5].", [(5, OPEN)], id="in-another-order"
         ),
+        pytest.param(
+            "Orlan Plus has an excess of EUR 75 for each claim [9].",
+            [(9, CONTRADICTED)],
+            id="of-another-in-the-sentence",
+        ),
+        pytest.param(
+            "Orlan Basic has an excess of EUR 75 for each claim [9].", [(9, OPEN)], id="its-own"
+        ),
+        pytest.param(
+            "Ask your lead 8 weeks ahead for a single week [9].",
+            [(9, CONTRADICTED)],
+            id="figure-of-the-clause-behind",
+        ),
+        pytest.param("We always pay in cash [9].", [(9, CONTRADICTED)], id="always-for-never"),
         pytest.param("Doors are locked at 10 pm [5].", [(5, SUPPORTED)], id="time-of-day"),
         pytest.param("Doors are locked at 21:00 [5].", [(5, CONTRADICTED)], id="other-time-of-day"),
         pytest.param("A bike has no place in the hallway [5].", [(5, OPEN)], id="free-paraphrase"),
