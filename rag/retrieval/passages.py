@@ -98,14 +98,6 @@ def count_words(text: str) -> int:
     return len(text.split()) + len(_UNSPACED.findall(text)) // 2
 
 
-def table_header(text: str, start: int) -> str:
-    """The first line of the table that a range begins inside of; "" where it begins the table."""
-    first = _table_start(text, start)
-    if first is None or first >= start:
-        return ""
-    return text[first : text.find("\n", first)]
-
-
 def _table_start(text: str, start: int) -> int | None:
     """Where the table begins that this place is in, if it is in one."""
     line_start = text.rfind("\n", 0, start) + 1

@@ -12,8 +12,7 @@ from rag.errors import IndexAway
 from rag.records import Chunk, Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.passages import in_turn, merged, neighbourhood, table_header
-from rag.retrieval.query import terms_of, tokens_of
+from rag.retrieval.passages import in_turn, merged, neighbourhood
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
 Vector = NDArray[np.float32]
@@ -24,7 +23,6 @@ SIMILARITIES = 300
 DENSE_WEIGHT = 0.45
 FEEDBACK = 5  # best chunks that the query's vector is moved towards …
 FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
-_HEADER_WEIGHT = 1 - DENSE_WEIGHT  # words that stand above a row count as words do
 MOST_APART = 5  # searches for one query
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
@@ -99,7 +97,7 @@ class HybridRetriever:
         candidates = _in_order(
             Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks
         )
-        found = self._read(_folded(candidates, DEEPEST * limit), query, within, limit)
+        found = self._read(_folded(candidates, DEEPEST * limit), within, limit)
         coverage = self._coverage({query}, within, [candidate.chunk.id for candidate, _ in found])
         return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
 
@@ -110,7 +108,7 @@ class HybridRetriever:
         candidates = self._candidates(vector, lexical, within, max(CANDIDATES, DEEPEST * limit))
         if self._reranker is not None:
             candidates = self._reranked(self._reranker, dense, candidates)
-        found = self._read(_folded(candidates, DEEPEST * limit), lexical, within, limit)
+        found = self._read(_folded(candidates, DEEPEST * limit), within, limit)
         cosines = {candidate.chunk.id: candidate.cosine for candidate, _ in found}
         if own is not vector:
             known = self._index.vectors(list(cosines))
@@ -185,15 +183,13 @@ class HybridRetriever:
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
     def _read(
-        self, candidates: Sequence[Candidate], query: str, within: Within, limit: int
+        self, candidates: Sequence[Candidate], within: Within, limit: int
     ) -> list[tuple[Candidate, Hit]]:
         """The best in their neighbourhood; more are read only if too many became one."""
         for count in (2 * limit, DEEPEST * limit):
             keys = dict.fromkeys(_section(candidate.chunk) for candidate in candidates[:count])
             texts = self._documents.section_texts(list(keys), within)
             read = candidates[:count]
-            if self._reranker is None:
-                read = by_their_headers(read, texts, query)
             chosen = {candidate.chunk.id: candidate for candidate in read}
             hits = merged([_hit(each, texts) for each in chosen.values()], texts)
             if len(hits) >= limit or count >= len(candidates):
@@ -220,31 +216,6 @@ def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str
     lowest = min(cosines.values(), default=0.0)
     similar = {key: cosines.get(key, lowest) for key in dict.fromkeys((*nearest, *words))}
     return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
-
-
-def by_their_headers(
-    candidates: Sequence[Candidate], texts: Mapping[tuple[str, int], str], query: str
-) -> list[Candidate]:
-    """Rows anew in order, as if the header of their table, which says `Price`, stood in each chunk.
-
-    A table of several chunks has its header in the first one only.
-    """
-    words = {term.tokens[0] for term in terms_of(query) if len(term.tokens) == 1}
-    told = [candidate for candidate in candidates if not candidate.chunk.text.startswith("|")]
-    if not words or len(told) == len(candidates):
-        return list(candidates)
-    scored = [
-        replace(each, score=each.score + _HEADER_WEIGHT * _named_above(each.chunk, texts, words))
-        for each in candidates
-    ]
-    return sorted(scored, key=lambda candidate: -candidate.score)
-
-
-def _named_above(chunk: Chunk, texts: Mapping[tuple[str, int], str], words: set[str]) -> float:
-    """The share of the words that the header of its table has and a chunk has not."""
-    header = table_header(texts.get(_section(chunk), ""), chunk.start)
-    missing = words & tokens_of(header) - tokens_of(chunk.text)
-    return len(missing) / len(words)
 
 
 def _in_order(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -11,7 +11,6 @@ from rag.retrieval.passages import (
     in_turn,
     merged,
     neighbourhood,
-    table_header,
 )
 
 SENTENCES = "".join(f"Sentence number {number} says a few words. " for number in range(100))
@@ -151,18 +150,6 @@ def test_passages_that_do_not_belong_together_stay_apart(other) -> None:
 
     assert hits == [better, other]
     assert all(count_words(hit.passage) <= MAX_PASSAGE_WORDS for hit in hits)
-
-
-@pytest.mark.parametrize(
-    ("piece", "expected"),
-    [
-        pytest.param("| AX-15 |", "| Model | Price |", id="a row inside"),
-        pytest.param("| Model |", "", id="the header itself"),
-        pytest.param("Prices.", "", id="no table"),
-    ],
-)
-def test_the_header_of_a_row_is_found_above_it(piece: str, expected: str) -> None:
-    assert table_header(TABLE, TABLE.index(piece)) == expected
 
 
 def test_lists_take_turns_and_what_several_have_comes_before_the_rest() -> None:

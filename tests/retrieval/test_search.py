@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING
-from rag.retrieval.search import Candidate, HybridRetriever, by_their_headers, relevance
+from rag.retrieval.search import HybridRetriever, relevance
 from tests.retrieval.conftest import Library
 
 FILLER = "Plain words about nothing in particular fill this sentence up to its end."
@@ -218,22 +218,6 @@ def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) ->
     retriever = HybridRetriever(library.embedder, library.index, library.lexical, Elsewhere())
 
     assert retriever.search("reset", EVERYTHING)[0].passage == chunk.text
-
-
-def test_rows_far_from_their_header_are_ranked_with_its_words(library: Library) -> None:
-    rows = ["| Model | Price |\n| --- | --- |\n| Beta 7 | 70 EUR |", "| Beta 8 | 80 EUR |"]
-    row = library.add("List", *rows, section="\n".join(rows))[1]
-    prose = library.add("Guide", "The Beta 8 is a switch.")[0]
-    candidates = [Candidate(prose, 0.8, 0.5), Candidate(row, 0.75, 0.5)]
-    texts = library.store.section_texts(
-        [(each.document_id, 0) for each in (row, prose)], EVERYTHING
-    )
-
-    asked_for_price = by_their_headers(candidates, texts, "What does the Beta 8 cost?")
-    asked_for_weight = by_their_headers(candidates, texts, "What does the Beta 8 weigh?")
-
-    assert [candidate.chunk for candidate in asked_for_price] == [row, prose]
-    assert [candidate.chunk for candidate in asked_for_weight] == [prose, row]
 
 
 class TestAQueryThatAsksSeveralThings:
