@@ -8,6 +8,7 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pypdfium2 import PdfDocument
@@ -22,6 +23,7 @@ from rag.text.sentences import split_sentences
 
 RIGHT, WRONG, DISHONEST = "right", "wrong", "dishonest"
 UNSEEN = Path(__file__).with_name("unseen.jsonl")
+UNSEEN_AGAIN = Path(__file__).with_name("unseen_again.jsonl")
 ANSWERED = ("emanual", "anthropic_docs")  # whose answers are judged sentence by sentence
 ALTERED = ("figure", "negation")
 _FEWEST = 3  # words of a sentence that is taken as a statement
@@ -137,9 +139,9 @@ def scifact(data: Path) -> Iterator[Case]:
                 yield from altered(row["text"], made, cited)
 
 
-def unseen(data: Path) -> Iterator[Case]:
+def unseen(data: Path, path: Path = UNSEEN) -> Iterator[Case]:
     """Sentences that a stranger wrote over documents that no rule was made with."""
-    for row in rows_of(UNSEEN):
+    for row in rows_of(path):
         where = row["source"]
         page = _page(data, where["set"], where["id"], where["phrase"])
         for kind, key in ((RIGHT, "H"), (DISHONEST, "D")):
@@ -168,6 +170,7 @@ SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "wice": wice,
     "scifact": scifact,
     "unseen": unseen,
+    "unseen again": partial(unseen, path=UNSEEN_AGAIN),
 }
 
 
