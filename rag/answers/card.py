@@ -52,12 +52,12 @@ def _part(part: Part, asked: Asked, passages: Sequence[Passage]) -> CardPart:
 
 
 def _shown(chosen: Chosen) -> ShownPassage:
-    passage, key = chosen.passage, chosen.key
+    passage = chosen.passage
     return ShownPassage(
         number=passage.source.number,
         heading=neutralise(passage.headings),
         text=passage.text,
-        marked=() if key is None else ((key.start, key.end),),
+        marked=tuple((unit.start, unit.end) for unit in chosen.marked),
     )
 
 

@@ -26,6 +26,7 @@ from rag.answers.units import Kind, Unit
 
 SURE = 0.92
 WEAK = 0.05  # relevance of all that is shown, below which nothing is claimed
+MOST_MARKED = 4  # units of one passage that hold as much of a question: one of many rows is chance
 _FARTHEST = 6.0  # of a passage before the next one: more tells nothing
 
 
@@ -42,6 +43,7 @@ class Chosen:
     passage: Passage
     key: Unit | None
     lead: float = 0.0  # how far it is before the next one
+    marked: tuple[Unit, ...] = ()  # it and those that matter as much; none where too many do
 
 
 def in_order(asked: Asked, passages: Sequence[Passage]) -> list[Passage]:
@@ -73,7 +75,10 @@ def _chosen(asked: Asked, passage: Passage, scores: Sequence[float]) -> Chosen:
     if not candidates:
         return Chosen(passage, None)
     best, *others = sorted(candidates, key=lambda each: -each[0])
-    return Chosen(passage, best[1], best[0] - others[0][0] if others else best[0])
+    alike = tuple(unit for score, unit in candidates if score == best[0])
+    lead = best[0] - others[0][0] if others else best[0]
+    most = MOST_MARKED if best[0] > 0 else 1
+    return Chosen(passage, best[1], lead, alike if len(alike) <= most else ())
 
 
 def may_be_marked(asked: Asked, unit: Unit) -> bool:

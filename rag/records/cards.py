@@ -10,7 +10,7 @@ class ShownPassage:
     number: int  # of the source
     heading: str  # the document's title and the headings above it, in one line
     text: str  # reads as a section's text: tables with pipes, entries `- `, code four blanks
-    marked: tuple[tuple[int, int], ...] = ()  # the sentence or row that matters most, in `text`
+    marked: tuple[tuple[int, int], ...] = ()  # the sentences or rows that matter most, in `text`
 
     @property
     def key(self) -> str:

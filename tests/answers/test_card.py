@@ -66,6 +66,21 @@ class TestTheFirstPassage:
 
         assert part.passages[0].key == "| Aero 5 | 410 g |"
 
+    def test_has_all_rows_marked_that_matter_alike(self):
+        rows = "| Linden | 9.5 |\n| Clover | 4 |\n| Linden | 7.1 |"
+        harvest = f"| Crop | Kilograms |\n| --- | --- |\n{rows}"
+        (part,) = card(asked("Which hive gave most linden honey?", source(1, harvest))).parts
+
+        assert part.passages[0].key == "| Linden | 9.5 | | Linden | 7.1 |"
+
+    def test_has_no_row_marked_by_chance(self):
+        rows = "".join(f"\n| Linden | {weight} |" for weight in range(1, 9))
+        harvest = f"| Crop | Kilograms |\n| --- | --- |{rows}"
+        (linden,) = card(asked("How much linden honey was there?", source(1, harvest))).parts
+        (clover,) = card(asked("How much clover honey was there?", source(1, harvest))).parts
+
+        assert linden.passages[0].marked == clover.passages[0].marked == ()
+
     def test_has_the_header_of_a_long_table_once(self):
         more = WEIGHTS.replace("Aero 5", "Brummer 1").replace("Aero 7", "Brummer 2")
         other = "| Colour | Code |\n| --- | --- |\n| red | 7 |"

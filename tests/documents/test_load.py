@@ -818,6 +818,11 @@ class TestXlsx:
         with pytest.raises(TooLarge, match="more than 10 cells"):
             read("a.xlsx", office_files.xlsx({"a": [[1, 2, 3]] * 9}), LoadLimits(max_cells=10))
 
+    def test_its_cells_are_counted_over_all_sheets(self):
+        sheets = {name: [[1, 2, 3]] * 2 for name in "abc"}
+        with pytest.raises(TooLarge, match="more than 10 cells"):
+            read("a.xlsx", office_files.xlsx(sheets), LoadLimits(max_cells=10))
+
 
 def test_the_page_of_documents_names_every_format_that_is_read():
     page = (Path(__file__).parents[2] / "templates" / "documents.html").read_text("utf-8").lower()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import clean, decode
-from rag.documents.formats.grid import counted, write_rows
+from rag.documents.formats.grid import CellCount, write_rows
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import Unreadable
@@ -19,7 +19,8 @@ SAMPLE_LINES = 30
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from CSV or TSV; broken rows are read as far as they go."""
     csv.field_size_limit(max(limits.max_characters, 131_072))
-    rows = counted(_parsed(clean(decode(data)), outline.name), outline.name, limits)
+    cells = CellCount(outline.name, limits)
+    rows = cells.counted(_parsed(clean(decode(data)), outline.name))
     write_rows(list(rows), outline, place="rows")
 
 

@@ -40,16 +40,22 @@ def write_rows(
         outline.paragraph(" ; ".join(filter(None, map(str.strip, header))))
 
 
-def counted(rows: Iterable[NumberedRow], name: str, limits: LoadLimits) -> Iterator[NumberedRow]:
-    """The rows as they come; raises TooLarge."""
-    cells = 0
-    for number, row in rows:
-        cells += len(row) - row.count("")
-        if cells > limits.max_cells:
-            raise TooLarge(
-                f"{name}: has more than {limits.max_cells:,} cells, the limit. Split it."
-            )
-        yield number, row
+class CellCount:
+    """The filled cells of one file, over all its sheets."""
+
+    def __init__(self, name: str, limits: LoadLimits) -> None:
+        self._name, self._most = name, limits.max_cells
+        self._cells = 0
+
+    def counted(self, rows: Iterable[NumberedRow]) -> Iterator[NumberedRow]:
+        """The rows as they come; raises TooLarge."""
+        for number, row in rows:
+            self._cells += len(row) - row.count("")
+            if self._cells > self._most:
+                raise TooLarge(
+                    f"{self._name}: has more than {self._most:,} cells, the limit. Split it."
+                )
+            yield number, row
 
 
 def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:

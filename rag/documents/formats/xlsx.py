@@ -8,7 +8,7 @@ from datetime import datetime, time
 from typing import Any
 
 from rag.documents.cleaning import one_line
-from rag.documents.formats.grid import counted, write_rows
+from rag.documents.formats.grid import CellCount, write_rows
 from rag.documents.formats.packages import check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
@@ -44,13 +44,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _write_sheets(
     book: Any, archive: zipfile.ZipFile, outline: Outline, limits: LoadLimits
 ) -> bool:
-    found = False
+    found, cells = False, CellCount(outline.name, limits)
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             outline.left_out.append(f"sheet {one_line(sheet.title)}: hidden")
             continue
         sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
-        rows = list(counted(_filled_rows(sheet), outline.name, limits))
+        rows = list(cells.counted(_filled_rows(sheet)))
         found = found or bool(rows)
         _fill_merged(rows, archive.read(sheet._worksheet_path))
         outline.leave_headings()

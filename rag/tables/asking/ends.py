@@ -23,6 +23,7 @@ from rag.tables.asking.choosing import (
 from rag.tables.asking.question import Question, filters_of, number_in
 from rag.tables.asking.words import (
     ADJECTIVES,
+    RANKED_ENDS,
     SUPERLATIVES,
     TOP,
 )
@@ -208,6 +209,8 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     figure = hinted if hinted is not None and hinted not in figures and not figures else None
     figure = figure or (figures[0] if figures else None)
     target, _ = asked_for(question, without={figure.name} if figure else ())
+    if figure is None and question.words[at] in RANKED_ENDS and repeats(question, target):
+        return _ranked(question, adjective, descending, 1, after=at)
     if figure is None:
         return _most_rows(question, target, descending, at)
     descending = directed(adjective, question.words[at], figure, down=descending)

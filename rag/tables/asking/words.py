@@ -130,8 +130,9 @@ _GERMAN_ENDS = {w for w in ADJECTIVES if w.endswith("ste") and w not in ("meiste
 for _word in _GERMAN_ENDS:
     for _ending in ("n", "r", "s", "m"):
         ADJECTIVES[_word + _ending] = ADJECTIVES[_word]
+RANKED_ENDS = {"top", "best", "worst", "bottom", "beste", "besten", "schlechteste"}
 PLAIN_ENDS = {"most", "least", "fewest", "meisten", "wenigsten", "maximum", "max", "minimum", "min",
-    "top", "best", "worst", "bottom", "beste", "besten", "schlechteste", "priciest"}  # fmt: skip
+    "priciest", *RANKED_ENDS}  # fmt: skip
 ADJECTIVES["besten"] = ADJECTIVES["beste"]
 SUPERLATIVES = {
     word: found
@@ -173,7 +174,8 @@ AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|(?:im )?
 MEDIAN = re.compile(r"\bmedian\b")
 DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*|unterschiedliche\w*)\b")
 SHARE = re.compile(
-    r"\b(?:shares?|percentages?|percent|proportions?|fraction|anteile?|prozent\w*)\b"
+    r"\b(?:shares?|percentages?|proportions?|fraction|anteile?|prozent\w+|"
+    r"(?<![\d¤] )(?:percent|prozent))\b"  # behind a figure it is a unit
 )
 CHANGE = re.compile(
     r"\b(?:change[sd]?|growth|grew|grow|trend|increase[sd]?|decrease[sd]?|veranderung|"
