@@ -19,7 +19,7 @@ from ir_measures import Qrel, ScoredDoc, calc_aggregate, nDCG
 
 from benchmarks.corpora import Corpus, Entry, data_option, distractors, judged, packaged
 from benchmarks.retrieval import CachingEmbedder, Installation, by_document
-from rag.documents.collections import Collections
+from rag.documents.storing.collections import Collections
 from rag.records import EVERYTHING, Within
 from rag.seams import Matrix
 

@@ -17,14 +17,14 @@ from benchmarks.cards.fit import fit_cards, of_sets
 from benchmarks.corpora import data_option
 from benchmarks.verdict import DISHONEST, DISTORTED, OTHERS, answers, kind_of
 from benchmarks.verdict_sets import RIGHT, SETS, WRONG, Case, sentences
-from rag.citations.case import Said
-from rag.citations.features import fingerprint
+from rag.citations.checking.case import Said
+from rag.citations.checking.features import fingerprint
+from rag.citations.checking.reading import read_source
+from rag.citations.checking.silence import Silence
+from rag.citations.checking.verdict import beside
 from rag.citations.markers import cited_numbers, keep_markers
-from rag.citations.reading import read_source
-from rag.citations.silence import Silence
-from rag.citations.verdict import beside
 
-TARGET = Path(__file__).parents[1] / "rag" / "citations" / "weights.json"
+TARGET = Path(__file__).parents[1] / "rag" / "citations" / "checking" / "weights.json"
 OF_CARDS = Path(__file__).parents[1] / "rag" / "answers" / "weights.json"
 OWN = Path(__file__).parent / "statements.jsonl"
 # Wrong ones that nobody judged: another section's answer, and what was made up.

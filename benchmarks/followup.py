@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.retrieval import CachingEmbedder
 from rag.database import migrate, open_engine
-from rag.documents.store import SqlDocumentStore
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.storing.store_rows import StoredDocument
 from rag.followups.resolve import resolve
 from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
 from rag.retrieval.embed import LocalEmbedder

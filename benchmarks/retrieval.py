@@ -34,8 +34,8 @@ from benchmarks.corpora import (
 )
 from rag.database import migrate, open_engine
 from rag.documents.chunk import document_id_for
-from rag.documents.store import SqlDocumentStore
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.storing.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
 from rag.retrieval.fuse import ranked
 from rag.retrieval.lexical import LexicalIndex

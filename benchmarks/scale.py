@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.retrieval import database_of_its_own
 from rag.database import migrate, open_engine
-from rag.documents.store import SqlDocumentStore
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.storing.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
 from rag.seams import Matrix

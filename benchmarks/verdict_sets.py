@@ -14,9 +14,9 @@ from pathlib import Path
 from pypdfium2 import PdfDocument
 
 from benchmarks.corpora import rows_of
-from rag.citations.case import Said
-from rag.citations.reading import read_source
-from rag.citations.verdict import judge
+from rag.citations.checking.case import Said
+from rag.citations.checking.reading import read_source
+from rag.citations.checking.verdict import judge
 from rag.records import Source, Verdict
 from rag.text.figures import read_figures
 from rag.text.sentences import split_sentences

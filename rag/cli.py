@@ -19,7 +19,7 @@ from rag.records import Failed
 from rag.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from rag.documents.collections import Collections
+    from rag.documents.storing.collections import Collections
 
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (20_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
@@ -257,7 +257,7 @@ def collections(context: click.Context) -> None:
 @click.pass_obj
 def add(settings: Settings, name: str, everybody: str, owner: str) -> None:
     """Make a collection."""
-    from rag.documents.collections import right_named
+    from rag.documents.storing.collections import right_named
 
     made = _collections(settings).create(owner, name, everybody=right_named(everybody))
     click.echo(made.id)
@@ -270,7 +270,7 @@ def add(settings: Settings, name: str, everybody: str, owner: str) -> None:
 @click.pass_obj
 def give(settings: Settings, name: str, member: str, right: str) -> None:
     """Give a member, or `group:…`, a right: none, read, add, write or manage."""
-    from rag.documents.collections import right_named
+    from rag.documents.storing.collections import right_named
 
     found = _collections(settings)
     held = found.named("", name)

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from rag.documents.chunk import cut, fit_title
-from rag.documents.claims import EmbeddingClaims
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import KnownDocument, SqlDocumentStore
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.claims import EmbeddingClaims
+from rag.documents.storing.store import KnownDocument, SqlDocumentStore
+from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import Conflict, IndexAway, ModelError, NotFound, UserError
 from rag.parallel import as_done
 from rag.progress import Progress, Stage, Waiting

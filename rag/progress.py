@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store_rows import StoredDocument
 from rag.records import Chunk
 
 

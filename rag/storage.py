@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import StorageFailed
 from rag.retrieval.word_repair import count_words, rebuild_words
 from rag.seams import ChunkIndex

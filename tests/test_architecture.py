@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -90,6 +91,11 @@ class TestEveryModule:
 
         assert long == []
         assert long_functions == []
+
+    def test_stands_in_a_folder_that_can_be_seen_at_once(self):
+        beside = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+
+        assert [folder for folder, modules in beside.items() if modules > 16] == []
 
     def test_says_what_it_is_for(self):
         trees = {path: tree_of(path) for path in MODULES}

@@ -8,7 +8,7 @@ import pytest
 
 from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.ingestion import Ingestion
 from rag.progress import Stage

@@ -29,7 +29,7 @@ from rag.answers.choosing import (
 )
 from rag.answers.quoting import line_of
 from rag.answers.signs import PASSAGE_SIGNS, Asked, Passage, log_odds, passage_signs
-from rag.citations.features import fingerprint
+from rag.citations.checking.features import fingerprint
 from rag.text.names import Lexicon
 
 FITTED = (

@@ -10,7 +10,7 @@ from benchmarks.corpora import Entry, chunks_of, distractors, rows_of, section_o
 from rag.documents.chunk import cut, document_id_for
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import RagError
 from rag.records import Document
 from rag.seams import Embedder

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag.citations.case import Said
 from rag.citations.check import bare
+from rag.citations.checking.case import Said
+from rag.citations.checking.reading import SourceText, read_source
+from rag.citations.checking.verdict import judge
 from rag.citations.markers import find_markers
-from rag.citations.reading import SourceText, read_source
 from rag.citations.statements import Statement, read_statements
-from rag.citations.verdict import judge
 from rag.records import Citation, Source, Verdict
 
 ATTRIBUTED_FROM = 0.8  # of a statement's words in one window: more than to let a citation stand

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rag.citations.case import Said
+from rag.citations.checking.case import Said
+from rag.citations.checking.comparing import COUNTED
+from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.verdict import Judgement, nearest_windows
+from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part, says_enough
-from rag.citations.comparing import COUNTED
 from rag.citations.markers import find_markers, keep_markers
-from rag.citations.reading import Reading, SourceText, read, read_source, share
 from rag.citations.statements import Statement, read_statements
-from rag.citations.verdict import Judgement, nearest_windows
-from rag.citations.verdict import judge as judge_by_words
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams.judging import Judge, OpenStatement
 from rag.text.amounts import Figure, agree

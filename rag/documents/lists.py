@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Row, func, select
 from rag.database import documents as document_table
 from rag.database import inside, reading
 from rag.documents.reports import report_from
-from rag.documents.store_rows import batches
+from rag.documents.storing.store_rows import batches
 from rag.records import Document, DocumentPage, Within
 
 _BY_NAME = (document_table.c.name, document_table.c.id)

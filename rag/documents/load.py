@@ -15,7 +15,7 @@ Reader = Callable[[bytes, Outline, LoadLimits], None]
 READERS = {
     Kind.MARKDOWN: "markdown",
     Kind.HTML: "html",
-    Kind.PDF: "pdf",
+    Kind.PDF: "pdf.reader",
     Kind.DOCX: "docx",
     Kind.PPTX: "pptx",
     Kind.XLSX: "xlsx",

@@ -6,7 +6,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from rag.answers.markdown import plain
-from rag.documents.described import kind_in_words, size_in_words
+from rag.documents.storing.described import kind_in_words, size_in_words
 from rag.records import Document, Section
 from rag.text.languages import GERMAN
 

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from rag.citations.reading import Reading, read, share
+from rag.citations.checking.reading import Reading, read, share
 from rag.summaries.required import Line
 from rag.text.amounts import Figure, agree
 from rag.text.names import Lexicon

@@ -8,8 +8,8 @@ from itertools import pairwise
 from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import DirectAnswer, SessionHandle
-from rag.tables.asking.edits import Unknown, edited, standing
-from rag.tables.asking.regroup import DRAWN
+from rag.tables.asking.changes.edits import Unknown, edited, standing
+from rag.tables.asking.changes.regroup import DRAWN
 from rag.tables.asking.which import asking_which, is_asking, named_in
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE

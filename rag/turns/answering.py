@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
-from rag.citations.disagreeing import disagreement, other_product
+from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
 from rag.errors import ModelError, ModelInterrupted, RagError

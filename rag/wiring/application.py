@@ -17,9 +17,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.assistant import Assistant
 from rag.calm import tell
 from rag.database import reading
-from rag.documents.collections import Collections
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.collections import Collections
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelUnavailable, RagError
 from rag.figures import SharedFigures
 from rag.ingestion import Ingestion

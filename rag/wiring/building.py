@@ -9,9 +9,9 @@ from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
-from rag.documents.claims import EmbeddingClaims
 from rag.documents.guard import GuardedLoader
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.claims import EmbeddingClaims
+from rag.documents.storing.store import SqlDocumentStore
 from rag.figures import SharedFigures
 from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS

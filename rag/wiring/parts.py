@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from rag.documents.collections import Callers, Collections, groups_at_login
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.collections import Callers, Collections, groups_at_login
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
 from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder

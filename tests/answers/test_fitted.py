@@ -3,7 +3,7 @@
 from benchmarks.cards.fit import ROOMS
 from rag.answers.choosing import LINE_SIGNS, fitted
 from rag.answers.signs import PASSAGE_SIGNS
-from rag.citations.features import fingerprint
+from rag.citations.checking.features import fingerprint
 
 
 def test_weights_were_fitted_with_the_signs_as_they_are() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag.citations.disagreeing import disagreement, other_product
+from rag.citations.checking.disagreeing import disagreement, other_product
 from tests.citations.test_check import AERO, FAMILY
 
 HANDBOOK = replace(
@@ -59,7 +59,7 @@ def test_says_nothing_where_they_do_not_disagree(question: str) -> None:
 def test_reads_no_source_whole_unless_two_documents_measure_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rag.citations.disagreeing.read_source", None)
+    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
     steps = replace(MEMO, passage="1. Hold the button of the Tarn 2 Max.\n2. Tap it twice.")
 
     assert disagreement("How long is the warranty of the Tarn 2 Max?", [HANDBOOK, steps]) == ""

@@ -1,10 +1,10 @@
 """The weights of the verdict belong to the code that computes its features."""
 
-from rag.citations.case import Said
-from rag.citations.features import fingerprint
-from rag.citations.reading import read_source
-from rag.citations.silence import fitted
-from rag.citations.verdict import beside
+from rag.citations.checking.case import Said
+from rag.citations.checking.features import fingerprint
+from rag.citations.checking.reading import read_source
+from rag.citations.checking.silence import fitted
+from rag.citations.checking.verdict import beside
 from tests.citations.test_check import AERO
 
 

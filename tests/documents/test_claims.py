@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from rag.documents import claims
-from rag.documents.claims import EmbeddingClaims
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing import claims
+from rag.documents.storing.claims import EmbeddingClaims
+from rag.documents.storing.store import SqlDocumentStore
 from tests.documents.test_document_store import write
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.documents.collections import Callers, Collections
+from rag.documents.storing.collections import Callers, Collections
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, Right, Within
 

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import event
 
 from rag.documents.chunk import cut, document_id_for
-from rag.documents.store import SqlDocumentStore
-from rag.documents.store_rows import StoredDocument
+from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import NotFound
 from rag.records import EVERYTHING, Document, Section, Within
 from tests.documents.ingest_fakes import HashingEmbedder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.store import SqlDocumentStore
 from rag.records import Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rag.documents.store import SqlDocumentStore
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.metrics import Metrics
 from rag.records import (

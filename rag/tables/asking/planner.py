@@ -5,12 +5,12 @@ values against each other, a look-up) is tried in turn; the first that fits make
 """
 
 from rag.records import ColumnType
+from rag.tables.asking.changes.regroup import add_chart
 from rag.tables.asking.ends import ask_beside, ask_end, ask_picked, ask_top
 from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
-from rag.tables.asking.regroup import add_chart
 from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
 from rag.tables.plan import TablePlan, Understood, named_columns
 from rag.text.languages.language import words

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flask import g
 
-from rag.documents.collections import Held
+from rag.documents.storing.collections import Held
 from rag.errors import Forbidden
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
 from rag.storage import check_room

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 
-from rag.documents.collections import right_named
+from rag.documents.storing.collections import right_named
 from rag.records import Right
 from rag.web.access import rights
 from rag.web.api.requests import Body, Title

@@ -3,7 +3,7 @@
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from rag.documents.collections import right_named
+from rag.documents.storing.collections import right_named
 from rag.errors import UserError
 from rag.records import Right
 from rag.web.access import rights

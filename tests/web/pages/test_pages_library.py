@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 
-from rag.documents.described import size_in_words
+from rag.documents.storing.described import size_in_words
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING, JobState
 from rag.web import create_app

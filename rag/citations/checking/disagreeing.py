@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from rag.citations.comparing import Spot, spots
-from rag.citations.naming import are_siblings, same_name
-from rag.citations.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.comparing import Spot, spots
+from rag.citations.checking.naming import are_siblings, same_name
+from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
 from rag.records import Source
 from rag.text.amounts import Figure
 from rag.text.blocks import plain

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from rag.citations.case import Case
-from rag.citations.comparing import SAME_CLAUSE, Clause, is_turned, overlap, quoted
-from rag.citations.naming import is_of_name, same_name
-from rag.citations.reading import Reading
+from rag.citations.checking.case import Case
+from rag.citations.checking.comparing import SAME_CLAUSE, Clause, is_turned, overlap, quoted
+from rag.citations.checking.naming import is_of_name, same_name
+from rag.citations.checking.reading import Reading
 
 # They leave no exception.
 _NEVER = frozenset(("never", "always", "nie", "niemals", "immer"))

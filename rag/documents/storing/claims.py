@@ -10,7 +10,7 @@ from sqlalchemy import Engine, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from rag.database import chunks, embedding_claims, reading, writing
-from rag.documents.store_rows import batches
+from rag.documents.storing.store_rows import batches
 
 LEASE = timedelta(minutes=1)  # renewed before each request to the model
 _ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.citations.comparing import Clause, Spot, clauses, coverage, spots, weigh_figure
-from rag.citations.naming import names_agree
-from rag.citations.reading import SourceText, read, share
-from rag.citations.silence import Silence, silence
+from rag.citations.checking.comparing import Clause, Spot, clauses, coverage, spots, weigh_figure
+from rag.citations.checking.naming import names_agree
+from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.silence import Silence, silence
 from rag.text.related import opposites
 from rag.text.words import language_of
 

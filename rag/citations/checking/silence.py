@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import exp
 from typing import Any
 
-from rag.citations.reading import SourceText, share
+from rag.citations.checking.reading import SourceText, share
 from rag.text.languages import Language
 from rag.text.related import canonical
 from rag.text.words import content_words
@@ -37,7 +37,7 @@ class Silence:
 @cache
 def fitted() -> Any:
     """What `python -m benchmarks.fit` wrote."""
-    text = files("rag.citations").joinpath("weights.json").read_text(encoding="utf-8")
+    text = files("rag.citations.checking").joinpath("weights.json").read_text(encoding="utf-8")
     return json.loads(text)
 
 

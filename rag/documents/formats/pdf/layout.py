@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
-from rag.documents.formats.pdf_figures import FARTHEST, figure_tables
-from rag.documents.formats.pdf_tables import Line, table_at
+from rag.documents.formats.pdf.figures import FARTHEST, figure_tables
+from rag.documents.formats.pdf.tables import Line, table_at
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")

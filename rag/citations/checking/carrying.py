@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag.citations.checking.naming import are_siblings, same_name
+from rag.citations.checking.reading import Place, Reading, SourceText, Term, read
 from rag.citations.leaning import limits
-from rag.citations.naming import are_siblings, same_name
-from rag.citations.reading import Place, Reading, SourceText, Term, read
 from rag.text.amounts import Figure, agree
 from rag.text.languages import Language
 from rag.text.sentences import split_sentences

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from rag.records import ColumnType
+from rag.tables.asking.changes.narrow import BESIDES
 from rag.tables.asking.choosing import (
     directed,
     grouped_by,
@@ -14,7 +15,6 @@ from rag.tables.asking.choosing import (
 )
 from rag.tables.asking.ends import End, end_of
 from rag.tables.asking.figures import KINDS
-from rag.tables.asking.narrow import BESIDES
 from rag.tables.asking.question import FIGURES, Question
 from rag.tables.asking.words import CHANGE, COUNT, SHARE
 from rag.tables.plan import (

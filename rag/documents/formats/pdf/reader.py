@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rag.documents.cleaning import one_line
-from rag.documents.formats.pdf_filing import filing_title
-from rag.documents.formats.pdf_form import form_values
-from rag.documents.formats.pdf_layout import Page, write_pages
-from rag.documents.formats.pdf_tables import Cell, Line, join_symbols
+from rag.documents.formats.pdf.filing import filing_title
+from rag.documents.formats.pdf.form import form_values
+from rag.documents.formats.pdf.layout import Page, write_pages
+from rag.documents.formats.pdf.tables import Cell, Line, join_symbols
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.reports import pages_named

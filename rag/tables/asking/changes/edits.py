@@ -9,10 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag.tables.asking.choosing import asked_for, grouped_by, named_figures
-from rag.tables.asking.index import TableIndex
-from rag.tables.asking.naming import read_question
-from rag.tables.asking.narrow import (
+from rag.tables.asking.changes.narrow import (
     ALL_OF,
     BESIDES,
     COMPARE,
@@ -22,8 +19,7 @@ from rag.tables.asking.narrow import (
     shifted,
     without_groups,
 )
-from rag.tables.asking.question import Question
-from rag.tables.asking.regroup import (
+from rag.tables.asking.changes.regroup import (
     CHART,
     DOWN,
     INSTEAD,
@@ -34,6 +30,10 @@ from rag.tables.asking.regroup import (
     add_chart,
     reshaped,
 )
+from rag.tables.asking.choosing import asked_for, grouped_by, named_figures
+from rag.tables.asking.index import TableIndex
+from rag.tables.asking.naming import read_question
+from rag.tables.asking.question import Question
 from rag.tables.asking.wording import name_words
 from rag.tables.asking.words import (
     AVERAGE,

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from rag.citations.carrying import is_carried
-from rag.citations.case import Case, Said
-from rag.citations.comparing import COUNTED, Clause, Spot, Weighed, quoted
-from rag.citations.computing import compute
-from rag.citations.naming import (
+from rag.citations.checking.carrying import is_carried
+from rag.citations.checking.case import Case, Said
+from rag.citations.checking.comparing import COUNTED, Clause, Spot, Weighed, quoted
+from rag.citations.checking.computing import compute
+from rag.citations.checking.naming import (
     are_siblings,
     name_words,
     names_agree,
     same_name,
 )
-from rag.citations.polarity import wrong_polarity
-from rag.citations.reading import SourceText, read, share
-from rag.citations.silence import Silence, fitted
+from rag.citations.checking.polarity import wrong_polarity
+from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.silence import Silence, fitted
 from rag.records import Verdict
 from rag.text.amounts import Figure, agree, date_parts
 from rag.text.sentences import split_sentences

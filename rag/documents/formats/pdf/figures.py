@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from rag.documents.formats.pdf_tables import Cell, Line
+from rag.documents.formats.pdf.tables import Cell, Line
 
 FIGURE = re.compile(
     r"[(+−-]*\s?(?:[A-Z]{0,3}[$€£¥])?\s?[(−-]?\d[\d,.]*\s?(?:[%x×]|bps|pts?\.?)?\s?\)?%?(?:\s?\(\w{1,2}\))?"

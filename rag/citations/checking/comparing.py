@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.naming import are_of_a_family, names_agree, same_name
-from rag.citations.reading import Place, Reading, SourceText, read, share
+from rag.citations.checking.naming import are_of_a_family, names_agree, same_name
+from rag.citations.checking.reading import Place, Reading, SourceText, read, share
 from rag.text.amounts import Figure, agree, comparable, date_parts
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
