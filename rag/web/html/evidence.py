@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from markupsafe import Markup, escape
 
@@ -165,19 +165,25 @@ def text_html(text: str, marks: Marks | None = None, *, is_target: bool = True) 
 
 
 def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]]:
-    """Runs of lines of one kind; an empty line begins a new paragraph."""
+    """Runs of lines of one kind; an empty line begins a new paragraph, another head a new table."""
     block: list[Span] = []
     kind = ""
-    for line in lines:
+    for line, after in zip_longest(lines, lines[1:]):
         apart = not block or text.count("\n", block[-1].end, line.start) > 1
-        found = _kind(text[line.start : line.end], before=kind, apart=apart)
-        if block and (found != kind or (apart and found == "text")):
+        found = _kind(_of(text, line), before=kind, apart=apart)
+        is_head = apart and after and TABLE_RULE.fullmatch(text, after.start, after.end)
+        is_other = is_head and block and _of(text, line) != _of(text, block[0])
+        if block and (found != kind or (apart and found == "text") or is_other):
             yield kind, block
             block = []
         kind = found
         block.append(line)
     if block:
         yield kind, block
+
+
+def _of(text: str, line: Span) -> str:
+    return text[line.start : line.end]
 
 
 def _kind(line: str, *, before: str, apart: bool) -> str:

@@ -275,6 +275,13 @@ class TestPassages:
         assert [cell.text() for cell in found.css("th")] == ["a", "b"]
         assert [cell.text() for cell in found.css("td")] == ["c", "d", "e", "f"]
 
+    def test_show_two_tables_in_a_row_as_two(self):
+        text = "| a |\n| --- |\n| c |\n\n| b |\n| --- |\n| d |\n\n| b |\n| --- |\n| e |"
+
+        found = tree(text_html(text))
+
+        assert [table.text(separator=" ") for table in found.css("table")] == ["a c", "b d e"]
+
     def test_show_code_line_by_line(self):
         text = "Set it:\n\n    jobs:\n      - name: <x>\n\n    # end\n\nThen restart."
 
