@@ -214,7 +214,7 @@ class TestWithScripts:
         chip(page).click()
 
         panel = page.locator("#panel")
-        expect(panel.locator("mark")).to_be_visible()
+        expect(panel.locator("mark").first).to_be_visible()
         expect(panel.locator("#panel-title")).to_have_text(re.compile(r"^\[\d+\] Aero 5"))
         assert len(panel.locator(".document-text").text_content()) > len(
             panel.locator("mark").first.text_content()
@@ -223,7 +223,7 @@ class TestWithScripts:
 
     def test_the_very_sentence_is_marked_and_in_sight(self, page):
         ask(page)
-        stated = page.locator(".answer .card-first mark").text_content()
+        stated = page.locator(".answer .card-first mark").first.text_content()
 
         chip(page).click()
 
@@ -571,7 +571,7 @@ class TestWithoutScripts:
         page.locator("[type=submit].send").click()
         expect(page.locator(".question")).to_have_text(QUESTION)
         chip(page).click()
-        expect(page.locator(".document-text mark")).to_be_visible()
+        expect(page.locator(".document-text mark").first).to_be_visible()
         page.locator(".crumb a").click()
         page.locator("#question").fill("And the Aero 5?")
         page.locator("[type=submit].send").click()
