@@ -149,3 +149,11 @@ def test_the_largest_row_tells_more_of_itself(told):
 
     assert told("when was that?").startswith("Room = Attic, Time, ")
     assert told("lowest instead").endswith("lowest 1 by Temperature (°C)")
+
+
+def test_the_best_of_something_that_was_not_shown_is_a_question_of_its_own(told):
+    told("nights by hotel")
+
+    assert told("best room type in 2025") == (
+        "year of Check-in = 2025, max of Price by Room type, highest 1"
+    )

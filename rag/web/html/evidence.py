@@ -17,6 +17,7 @@ from rag.web.html.pinpoint import TABLE_RULE, places_of
 AROUND_CHARS = 1_800  # shown on each side of the passage
 NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
 ENTRY = re.compile(r"[ \t]*- ")
+NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bullet beside
 LINE = re.compile(r"[^\n]+")
 
 
@@ -209,7 +210,9 @@ class _Writing:
     def entry(self, line: Span) -> Markup:
         sign = ENTRY.match(self.text, line.start)
         start = sign.end() if sign else line.start
-        return Markup("<li>{}</li>").format(self.marked(Span(start, line.end)))
+        has_number = NUMBER.match(self.text, start)
+        style = Markup(' class="is-numbered"') if has_number else ""
+        return Markup("<li{}>{}</li>").format(style, self.marked(Span(start, line.end)))
 
     def code(self, block: Sequence[Span]) -> Markup:
         """Line by line as it stands, empty lines too, without the blanks that set it in."""

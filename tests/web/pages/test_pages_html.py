@@ -275,6 +275,12 @@ class TestPassages:
         assert [cell.text() for cell in found.css("th")] == ["a", "b"]
         assert [cell.text() for cell in found.css("td")] == ["c", "d", "e", "f"]
 
+    def test_show_no_bullet_beside_the_number_of_an_entry(self):
+        found = tree(text_html("- 1. Open it.\n- (b) Close it.\n- 3 screws"))
+
+        numbered = [entry.text() for entry in found.css("li.is-numbered")]
+        assert numbered == ["1. Open it.", "(b) Close it."]
+
     def test_show_two_tables_in_a_row_as_two(self):
         text = "| a |\n| --- |\n| c |\n\n| b |\n| --- |\n| d |\n\n| b |\n| --- |\n| e |"
 

@@ -33,7 +33,7 @@ from rag.tables.asking.changes.regroup import (
 from rag.tables.asking.choosing import asked_for, grouped_by, named_figures
 from rag.tables.asking.index import TableIndex
 from rag.tables.asking.naming import read_question
-from rag.tables.asking.question import Question
+from rag.tables.asking.question import FIGURES, Question
 from rag.tables.asking.wording import name_words
 from rag.tables.asking.words import (
     AVERAGE,
@@ -236,6 +236,8 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
     figures = named_figures(question)
     known = {each.column for each in plan.measures}
     is_end = TOP.search(said) or any(word in SUPERLATIVES for word in question.masked.split())
+    if is_end and (_is_of_others(plan, question) or (subjects and question.conditions)):
+        return True
     if is_end and any(figure.name not in known for figure in figures) and plan.measures:
         return True
     if figures and TOP.search(said):
@@ -248,6 +250,13 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
         (asks and bool(question.conditions or question.values or not plan.measures))
         or (bool(grouped_by(question)) and not GROUP.match(said))
     )
+
+
+def _is_of_others(plan: TablePlan, question: Question) -> bool:
+    """Whether groups were shown and a column is named that holds neither these nor figures."""
+    named = {question.column(found.column) for found in question.columns}
+    others = {column.name for column in named if column.type not in FIGURES}
+    return bool(plan.group and others and not others & {key.column for key in plan.group})
 
 
 def _differs(plan: TablePlan, said: str, question: Question) -> TablePlan | Unknown | None:
