@@ -157,3 +157,9 @@ def test_the_best_of_something_that_was_not_shown_is_a_question_of_its_own(told)
     assert told("best room type in 2025") == (
         "year of Check-in = 2025, max of Price by Room type, highest 1"
     )
+
+
+def test_the_best_of_something_is_looked_for_in_the_total_that_was_shown(told):
+    told("how many nights in 2025")
+
+    assert told("the best hotel") == ("year of Check-in = 2025, sum of Nights by Hotel, highest 1")

@@ -9,9 +9,11 @@ from rag.tables.asking.choosing import (
     directed,
     grouped_by,
     is_added,
+    listed_column,
     measured_by,
     named_figures,
     part_keys,
+    repeats,
 )
 from rag.tables.asking.ends import End, end_of
 from rag.tables.asking.figures import KINDS
@@ -19,6 +21,7 @@ from rag.tables.asking.question import FIGURES, Question
 from rag.tables.asking.words import CHANGE, COUNT, SHARE
 from rag.tables.plan import (
     ROWS,
+    Key,
     Kind,
     Measure,
     Order,
@@ -164,6 +167,7 @@ def _sorted(plan: TablePlan, question: Question, said: str) -> TablePlan:
 def _from_end(plan: TablePlan, question: Question, end: End, said: str) -> TablePlan:
     """ "The cheapest three of those", "which is the cheapest?", "the lowest instead"."""
     count = end.count or 1
+    plan = _of_each(plan, question, end)
     if plan.measures and plan.group:
         if end.is_in_file and plan.order:
             order = (replace(plan.order[0], descending=plan.order[0].descending != end.down),)
@@ -192,6 +196,17 @@ def _from_end(plan: TablePlan, question: Question, end: End, said: str) -> Table
         columns = tuple(dict.fromkeys((*columns, column.name)))
     order = (Order(column.name, down),)
     return replace(plan, measures=(), outer=None, order=order, limit=count, columns=columns)
+
+
+def _of_each(plan: TablePlan, question: Question, end: End) -> TablePlan:
+    """ "The best hotel" of a total: the total of each, unless a figure is named as well."""
+    target = listed_column(question, None, end.after)
+    is_total = [each.kind for each in plan.measures] in ([Kind.SUM], [Kind.COUNT])
+    is_whole = is_total and not plan.group and not end.is_in_file
+    is_by_other = named_figures(question) or measured_by(question, end.adjective)
+    if target and is_whole and repeats(question, target) and not is_by_other:
+        return replace(plan, group=(Key(target),))
+    return plan
 
 
 def add_chart(plan: TablePlan, question: Question, said: str) -> TablePlan:
