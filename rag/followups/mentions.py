@@ -14,6 +14,7 @@ from rag.text.words import QUESTION_WORDS, STOP_WORDS
 WORD = re.compile(r"[^\W_]+(?:['’.&+/-][^\W_]+)*|[^\w\s]")
 ARTICLES = frozenset({"the", "a", "an"})
 LOCATIVES = word_set("in at on from near around within during since under into")
+PLURALS = word_set("people children men women police mice feet teeth media data")
 REMEMBERED = 2048  # texts whose mentions are kept: each question reads the turns before it again
 LOOK_BACK = 8
 
@@ -51,6 +52,13 @@ class Mention:
     @property
     def end(self) -> int:
         return self.start + len(self.text)
+
+    @property
+    def is_plural(self) -> bool:
+        last = self.text.split()[-1].lower().strip("'\"”’")
+        if last in PLURALS:
+            return True
+        return len(last) > 3 and last.endswith("s") and not last.endswith(("ss", "us", "is", "'s"))
 
     @property
     def may_be_person(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rag.followups.mentions import Mention, mentions
 from rag.followups.names import Names
+from rag.text.words import content_words
 
 # "Is it possible to …": this "it" stands for nothing.
 JUDGEMENTS = (
@@ -24,6 +25,7 @@ DUMMY_IT = re.compile(
     rf"|\bis\s+it\s+(?:{JUDGEMENTS})\b|\bhow\s+is\s+it\s+that\b",
     re.IGNORECASE,
 )
+CLAUSE = re.compile(r"[,;:]|\b(?:and|but|if|when|because|while|since|so|after|before|that)\b")
 PRONOUN = re.compile(
     r"(?<![\w'’\"“])(he|him|his|she|her|hers|it|its|they|them|their|theirs)"
     r"(['’](?:s|re|ve|d|ll))?(?![\w’'\"”])",
@@ -78,7 +80,7 @@ def replace_pronouns(question: str, past: Sequence[Turn], lexicon: Names) -> str
 
     def put(found: re.Match[str]) -> str:
         kind = KINDS.get(found[1].lower(), "they")
-        if kind in done:
+        if kind in done or _says_itself(question[: found.start()], kind, lexicon):
             return found[0]
         name = _chosen(kind, past, lexicon)
         if not name or name.lower() in question.lower():
@@ -100,14 +102,15 @@ def candidates(kind: str, past: Sequence[Turn], lexicon: Names) -> list[Candidat
     talked = [turn.told(lexicon) for turn in past]
     for age, told in enumerate(reversed(talked)):
         for mention, is_asked in told:
-            if model_of(kind) == "person" and not mention.may_be_person:
+            is_product = mention.text in lexicon
+            if model_of(kind) == "person" and (is_product or not mention.may_be_person):
                 continue
             key = mention.text.lower()
             often = sum(any(m.text.lower() == key for m, _ in each) for each in talked)
             signs = (
                 1.0, mention.may_be_person, is_asked, age == 0, math.log1p(age),
                 mention.is_located, " " not in mention.text, math.log(often),
-                mention.text in lexicon,
+                is_product,
             )  # fmt: skip
             found.setdefault(key, Candidate(mention, tuple(map(float, signs))))
     return list(found.values())
@@ -126,6 +129,16 @@ def _chosen(kind: str, past: Sequence[Turn], lexicon: Names) -> str:
     if best is None or sure < SURE:
         return ""
     return f"the {best.text}" if best.has_article else best.text
+
+
+def _says_itself(before: str, kind: str, lexicon: Names) -> bool:
+    """Whether the sentence itself says, before the pronoun, what the pronoun means."""
+    inside = [mention for mention in mentions(before, lexicon) if not mention.is_located]
+    if model_of(kind) == "person":
+        return any(mention.may_be_person for mention in inside)
+    if kind == "they" and any(mention.is_plural for mention in inside):
+        return True
+    return bool(CLAUSE.search(before)) and bool(content_words(before))
 
 
 def _shaped(name: str, found: re.Match[str], after: str) -> str:

@@ -88,6 +88,11 @@ ALONE = [
     ("no", "no", HEAVY),
     ("empty", "   ", HEAVY),
     ("question-mark", "?", HEAVY),
+    ("own-antecedent", "Is web chat good and how do I add it?", HEAVY),
+    ("own-product", "How much does the Aero 7 cost, and how light is it?", HEAVY),
+    ("own-people", "If a customer complains, do they get a refund?", HEAVY),
+    ("own-things", "Do refunds take long when they come from abroad?", HEAVY),
+    ("own-person", "Does the manager approve his own expenses?", MESH),
 ]
 
 
