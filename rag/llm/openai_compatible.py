@@ -157,8 +157,9 @@ class OpenAIChatModel:
             try:
                 return self._sent(client, body, request)
             except openai.APIError as error:
-                fewer = afforded_tokens(error) or request.max_tokens
-                if self._habits.concede(error, body) or fewer < request.max_tokens:
+                most = request.max_tokens
+                fewer = min(afforded_tokens(error) or most, most)
+                if self._habits.concede(error, body) or fewer < most:
                     request = replace(request, max_tokens=fewer)
                     continue
                 opened = self._otherwise(client, request, body, error)
