@@ -13,7 +13,7 @@ import click
 
 from rag.documents.chunk import cut
 from rag.records import Chunk, Section
-from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.embed.local import LocalEmbedder
 from rag.seams import Embedder
 
 

@@ -24,7 +24,7 @@ from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.followups.resolve import resolve
 from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
-from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.embed.local import LocalEmbedder
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.search import HybridRetriever
 from rag.seams import Embedder, Matrix

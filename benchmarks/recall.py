@@ -23,7 +23,7 @@ from rag.database import migrate, open_engine
 from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
 from rag.records import ImportedMessage, Summary, ToolCall
-from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.embed.local import LocalEmbedder
 from rag.seams import Embedder, SessionHandle
 from rag.sessions.recall import Recall
 from rag.sessions.session_tools import Actions, SessionTools

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.embed.local import LocalEmbedder
 from rag.text.languages import ENGLISH
 from rag.text.words import STOP_WORDS, stem
 

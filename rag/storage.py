@@ -6,13 +6,13 @@ deleted, a backup put back, a table emptied. What is missing is made again, what
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Engine
 
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.storing.index_debts import IndexDebts
 from rag.errors import StorageFailed
 from rag.retrieval.word_repair import count_words, rebuild_words
 from rag.seams import ChunkIndex
@@ -49,10 +49,10 @@ class Differences:
         return "; ".join(found) or f"{self.chunks} chunks, with vectors and words"
 
 
-def compare(engine: Engine, documents: SqlDocumentStore, index: ChunkIndex) -> Differences:
-    """Look at ids, not at contents. Raises as the index does when it cannot be had."""
-    embedded, chunks = documents.embedded_ids(), documents.chunk_count()
-    held = index.chunk_ids()
+def compare(engine: Engine, held: Set[str]) -> Differences:
+    """Look at ids, not at contents; `held` are those of the vector index."""
+    debts = IndexDebts(engine)
+    embedded, chunks = debts.embedded_ids(), debts.chunk_count()
     return Differences(
         chunks,
         tuple(sorted(embedded - held)),
@@ -63,19 +63,18 @@ def compare(engine: Engine, documents: SqlDocumentStore, index: ChunkIndex) -> D
 
 def repair(
     engine: Engine,
-    documents: SqlDocumentStore,
     index: ChunkIndex,
     *,
     embed_missing: Callable[[], int],
 ) -> Differences:
     """Make what is missing and take away what is too much; returns what there was to do."""
-    found = compare(engine, documents, index)
+    found = compare(engine, index.chunk_ids())
     if not found.has_all_words:
         rebuild_words(engine)
     for at in range(0, len(found.extra_vectors), REMOVED_AT_ONCE):
         index.remove(found.extra_vectors[at : at + REMOVED_AT_ONCE])
     if found.missing_vectors:
-        documents.mark_unembedded(found.missing_vectors)
+        IndexDebts(engine).mark_unembedded(found.missing_vectors)
     embed_missing()
     return found
 

@@ -5,10 +5,13 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from rag.commands.doctor import examine
+from rag.retrieval.embed.known import note
 from rag.retrieval.vectors import ChromaIndex
 from rag.settings import Settings
 from rag.wiring.building import build
@@ -113,6 +116,48 @@ def test_names_an_index_that_lacks_chunks(settings):
 
     assert found["indexes"].startswith("1 of 1 chunks have no vector")
     assert "groundnote doctor --repair" in found["indexes"]
+
+
+def test_looks_at_a_library_as_it_was_left_without_loading_what_answers(tmp_path, models):
+    environment = os.environ | {
+        "GROUNDNOTE_DATA_DIR": str(tmp_path),
+        "GROUNDNOTE_EMBEDDING__BASE_URL": models.url,
+        "GROUNDNOTE_EMBEDDING__MODEL": "tiny",
+    }
+    application = build(
+        Settings(data_dir=tmp_path, embedding={"base_url": models.url, "model": "tiny"})
+    )
+    application.jobs.submit_ingest("a.md", b"# A\n\nSome text.")
+    application.jobs.run_waiting()
+    application.stop()
+    code = """
+import sys
+from rag.commands.doctor import examine
+from rag.settings import load_settings
+print([each.detail for each in examine(load_settings(None)) if each.subject == "indexes"])
+print({"chromadb", "openvino", "torch", "flask", "duckdb"} & set(sys.modules))
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+
+    assert done.stdout.splitlines() == ["['1 chunks, with vectors and words']", "set()"]
+
+
+def test_knows_a_model_that_worked_before_until_it_is_touched(settings, tmp_path, monkeypatch):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "model.safetensors").write_bytes(b"weights")
+    form = tmp_path / "cache" / "key"
+    form.mkdir(parents=True)
+    (form / "model.bin").write_bytes(b"converted")
+    note(model, form, 384)
+    named = settings(embedding={"model": str(model), "cache_dir": tmp_path / "cache"})
+
+    assert "embedding model" not in wrong(named)
+
+    (model / "model.safetensors").write_bytes(b"others")
+
+    assert "has no tokenizer.json" in wrong(named)["embedding model"]
 
 
 def test_names_an_index_that_another_process_holds(settings, tmp_path):

@@ -47,7 +47,7 @@ def application(opened):
 
 
 def differences(application):
-    return compare(application.engine, application.documents, application.index)
+    return compare(application.engine, application.index.chunk_ids())
 
 
 def found(application, words):

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag.errors import RagError, SetupError
-from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.wiring.running import running_server
 
@@ -58,16 +57,21 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.wiring.parts import open_documents
+    from rag.documents.storing.index_debts import IndexDebts
+    from rag.wiring.stores import open_database
 
-    documents = open_documents(settings).documents(EVERYTHING)
-    chunks = sum(document.chunk_count for document in documents)
-    return f"{len(documents)} documents, {chunks} chunks"
+    documents, chunks = IndexDebts(open_database(settings)).document_counts()
+    return f"{documents} documents, {chunks} chunks"
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.wiring.parts import open_embedder
+    from rag.retrieval.embed.known import folder_of, name_of, works_as_before
+    from rag.wiring.parts import models_folder, open_embedder
 
+    embedding = settings.embedding
+    folder = folder_of(embedding.model) if embedding.base_url is None else None
+    if folder is not None and (known := works_as_before(folder, models_folder(settings))):
+        return f"{name_of(embedding.model)}, {known.dimensions} dimensions"
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
     return f"{embedder.name}, {embedder.dimensions} dimensions"
@@ -75,16 +79,19 @@ def _embedding(settings: Settings) -> str:
 
 def _indexes(settings: Settings) -> str:
     from rag.storage import compare
-    from rag.wiring.parts import open_documents, open_embedder, open_index
+    from rag.wiring.parts import open_embedder, open_index
     from rag.wiring.stores import open_database
 
     url = running_server(settings.data_dir)
     if url is not None:
         return f"in use by the server at {url}"
+    seen = _ids_in_file(settings)
+    if seen is not None and (found := compare(open_database(settings), seen)).is_whole:
+        return str(found)
     index = open_index(settings, open_embedder(settings))
     try:
         index.check()
-        found = compare(open_database(settings), open_documents(settings), index)
+        found = compare(open_database(settings), index.chunk_ids())
     finally:
         index.close()
     if not found.is_whole:
@@ -92,6 +99,24 @@ def _indexes(settings: Settings) -> str:
             f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )
     return str(found)
+
+
+def _ids_in_file(settings: Settings) -> set[str] | None:
+    """What the embedded index holds, as far as that is known without loading it."""
+    from rag.retrieval.embed.known import name_of
+    from rag.retrieval.embedded.contents import ids_in_file
+    from rag.retrieval.embedded.holding import acquire, release
+    from rag.wiring.parts import index_folder
+
+    if settings.retrieval.chroma_url is not None:
+        return None
+    folder, model = index_folder(settings), settings.embedding.model
+    acquire(folder)
+    try:
+        is_local = settings.embedding.base_url is None
+        return ids_in_file(folder, embedding=name_of(model) if is_local else str(model))
+    finally:
+        release(folder)
 
 
 def repair(settings: Settings) -> str:

@@ -1,13 +1,9 @@
 """The vector index over chunks: Chroma, embedded in this process or a server by URL."""
 
-import fcntl
-import json
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,14 +13,14 @@ from numpy.typing import NDArray
 
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
+from rag.retrieval.embedded.contents import COLLECTION
+from rag.retrieval.embedded.holding import acquire, release
 from rag.retrieval.exact import ExactVectors
 from rag.seams import Matrix
 
 Found = TypeVar("Found")
 
-COLLECTION = "chunks"
 PLACE = "collection"  # what the index knows of a chunk: where it is
-LOCK_FILE = "in_use_by.json"
 PAGE = 5000  # ids listed in one request
 # Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
 # packaged model's. Those of a server travel as text, and others write there.
@@ -185,7 +181,7 @@ class ChromaIndex:
         """Keep other processes from the embedded index, without opening it. Raises SetupError."""
         with self._lock:
             if self._directory is not None and not self._is_ours:
-                _acquire(self._directory)
+                acquire(self._directory)
                 self._is_ours = True
 
     def close(self) -> None:
@@ -199,7 +195,7 @@ class ChromaIndex:
     def _let_go(self) -> None:
         if self._directory is not None and self._is_ours:
             self._is_ours = False
-            _release(self._directory)
+            release(self._directory)
 
     def _use(
         self, act: Callable[[Any], Found], otherwise: Found, *, create: int | None = None
@@ -299,63 +295,3 @@ class ChromaIndex:
 
 def _where(within: Within) -> dict[str, Any] | None:
     return None if within.ids is None else {PLACE: {"$in": sorted(within.ids)}}
-
-
-# ── Which process holds an embedded index ────────────────────────────────────────────────────
-# An advisory lock of the operating system: it ends with its process, however that ends, and is
-# not fooled by a process number used again (in containers they are). The file's text is for people.
-
-_held: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → descriptor, users
-_held_lock = threading.Lock()
-
-
-def _acquire(directory: Path) -> None:
-    """Take the directory for this process, or raise SetupError naming the one that has it."""
-    directory.mkdir(parents=True, exist_ok=True)
-    key = (os.getpid(), directory.resolve())
-    with _held_lock:
-        descriptor, users = _held.get(key, (-1, 0))
-        _held[key] = (_locked(directory) if users == 0 else descriptor, users + 1)
-
-
-def _locked(directory: Path) -> int:
-    descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.read(descriptor, 1000).decode("utf-8", "replace").strip()
-        os.close(descriptor)
-        raise SetupError(
-            f"The vector index in {directory} is in use by another process: {holder or 'unknown'}. "
-            "Stop that process, or hand it the work over its API (`groundnote ingest` does this "
-            "while `groundnote serve` runs); several processes at once need a Chroma server "
-            "(retrieval.chroma_url)."
-        ) from error
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "started": started}).encode(), 0)
-    return descriptor
-
-
-def _release(directory: Path) -> None:
-    key = (os.getpid(), directory.resolve())
-    with _held_lock:
-        descriptor, users = _held.get(key, (-1, 0))
-        if users > 1:
-            _held[key] = (descriptor, users - 1)
-        elif users == 1:
-            del _held[key]
-            os.close(descriptor)  # the lock goes with it
-
-
-def holder_of(directory: Path) -> int | None:
-    """The process that holds the embedded index now (maybe this one), or None."""
-    path = directory / LOCK_FILE
-    if not path.is_file():
-        return None
-    with path.open("r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return int(json.loads(file.read() or b"{}").get("pid", 0)) or None
-    return None

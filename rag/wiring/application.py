@@ -143,9 +143,7 @@ class Application:
     def repair(self) -> Differences:
         """Make vectors and words follow the database again; returns what there was to do."""
         with self.ingestion.alone():
-            return repair(
-                self.engine, self.documents, self.index, embed_missing=self.ingestion.synchronise
-            )
+            return repair(self.engine, self.index, embed_missing=self.ingestion.synchronise)
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""

@@ -1,33 +1,26 @@
 """Single parts by their settings, for the application and for commands that need no more."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
-from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
-from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
-from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.settings import Settings
-from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
     from rag.documents.limits import LoadLimits
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.retrieval.rerank import CrossEncoderReranker
+    from rag.retrieval.vectors import ChromaIndex
     from rag.seams.judging import Judge
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
-
-
-def open_documents(settings: Settings) -> SqlDocumentStore:
-    """Documents alone."""
-    return SqlDocumentStore(open_database(settings))
 
 
 def open_collections(settings: Settings, engine: Engine) -> Collections:
@@ -64,14 +57,18 @@ def open_embedder(settings: Settings) -> Embedder:
     """The embedding model; it loads at the first use."""
     embedding = settings.embedding
     if embedding.base_url is None:
+        from rag.retrieval.embed.local import LocalEmbedder
+
         return LocalEmbedder(
             embedding.model,
             batch_size=embedding.batch_size,
             allow_download=embedding.allow_download,
-            cache=embedding.cache_dir or settings.data_dir / "models",
+            cache=models_folder(settings),
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
+    from rag.retrieval.embed.remote import OpenAIEmbedder
+
     return OpenAIEmbedder(
         base_url=embedding.base_url,
         model=embedding.model,
@@ -80,14 +77,26 @@ def open_embedder(settings: Settings) -> Embedder:
     )
 
 
-def open_index(settings: Settings, embedder: Embedder) -> ChromaIndex:
+def models_folder(settings: Settings) -> Path:
+    """Of converted models; several libraries may share one."""
+    return settings.embedding.cache_dir or settings.data_dir / "models"
+
+
+def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
     """The vector index: a folder of ours, or a Chroma server."""
+    from rag.retrieval.vectors import ChromaIndex
+
     if settings.retrieval.chroma_url is not None:
         retrieval = settings.retrieval
         return ChromaIndex(
             embedder.name, url=retrieval.chroma_url, collection=retrieval.chroma_collection
         )
-    return ChromaIndex(embedder.name, directory=settings.data_dir / "chroma")
+    return ChromaIndex(embedder.name, directory=index_folder(settings))
+
+
+def index_folder(settings: Settings) -> Path:
+    """Of the embedded vector index."""
+    return settings.data_dir / "chroma"
 
 
 def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rag.errors import ModelUnavailable, SetupError, UnreadableReply
-from rag.retrieval.embed import LocalEmbedder, OpenAIEmbedder
 from rag.retrieval.embed.engines import Converted
-from rag.retrieval.embed.local import RECENT
+from rag.retrieval.embed.local import RECENT, LocalEmbedder
+from rag.retrieval.embed.remote import OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
 from rag.seams import Embedder
 from tests.fakes import HashEmbedder
@@ -154,7 +154,7 @@ def test_a_converted_model_needs_no_torch(models: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from rag.retrieval.embed import LocalEmbedder
+from rag.retrieval.embed.local import LocalEmbedder
 LocalEmbedder(cache=Path({str(models)!r})).embed(["text"])
 print({{"torch", "transformers", "sentence_transformers"}} & set(sys.modules))
 """

@@ -11,8 +11,9 @@ import pytest
 
 from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
+from rag.retrieval.embedded.holding import LOCK_FILE, holder_of
 from rag.retrieval.exact import ExactVectors
-from rag.retrieval.vectors import LOCK_FILE, ChromaIndex, holder_of
+from rag.retrieval.vectors import ChromaIndex
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex
 
@@ -190,8 +191,8 @@ def test_an_index_is_a_directory_or_a_url(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from rag.retrieval.vectors import _acquire
-_acquire(Path(sys.argv[1]))
+from rag.retrieval.embedded.holding import acquire
+acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """

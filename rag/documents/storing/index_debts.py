@@ -46,6 +46,13 @@ class IndexDebts:
         """Of the whole library."""
         return self._count()
 
+    def document_counts(self) -> tuple[int, int]:
+        """Documents of the whole library, and chunks that they should have."""
+        query = select(func.count(), func.sum(document_table.c.chunk_count))
+        with reading(self._engine) as connection:
+            documents, chunks = connection.execute(query).one()
+        return documents, chunks or 0
+
     def _count(self, *conditions: Any) -> int:
         query = select(func.count()).select_from(chunk_table).where(*conditions)
         with reading(self._engine) as connection:

