@@ -229,8 +229,22 @@ class TableAnswers:
         if choice.table.id == best.table.id or choice.understood.unused != best.understood.unused:
             return False
         near = best.understood.score - choice.understood.score <= TOO_NEAR
-        named = [self.library.named(question, each.table) for each in (choice, best)]
-        return near or (named[0] >= named[1] and _said(choice) == _said(best))
+        both = (choice, best)
+        named = [self.library.named(question, e.table, e.understood.plan) for e in both]
+        if not near and (named[0] < named[1] or self._said(choice) != self._said(best)):
+            return False
+        found = [self.library.run(each.table, each.understood.plan) for each in both]
+        return found[0].rows != found[1].rows  # what says the same needs no asking
+
+    def _said(self, choice: Choice) -> object:
+        """What a plan with figures says whatever columns, but that of its rows, are called."""
+        plan, subject = choice.understood.plan, self.library.index(choice.table).subject
+        conditions = sorted(
+            repr((each.op, each.values, each.part, each.column == subject)) for each in plan.filters
+        )
+        keys = [(normalised(key.column), key.part) for key in plan.group]
+        figures = [(e.kind, normalised(e.column)) for e in plan.measures if e.column != ROWS]
+        return (conditions, keys, figures, plan.limit) if figures else choice.table.id
 
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
@@ -314,15 +328,6 @@ def _result_of(session: SessionHandle, question: Message, answer: Message) -> Ta
         return None
     stored = session.result(answer.answer.result)
     return None if stored is None else result_from(stored)
-
-
-def _said(choice: Choice) -> object:
-    """What a plan with figures says whatever the columns of its conditions are called."""
-    plan = choice.understood.plan
-    conditions = sorted(repr((each.op, each.values, each.part)) for each in plan.filters)
-    keys = [(normalised(key.column), key.part) for key in plan.group]
-    figures = [(e.kind, normalised(e.column)) for e in plan.measures if e.column != ROWS]
-    return (conditions, keys, figures, plan.limit) if figures else choice.table.id
 
 
 def _names(table: Table) -> set[str]:

@@ -145,13 +145,16 @@ class TableLibrary:
                 checked(plan, table)
             except UserError:
                 continue
-            score = understood.score + self.named(question, table)
+            score = understood.score + self.named(question, table, plan)
             choices.append(Choice(table, replace(understood, plan=plan, score=score)))
         return sorted(choices, key=lambda choice: -choice.understood.score)
 
-    def named(self, question: str, table: Table) -> float:
-        """How surely the question calls the table by its name."""
-        return NAMED * len(_own_words(table) & {stem(word) for word in words_of(question)})
+    def named(self, question: str, table: Table, plan: TablePlan) -> float:
+        """How surely the question calls the table by its name, in words that are no value's."""
+        values = [str(value) for each in plan.filters for value in each.values]
+        of_values = {word for value in values for word in normalised(value).split()}
+        said = {stem(word) for word in words_of(question) if word not in of_values | IDLE}
+        return NAMED * len(_own_words(table) & said)
 
     def names_other(self, question: str, table: Table, within: Within) -> bool:
         """Whether it calls another table by a word that says nothing of this one."""
@@ -163,7 +166,8 @@ class TableLibrary:
     def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(within)
-        words = {part for word in words_of(question) for part in (word, COMPOUND.sub("", word))}
+        asked = [word for word in words_of(question) if word not in IDLE]
+        words = {part for word in asked for part in (word, COMPOUND.sub("", word))}
         words |= {form for word in words for form in stems(word)}
         words |= {other for word in words for other in SYNONYMS.get(word, ())}
         words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}

@@ -13,12 +13,13 @@ WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 
 def normalised(text: str) -> str:
     """Small letters without accents and signs, single blanks: what words are compared by."""
-    plain = "".join(
-        char
-        for char in unicodedata.normalize("NFKD", text.casefold())
-        if not unicodedata.combining(char)
-    )
-    return " ".join(WORD.findall(plain.replace("'", "").replace("’", "")))
+    return " ".join(WORD.findall(unaccented(text).replace("'", "").replace("’", "")))
+
+
+def unaccented(text: str) -> str:
+    """Small letters without accents and trade marks."""
+    decomposed = unicodedata.normalize("NFKD", text.replace("™", "").casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 def words_of(names: Iterable[str], columns: Sequence[TableColumn], texts: Iterable[str]) -> str:

@@ -31,6 +31,8 @@ from rag.tables.asking.words import (
     SHARE,
     SUM,
     SUPERLATIVES,
+    TOTAL,
+    counted,
 )
 from rag.tables.plan import (
     ROWS,
@@ -74,6 +76,7 @@ def ask_share(question: Question) -> TablePlan | None:
     return TablePlan("", filters, tuple(groups), (base, share), order)
 
 
+OF_A_NOUN = re.compile(r"\b(?:how much|wie ?viel) (?!in\b|total\b|¤|altogether\b|all\b)\w+")
 PRICED = re.compile(r"\bhow much (?:is|are|was|does|do|for)\b|\bwas kostet\b")
 
 
@@ -95,8 +98,8 @@ def ask_difference(question: Question) -> TablePlan | None:
         return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
     if pair and COUNT.search(question.masked):  # else texts tell two things apart
         column = pair[0].column
-        counted = (Measure(Kind.COUNT),)
-        return TablePlan("", filters, (Key(column),), counted, outer=Kind.SPREAD)
+        rows = (Measure(Kind.COUNT),)
+        return TablePlan("", filters, (Key(column),), rows, outer=Kind.SPREAD)
     return None
 
 
@@ -123,7 +126,7 @@ def _alternatives(filters: Sequence[Filter]) -> tuple[Filter, ...]:
 def ask_count(question: Question) -> TablePlan | None:
     """ "How many orders …": rows, different values, or a figure that the table holds."""
     masked = question.masked
-    match = COUNT.search(masked)
+    match = counted(masked)
     if match is None:
         return None
     start, end = question.at(match.start()), question.at(match.end() - 1) + 1
@@ -216,10 +219,20 @@ def ask_figure(question: Question) -> TablePlan | None:
         question.doubt(f"took {column.name} for the figure: none is named")
     wanted = kind or figure_kind(question, column)
     measures = tuple(Measure(wanted, each.name) for each in figures or [column])
-    keys, having = _of_groups(question, groups, column)
+    keys, having = _of_groups(question, groups or _apart(question, wanted, column), column)
     filters = tuple(each for each in filters_of(question) if each not in having)
     bounds = tuple(replace(each, column="measure 1") for each in having)
     return TablePlan("", (*filters, *bounds), keys, measures[:4])
+
+
+def _apart(question: Question, kind: Kind, column: TableColumn) -> tuple[Key, ...]:
+    """ "How much are the speakers?" asks for each one's price, unless it says "together"."""
+    if kind is not Kind.SUM or TOTAL.search(question.masked):
+        return ()
+    subject = question.index.subject
+    named = [e.values for e in filters_of(question) if e.column == subject and e.op is Op.IS]
+    are_several = any(len(values) > 1 for values in named)
+    return (Key(subject),) if are_several or not (named or is_added(column)) else ()
 
 
 def _of_groups(
@@ -246,7 +259,10 @@ def _counted_groups(
         price = measured_by(question, "expensive")
         if price is None:
             return None
-        return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, price.name),))
+        keys = groups or _apart(question, Kind.SUM, price)
+        return TablePlan("", filters_of(question), keys, (Measure(Kind.SUM, price.name),))
+    if question.takes(OF_A_NOUN.search(question.masked)):  # of something that it does not have
+        return None
     columns = [column for column in figure_columns(question) if is_added(column)]
     if not columns:
         return (

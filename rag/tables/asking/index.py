@@ -54,6 +54,7 @@ class Found:
     values: tuple[str, ...] = ()
     part: Part = Part.WHOLE
     is_near: bool = False  # found in spite of a slip of the pen
+    is_written: bool = False  # a value that stands in the question sign by sign
 
     @property
     def is_value(self) -> bool:

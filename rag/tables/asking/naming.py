@@ -1,19 +1,22 @@
 """What a question names of one table: its columns and values."""
 
+import re
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from rag.records import ColumnType
 from rag.tables.asking.conditions import read_conditions
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.question import COMPOUND, Question, number_in, words_of
 from rag.tables.asking.words import IDLE, MONTHS, OPERATORS, TOP
+from rag.tables.wordforms import unaccented
 
 
 def read_question(text: str, index: TableIndex) -> Question:
     """Find everything that the table knows of a question."""
     question = Question([part for word in words_of(text) for part in _parts(word, index)], index)
     _counts(question)
-    _choose(question)
+    _choose(question, unaccented(text))
     read_conditions(question)
     for found in (*question.columns, *question.values):
         question.use(found.start, found.end)
@@ -37,13 +40,17 @@ def _counts(question: Question) -> None:
         question.use(*question.top)
 
 
-def _choose(question: Question) -> None:
+def _choose(question: Question, written: str) -> None:
     """Of what overlaps, the longest and surest; of twins, the one whose column is named."""
     words, index = question.words, question.index
     columns = [found for found in index.columns_named(words) if not _is_operator(found, words)]
     has_dates = any(column.type is ColumnType.DATE for column in index.table.columns)
     idle = MONTHS if has_dates else ()  # where there are dates, months are read as times
-    values = [found for found in index.values_named(words) if not _says_nothing(found, words, idle)]
+    values = [
+        _as_written(found, written)
+        for found in index.values_named(words)
+        if not _says_nothing(found, words, idle)
+    ]
     named = {found.column for found in columns if found.score >= 1}
     ranked = sorted(
         [*columns, *values],
@@ -77,11 +84,20 @@ def _choose(question: Question) -> None:
     question.values.sort(key=lambda found: found.start)
 
 
+def _as_written(found: Found, written: str) -> Found:
+    """Of values that differ by signs alone, "One" and "One+", those that stand in the question."""
+    kept = tuple(each for each in found.values if _stands(unaccented(each), written))
+    return replace(found, values=kept, is_written=True) if kept else found
+
+
+def _stands(value: str, written: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?=[\s.,;:?!)'\"’”]|$)", written) is not None
+
+
 def _is_operator(found: Found, words: Sequence[str]) -> bool:
-    """A partial name that is a word of asking: "number", "total", "first"."""
-    return found.score < 1 and all(
-        word in OPERATORS or word in IDLE for word in words[found.start : found.end]
-    )
+    """A word of asking that is part of a name, or opens: "number", "total", "What is …"."""
+    is_idle = all(word in OPERATORS | IDLE for word in words[found.start : found.end])
+    return is_idle and (found.score < 1 or (found.start == 0 and words[0] in IDLE))
 
 
 def _says_nothing(found: Found, words: Sequence[str], idle: Container[str]) -> bool:

@@ -72,6 +72,8 @@ def _passes(question: Question, at: int) -> bool:
     """Whether it stands where a verb or a noun for the rows does, and no time hangs on it."""
     words, held = question.words, _held(question)
     before = words[at - 1] if at else ""
+    if before in ("how", "wie"):  # "… and how heavy is it": another question
+        return False
     places = (i for i in range(at + 1, len(words)) if words[i] not in ARTICLES)
     behind = next(places, len(words))
     if before in WHICH and behind in question.used:  # "which books cost more than 45"
@@ -98,14 +100,20 @@ AUXILIARIES = words("is are was were do does did has have had can could")
 
 def _score(question: Question, plan: TablePlan, unused: tuple[str, ...]) -> float:
     """How much of the question the table knows: to choose among tables."""
-    values = sum(_weight(found) for found in question.values)
+    values = sum(_weight(found, question) for found in question.values)
     columns = sum(min(found.score, 1.2) for found in question.columns)
     compared = 1.5 * sum(bool(each.other) for _s, _e, each in question.conditions)
     return values + columns + compared + 0.7 * len(question.conditions) - 0.5 * len(unused)
 
 
-def _weight(found: Found) -> float:
-    """A value named whole says more than a word of one, or one with a slip."""
+def _weight(found: Found, question: Question) -> float:
+    """A value named whole says more than a word of one, or one with a slip.
+
+    It says most where it stands sign by sign, and where the rows are about it.
+    """
     if found.is_near:
         return 0.4
-    return 0.6 + 0.4 * found.length if found.score >= WHOLE else PART * found.length
+    if found.score < WHOLE:
+        return PART * found.length
+    is_subject = found.column == question.index.subject
+    return 0.6 + 0.4 * found.length + 0.1 * found.is_written + 0.1 * is_subject

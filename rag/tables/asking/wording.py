@@ -4,7 +4,6 @@ import re
 
 from rag.tables.asking.words import (
     COMPARED,
-    COUNT,
     DIFFERENCE,
     DIFFERENT,
     GROUP,
@@ -12,6 +11,7 @@ from rag.tables.asking.words import (
     OPERATORS,
     SUPERLATIVES,
     TOP,
+    counted,
 )
 from rag.tables.wordforms import normalised
 from rag.text.languages import any_of
@@ -32,14 +32,14 @@ COMPARING = re.compile(
     r"\b(?:than|als|above|below|uber|unter) (?:the|their|its|they|der|die|das|ihr\w*)\b|"
     r"\b(?:between|zwischen) (?:\w+ )?\d"
 )
-ASKING = (COUNT, AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING)
+ASKING = (AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING)
 WORD = re.compile(r"[^\W_]+")
 
 
 def says_rows(question: str) -> bool:
     """Whether it counts, adds up or orders, in words that are no part of a name."""
     said = normalised(_without_names(question))
-    return any(pattern.search(said) for pattern in ASKING)
+    return bool(counted(said)) or any(pattern.search(said) for pattern in ASKING)
 
 
 def may_group(question: str) -> bool:

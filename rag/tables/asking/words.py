@@ -166,10 +166,11 @@ COUNT = re.compile(
     r"\b(?:how many|how often|(?:total )?(?:number|amount|count|no) of|count(?: of)?|"
     r"tell me the number|wie viele|wieviele|wie oft|anzahl(?: der| von)?)\b"
 )
-SUM = re.compile(
-    r"\b(?:sum(?: of)?|total(?:led|s)?|altogether|combined|overall|in all|all together|added up|"
-    r"gesamt\w*|summe|insgesamt|how much|wie viel|wieviel)\b"
+TOTAL = re.compile(
+    r"\b(?:sum(?: of)?|total(?:led|s)?|altogether|combined|overall|in all|(?:all )?together|"
+    r"added up|gesamt\w*|summe|insgesamt|zusammen)\b"
 )
+SUM = re.compile(rf"{TOTAL.pattern}|\b(?:how much|wie viel|wieviel)\b")
 AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|(?:im )?schnitt|mittel)\b")
 MEDIAN = re.compile(r"\bmedian\b")
 DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*|unterschiedliche\w*)\b")
@@ -235,6 +236,18 @@ OPERATORS = frozenset({*SUPERLATIVES, *COMPARATIVES, *NUMBER_WORDS}) | words(
     year same more less through out up nach als nicht ohne
     """
 )
+
+
+def counted(said: str) -> re.Match[str] | None:
+    """Where words count; "the part number of" names a cell, "the number of" counts."""
+    for found in COUNT.finditer(said):
+        before = said[: found.start()].split()[-1:]
+        is_cell = found[0] in ("number of", "no of") and before and before[0].isalpha()
+        if not is_cell or before[0] in IDLE | OPERATORS:
+            return found
+    return None
+
+
 BETWEEN = words("between from zwischen von vom")
 AND_UP_TO = words("and to und bis till until through")
 

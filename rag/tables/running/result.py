@@ -21,6 +21,7 @@ from rag.tables.plan import (
 )
 
 SHOWN_IN_TEXT = 20
+CURRENCIES = "€$£¥₹"  # written before the figure
 MODEL_SQL = "a query written by the model"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
 
@@ -173,7 +174,8 @@ def shown(value: Any, column: ResultColumn) -> str:
         return str(value)
     if column.is_duration:
         return _clock(float(value))
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{column.decimals}f}"
+    decimals = 2 if column.decimals == 1 and column.unit in CURRENCIES else column.decimals
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{decimals}f}"
     return with_unit(text, column.unit)
 
 
@@ -181,7 +183,7 @@ def with_unit(text: str, unit: str) -> str:
     """Currencies go in front, everything else behind."""
     if not unit:
         return text
-    if unit in "€$£¥₹":
+    if unit in CURRENCIES:
         return f"-{unit}{text[1:]}" if text.startswith("-") else f"{unit}{text}"
     return f"{text}{unit}" if unit == "%" else f"{text} {unit}"
 
@@ -275,7 +277,11 @@ def _figure_said(result: TableResult) -> str:
         noun = "row" if result.rows[0][0] == 1 else "rows"
         of = result.words.removesuffix(measure_words(plan.measures[0])).rstrip(" ,")
         return f"{_unmarked(of or result.table_name)}: {value} {noun}"
-    return f"{_unmarked(result.words)}: {value}"
+    words = result.words
+    for each in plan.measures:
+        if len(result.used) == 1 and plan.outer is None and each.kind is Kind.SUM:
+            words = words.replace(measure_words(each), each.column)
+    return f"{_unmarked(words)}: {value}"
 
 
 def _first_upper(text: str) -> str:
