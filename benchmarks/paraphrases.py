@@ -111,9 +111,8 @@ def of_a_session(turns: list[Turn], engine: Engine, *, knows_questions: bool) ->
 
     def shown(probe: str) -> set[int]:
         found = recall.relevant(session, probe, before=2 * len(turns), limit=RECALLED_TURNS)
-        return _put_back(
-            index_of([(f.question, f.answer, f.near) for f in found], count_tokens), probe
-        )
+        answered = [(f.question, f.answer, f.near) for f in found]
+        return _put_back(index_of(answered, count_tokens, question=probe), probe)
 
     return shown
 

@@ -91,13 +91,14 @@ class Memory:
     def __init__(
         self,
         compactor: Compactor,
-        recall: Recall,
+        recall: Recall | None,
         *,
         rules: MemoryRules,
         window: Callable[[], int],
         count: TokenCounter,
         made: Callable[[SummaryReport], None] = lambda report: None,
     ) -> None:
+        """`recall` is None where no model reads a context: nothing is put back for nobody."""
         self._compactor = compactor
         self._recall = recall
         self._rules = rules
@@ -192,7 +193,8 @@ class Memory:
     def compact(self, session: SessionHandle, *, force: bool = True) -> Summary | None:
         """Summarise now; without `force` only what passes the high-water mark."""
         state = self._state(session)
-        self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
+        if self._recall is not None:
+            self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
         if not state.summarises and not force:
             return None
         room = self._history_room(state)
@@ -324,13 +326,14 @@ class Memory:
         """The context, with the best of what it would leave out put back."""
         tokens = budget.input_tokens
         context = assemble(parts, selection, budget_tokens=tokens, count=self._count)
-        if not context.is_compressed:
+        if self._recall is None or not context.is_compressed:
             return context
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
         found = [(turn.question, turn.answer, turn.near) for turn in turns]
-        index = index_of([*found, *((*_both(pair), ()) for pair in kept)], self._count)
+        answered = [*found, *((*_both(pair), ()) for pair in kept)]
+        index = index_of(answered, self._count, question=question)
         room = tokens - context.tokens - JOINED_TOKENS
         known = "\n".join(summary.text for summary in parts.summaries)
         back = put_back(index, question, before=first, room=room, count=self._count, in_sight=known)

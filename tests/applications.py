@@ -5,7 +5,13 @@ from functools import cache
 from jinja2 import BytecodeCache
 from sqlalchemy import make_url
 
+from rag.assistant import Assistant, Limits
 from rag.documents.guard import GuardedLoader
+from rag.memory import Memory, MemoryRules
+from rag.sessions.recall import Recall
+from rag.summaries.compact import Compactor
+from rag.tokens import count_tokens
+from rag.turns.answering import Answering
 from rag.web import create_app
 from rag.wiring import building
 from rag.wiring.building import build
@@ -44,6 +50,24 @@ def application_of(settings):
     """The whole application; only its embedding model is a fake."""
     prepare(make_url(settings.database_url).database)
     return build(settings, embedder=HashEmbedder())
+
+
+def remembering(application, model, later=None):
+    """An assistant like the application's, in a small window, with another summarising model.
+
+    It recalls what it leaves out, as one whose writer reads a context does.
+    """
+    memory = Memory(
+        Compactor(model, count_tokens, names=application.documents.lexicon),
+        Recall(application.embedder),
+        rules=MemoryRules(),
+        window=lambda: 4000,
+        count=count_tokens,
+    )
+    memory.compact_later(later or (lambda session: memory.compact(session, force=False)))
+    own = application.assistant
+    answering = Answering(own._answering._writer)
+    return Assistant(application.retriever, own._followups, memory, answering, limits=Limits())
 
 
 def app_of(application):

@@ -14,17 +14,12 @@ from threading import Event
 import pytest
 
 from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, Limits
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
-from rag.memory import Memory, MemoryRules
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
-from rag.sessions.recall import Recall
 from rag.settings import Settings
-from rag.summaries.compact import Compactor
-from rag.tokens import count_tokens
 from rag.turns.answering import Answering
-from tests.applications import application_of
+from tests.applications import application_of, remembering
 from tests.fakes import ScriptedModel
 
 ROOT = Path(__file__).parents[1]
@@ -49,26 +44,6 @@ def application(tmp_path_factory):
     list(application.ingestion.ingest(files))
     yield application
     application.stop()
-
-
-def remembering(application, model, later=None):
-    """An assistant like the application's, in a small window, with another summarising model."""
-    memory = Memory(
-        Compactor(model, count_tokens, names=application.documents.lexicon),
-        Recall(application.embedder),
-        rules=MemoryRules(),
-        window=lambda: WINDOW,
-        count=count_tokens,
-    )
-    memory.compact_later(later or (lambda session: memory.compact(session, force=False)))
-    writer = application.assistant._answering._writer
-    return Assistant(
-        application.retriever,
-        application.assistant._followups,
-        memory,
-        Answering(writer),
-        limits=Limits(),
-    )
 
 
 def questions(count):

@@ -6,7 +6,7 @@ from rag.documents.files import IncomingFile
 from rag.records import Finished, ImportedMessage
 from rag.settings import Settings
 from rag.summaries.recall import RECALLED
-from tests.applications import application_of
+from tests.applications import application_of, remembering
 from tests.model_application import World, final, of
 from tests.openai_server import reply
 
@@ -33,7 +33,7 @@ def application(tmp_path):
     application.stop()
 
 
-def told_and_compacted(application, facts):
+def told_and_compacted(application, assistant, facts):
     """A session in which each fact is a turn, compacted three times on the way."""
     session = application.store.create("ada")
     third = len(facts) // 3
@@ -47,7 +47,7 @@ def told_and_compacted(application, facts):
             )
         ]
         session.append(turns, [])
-        application.assistant.compact(session)
+        assistant.compact(session)
     return session
 
 
@@ -57,7 +57,8 @@ def test_a_probe_after_three_compactions_finds_the_turn(application):
         for number, product in enumerate(PRODUCTS)
         for topic, text in TOPICS.items()
     ]
-    session = told_and_compacted(application, facts)
+    assistant = remembering(application, None)
+    session = told_and_compacted(application, assistant, facts)
     evicted = max(summary.end for summary in session.summaries())
     indices = [2 * place for place in range(len(facts)) if 2 * place < evicted]
     assert session.summaries()
@@ -67,12 +68,23 @@ def test_a_probe_after_three_compactions_finds_the_turn(application):
     for index in indices:
         product, topic = facts[index // 2][0]
         probe = PROBES[index // 2 % 2].format(product=product, topic=topic)
-        *_, last = application.assistant.ask(session, probe)
+        *_, last = assistant.ask(session, probe)
         assert isinstance(last, Finished)
         assert last.context["tokens"] <= last.context["budget"]
         found.append(index in last.context["recalled"])
 
     assert sum(found) >= 0.9 * len(found)
+
+
+def test_nothing_is_recalled_or_embedded_where_no_model_reads_it(application):
+    facts = [(("Nimbus X2", topic), text.format(n=10)) for topic, text in TOPICS.items()] * 6
+
+    session = told_and_compacted(application, application.assistant, facts)
+    *_, last = application.assistant.ask(session, "What was the warranty of the Nimbus X2?")
+
+    assert session.summaries()
+    assert last.context["recalled"] == []
+    assert session.vectored() == []
 
 
 @pytest.fixture

@@ -58,6 +58,7 @@ class RecallIndex:
     """Statements by their words and their meaning."""
 
     embed: Embed | None = None
+    only: frozenset[str] | None = None  # words of the one question asked of it; None for any
     near: list[float] = field(default_factory=list)  # each line to the one question asked of it
     lines: list[Line] = field(default_factory=list)
     postings: dict[str, dict[int, float]] = field(default_factory=dict)  # word: line: weight
@@ -80,20 +81,21 @@ class RecallIndex:
         heard = {word: [at for at in turns if at < before] for word, turns in self.heard.items()}
         by_turn = {at: lines for at, lines in self.by_turn.items() if at < before}
         vectors = self.vectors[: len(kept)]
-        return RecallIndex(self.embed, [], kept, postings, heard, by_turn, shapes, vectors)
+        return RecallIndex(self.embed, None, [], kept, postings, heard, by_turn, shapes, vectors)
 
     def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
         if not lines:
             return
         language = language_of(" ".join(line.text for line in lines))
-        asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), 1)
+        asked = dict.fromkeys(self._looked_up(telling(question[:LONGEST_QUESTION], language)), 1)
         every = dict(asked)
         for line in lines:
             number = len(self.lines)
-            said = Counter(telling(f"{line.lead_in} {line.text}", language))
+            told = telling(f"{line.lead_in} {line.text}", language)
+            said = Counter(self._looked_up(told))
             self.lines.append(line)
-            length = 1 - LENGTH_SHARE + LENGTH_SHARE * said.total() / USUAL_LENGTH
+            length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(told) / USUAL_LENGTH
             for word, frequency in {**asked, **said}.items():
                 weight = frequency * (SATURATION + 1) / (frequency + SATURATION * length)
                 self.postings.setdefault(word, {})[number] = weight
@@ -102,6 +104,9 @@ class RecallIndex:
         self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
         for word in every:
             self.heard.setdefault(word, []).append(lines[0].message)
+
+    def _looked_up(self, words: Iterable[str]) -> Iterable[str]:
+        return words if self.only is None else filter(self.only.__contains__, words)
 
     def best(self, question: str, *, before: int, limit: int) -> list[Line]:
         """The statements of the messages before one that bear most on a question, best first.
@@ -153,10 +158,9 @@ class RecallIndex:
         }
 
     def _by_words(self, question: str) -> dict[int, float]:
-        asked = question[:LONGEST_QUESTION]
-        own = list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
-        others = {each for word in own for each in related(word)} - set(own)
-        near = sorted(others & self.postings.keys(), key=lambda word: len(self.postings[word]))
+        own, others = _words_of(question)
+        there = others & self.postings.keys()
+        near = sorted(there, key=lambda word: (len(self.postings[word]), word))
         words = dict.fromkeys(own, 1.0) | dict.fromkeys(near[:RELATED_WORDS], RELATED_WEIGHT)
         known = [word for word in words if word in self.postings]
         most = max(FEW, int(COMMON_SHARE * len(self.lines)))
@@ -191,15 +195,23 @@ class RecallIndex:
 Answered = tuple[Message, Message, Sequence[float]]  # and how near its statements are
 
 
-def index_of(turns: Iterable[Answered], count: TokenCounter) -> RecallIndex:
-    """The statements of some turns, cited or not."""
-    index = RecallIndex()
+def index_of(turns: Iterable[Answered], count: TokenCounter, *, question: str) -> RecallIndex:
+    """The statements of some turns, cited or not, by the words that one question looks up."""
+    own, others = _words_of(question)
+    index = RecallIndex(only=others.union(own))
     for asked, answer, near in turns:
         lines = _lines_of(answer.index, answer.content, asked.content, count)
         index.add(lines, asked.content)
         is_known = len(near) == len(lines)
         index.near += near if is_known else [max(near, default=0.0)] * len(lines)
     return index
+
+
+def _words_of(question: str) -> tuple[list[str], frozenset[str]]:
+    """What is looked up for a question: its own words, and those of about the same meaning."""
+    asked = question[:LONGEST_QUESTION]
+    own = list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
+    return own, frozenset(each for word in own for each in related(word)).difference(own)
 
 
 @lru_cache(maxsize=1024)

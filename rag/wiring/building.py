@@ -222,7 +222,7 @@ def _memory(
     )
     return Memory(
         _compactor(settings, library, count),
-        Recall(library.embedder),
+        Recall(library.embedder) if model is not None else None,
         rules=rules,
         window=window.tokens if window is not None else lambda: without_model,
         count=count,

@@ -65,6 +65,27 @@ def test_reads_no_source_whole_unless_two_documents_measure_something(
     assert disagreement("How long is the warranty of the Tarn 2 Max?", [HANDBOOK, steps]) == ""
 
 
+@pytest.mark.parametrize(
+    "question", ["How can I open the mail?", "What should I do first", "Warum?", ""]
+)
+def test_reads_no_source_for_a_question_that_names_nothing(
+    monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
+
+    assert disagreement(question, ALL) == other_product(question, "Any Tarn 2 [1].", ALL) == ""
+
+
+@pytest.mark.parametrize("asked", ["tarn 2", "the Tarn Duo", "phase I", "wi-fi pro", "LED lamp"])
+def test_reads_sources_for_whatever_may_be_a_name(
+    monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
+
+    with pytest.raises(TypeError):
+        other_product(f"What about {asked}?", "Any.", ALL)
+
+
 def test_says_that_the_answer_is_about_another_product() -> None:
     question = "What does the Tarn 2 cost?"
 

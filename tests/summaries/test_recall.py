@@ -1,15 +1,18 @@
 """Earlier statements come back before the question that they answer, in both fronts."""
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
 from rag import HistoryTrimmer
 from rag.memory import Memory, MemoryRules
-from rag.records import ImportedMessage, Source
+from rag.records import ImportedMessage, Message, MessageStatus, Role, Source
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
-from rag.summaries.recall import LATER, RECALLED
+from rag.summaries.recall import LATER, RECALLED, RecallIndex, index_of
+from rag.summaries.required import stated_lines
 from rag.tokens import count_tokens
 
 TALK = "There is a lot to be said for either side, and it depends on many things. " * 4
@@ -108,6 +111,33 @@ class TestAnotherFigureForTheSame:
         )
 
         assert LATER not in last
+
+
+@pytest.mark.parametrize(
+    "question", ["How heavy is the couch?", "What colour do mats have?", "zeppelins", "2 or 3?"]
+)
+def test_an_index_for_one_question_ranks_as_one_for_any(question):
+    said = ["The sofa weighs 20 kg [1].", "Mats are grey, 2 of them [2].", "A couch is no sofa."]
+    ended = (MessageStatus.COMPLETE, datetime.now(UTC))
+    turns = [
+        (
+            Message(2 * n, n, Role.USER, f"And {n}?", *ended),
+            Message(2 * n + 1, n, Role.ASSISTANT, text, *ended),
+            (),
+        )
+        for n, text in enumerate(said)
+    ]
+    of_any = RecallIndex()
+    for asked, answer, _ in turns:
+        lines = stated_lines(answer.index, answer.content, asked.content, count_tokens)
+        of_any.add(lines, asked.content)
+
+    own = index_of(turns, count_tokens, question=question)
+
+    best = own.best(question, before=9, limit=9)
+    assert [line.text for line in best] == [
+        line.text for line in of_any.best(question, before=9, limit=9)
+    ]
 
 
 @FRONTS

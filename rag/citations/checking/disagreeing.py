@@ -4,18 +4,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from rag.citations.checking.comparing import Spot, spots
 from rag.citations.checking.naming import are_siblings, same_name
-from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
 from rag.text.amounts import Figure
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
-from rag.text.names import Lexicon
+from rag.text.names import Lexicon, find_names
 from rag.text.units import UNIT_SIGNS
-from rag.text.words import language_of, tokens
+from rag.text.words import is_function_word, language_of, tokens
 
 # The plainer words come first.
 _HOLDS = (
@@ -39,6 +40,8 @@ class _Value:
 
 def disagreement(question: str, sources: Sequence[Source]) -> str:
     """The values with their sources and dates, and which holds as a source says; "" for none."""
+    if not _may_name(question):
+        return ""
     measuring = [source for source in sources if _measures(source)]
     if len({source.document_id for source in measuring}) < 2:
         return ""
@@ -65,10 +68,16 @@ def _measures(source: Source) -> bool:
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
     """What to say of an answer that names only a sibling of the product that was asked about."""
+    if not _may_name(question):
+        return ""
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
-    asked = _names(read(question, lexicon, language_of(question)))
-    told = _names(read(answer, lexicon, language_of(answer)))
-    if len(asked) != 1 or any(same_name(asked[0], name) for name in told):
+    asked = _names(question, lexicon)
+    if len(asked) != 1:
+        return ""
+    if not any(are_siblings(asked[0], name) for name in _possible(answer, lexicon)):
+        return ""
+    told = _names(answer, lexicon)
+    if any(same_name(asked[0], name) for name in told):
         return ""
     sibling = next((name for name in told if are_siblings(asked[0], name)), None)
     if sibling is None or _says_a_figure(answer[: answer.lower().find(sibling)]):
@@ -83,16 +92,35 @@ def _says_a_figure(before: str) -> bool:
     return bool(read_figures(before))
 
 
-def _names(reading: Reading) -> list[str]:
-    return [name for name in reading.names if any(c.isdigit() or c in " +" for c in name)]
+def _may_name(question: str) -> bool:
+    """Whether any of it is written as names of products are; else no source is read for it."""
+    words = plain(question).split()
+    return any(
+        any(c.isdigit() or c in "+-" for c in word)
+        or any(map(str.isupper, word[1:]))
+        or (word[0].isupper() and before and not (word == "I" and is_function_word(before.lower())))
+        for before, word in pairwise(["", *words])
+    )
+
+
+def _names(text: str, lexicon: Lexicon) -> list[str]:
+    """Those that tell one product from another."""
+    every = read(text, lexicon, language_of(text)).names
+    return [name for name in every if any(c.isdigit() or c in " +" for c in name)]
+
+
+def _possible(text: str, lexicon: Lexicon) -> set[str]:
+    """All that `read` chooses the names of a text from, and little else."""
+    said = plain(text)
+    return {name.text.lower() for name in (*lexicon.find(said), *find_names(said))}
 
 
 def _values(question: str, source: SourceText) -> Iterator[_Value]:
     """The figures of the places that name what was asked about, and what was asked of it."""
-    asked = read(question, source.lexicon, language_of(question))
-    names = _names(asked)
+    names = _names(question, source.lexicon)
     if len(names) != 1:
         return
+    asked = read(question, source.lexicon, language_of(question))
     wanted = [word for word in asked.words if word not in names[0].split()]
     wanted = [word for word in wanted if word not in ("long", "much", "mani", "year", "tell")]
     for spot in spots(source):
