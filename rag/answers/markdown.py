@@ -4,14 +4,16 @@ import re
 from collections.abc import Iterator
 
 from rag.answers.prompts import DECLINE
+from rag.answers.units import cells_of
 from rag.records import Card, CardPart, Mention, ShownPassage
 from rag.text.sentences import CODE_INDENT
 
-CLOSEST = "The documents may not answer this. The closest passages:"
+CLOSEST = "Closest passages:"
 MORE = "More passages:"
 LONGEST_KEY = 60  # words of a further passage
 _ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 _NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
+_RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
 _ESCAPED = re.compile(r"([\\*_`<>])")
 
 
@@ -70,9 +72,23 @@ def _marked(unit: str, number: int) -> str:
 
 
 def _short(passage: ShownPassage) -> str:
-    words = passage.key.split()
-    told = " ".join(words[:LONGEST_KEY])
-    return cited(f"{told} …" if len(words) > LONGEST_KEY else told, passage.number)
+    words = gist(passage).split()
+    if len(words) <= LONGEST_KEY:
+        return cited(" ".join(words), passage.number)
+    return f"{' '.join(words[:LONGEST_KEY])} … [{passage.number}]"
+
+
+def gist(passage: ShownPassage) -> str:
+    """What is marked, or all, in one line: rows, entries and code without their signs."""
+    told = [passage.text[start:end] for start, end in passage.marked] or [passage.text]
+    lines = (line.strip() for each in told for line in each.splitlines())
+    return " ".join(_flat(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
+
+
+def _flat(line: str) -> str:
+    if line.startswith("|"):
+        return " · ".join(filter(None, cells_of(line))) + ";"
+    return line.removeprefix("- ")
 
 
 def _mention(mention: Mention) -> str:

@@ -73,14 +73,16 @@ class Remarks:
     def _unnamed(self, question: str, within: Within) -> str:
         """The first name in a question of which no text holds a single word.
 
-        Names with figures are left alone: `FY2023` may stand there as `fiscal 2023`; and languages
-        that write nouns as names, or bend names so that the index does not know them again.
+        Names with figures and short forms are left alone: `FY2023` may stand there as `fiscal
+        2023`, `UN` in full; and languages that write nouns as names, or bend names so that the
+        index does not know them again.
         """
-        if spoken(question) not in ("en", ""):
+        if spoken(question) != "en":
             return ""
         for name in find_names(question):
             words = re.sub(r"['’]s?$", "", name.text).split()
-            if all(map(str.isalpha, words)) and not any(self._is_held(w, within) for w in words):
+            is_plain = all(word.isalpha() and word.istitle() for word in words)
+            if is_plain and not any(self._is_held(word, within) for word in words):
                 return " ".join(words)
         return ""
 

@@ -12,12 +12,6 @@ class ShownPassage:
     text: str  # reads as a section's text: tables with pipes, entries `- `, code four blanks
     marked: tuple[tuple[int, int], ...] = ()  # the sentences or rows that matter most, in `text`
 
-    @property
-    def key(self) -> str:
-        """What is marked, in one line; the beginning where nothing is."""
-        told = [self.text[start:end] for start, end in self.marked] or [self.text]
-        return " ".join(" ".join(told).split())
-
 
 @dataclass(frozen=True, slots=True)
 class CardPart:

@@ -66,6 +66,12 @@ class LexicalIndex:
         with reading(self._engine) as connection:
             return self._words.holding(connection, term, within, limit)
 
+    def is_known(self, word: str, within: Within) -> bool:
+        """Whether some text holds a word, in any form or but for a slip of the keyboard."""
+        with reading(self._engine) as connection:
+            terms = self._terms(connection, self._knowing(connection), word, within)
+            return any(self._words.frequencies(connection, terms, within, 1))
+
     def coverage(self, query: str, within: Within, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
 

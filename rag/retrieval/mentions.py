@@ -48,8 +48,8 @@ class NameMentions:
         return any(_holds(chunk, name) for chunk in self._chunks(name, within, FEW_CHUNKS))
 
     def is_word(self, word: str, within: Within) -> bool:
-        """Whether any text holds a word, in whatever form."""
-        return bool(self._words.holding(word, within, limit=1))
+        """Whether any text holds a word, in whatever form, or one that it may be meant for."""
+        return self._words.is_known(word, within)
 
     def everywhere(self, words: str, within: Within) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from rag.answers.card import MOST_SHOWN, card_of
 from rag.answers.card_writer import CardWriter
-from rag.answers.markdown import CLOSEST
+from rag.answers.markdown import CLOSEST, gist, markdown_of
 from rag.citations.markers import cited_numbers
-from rag.records import DocumentLink, Mention, Source
+from rag.records import Card, CardPart, DocumentLink, Mention, ShownPassage, Source
 from rag.seams import WriteRequest
 
 NAMES = ("Aero 5", "Aero 5 Pro")
@@ -59,19 +59,19 @@ class TestTheFirstPassage:
     def test_has_the_sentence_marked_that_matters_most(self):
         (part,) = card(asked("How long does a refund take?", REFUNDS)).parts
 
-        assert part.passages[0].key == "A refund takes five business days."
+        assert gist(part.passages[0]) == "A refund takes five business days."
 
     def test_has_the_row_marked(self):
         (part,) = card(asked("What is the weight of the Aero 5?", TABLE)).parts
 
-        assert part.passages[0].key == "| Aero 5 | 410 g |"
+        assert gist(part.passages[0]) == "Aero 5 · 410 g"
 
     def test_has_all_rows_marked_that_matter_alike(self):
         rows = "| Linden | 9.5 |\n| Clover | 4 |\n| Linden | 7.1 |"
         harvest = f"| Crop | Kilograms |\n| --- | --- |\n{rows}"
         (part,) = card(asked("Which hive gave most linden honey?", source(1, harvest))).parts
 
-        assert part.passages[0].key == "| Linden | 9.5 | | Linden | 7.1 |"
+        assert gist(part.passages[0]) == "Linden · 9.5; Linden · 7.1"
 
     def test_has_no_row_marked_by_chance(self):
         rows = "".join(f"\n| Linden | {weight} |" for weight in range(1, 9))
@@ -90,7 +90,7 @@ class TestTheFirstPassage:
 
         lines = part.passages[0].text.split("\n")
         assert lines.count("| Name | Weight |") == lines.count("| Colour | Code |") == 1
-        assert part.passages[0].key == "| Brummer 2 | 510 g |"
+        assert gist(part.passages[0]) == "Brummer 2 · 510 g"
 
     def test_is_about_the_product_that_was_asked_for_not_its_sibling(self):
         sibling = source(1, "Hold RESET for 15 seconds.", "Aero 5 Pro manual", ("Reset",))
@@ -122,7 +122,7 @@ class TestTheFirstPassage:
 
         (part,) = card(asked("Why is the fan noisy at night?", faq)).parts
 
-        assert part.passages[0].key == "This is normal after an update."
+        assert gist(part.passages[0]) == "This is normal after an update."
 
 
 class TestTheLineAbove:
@@ -169,6 +169,25 @@ class TestFurtherPassages:
         (part,) = card(asked("How long does a refund take?", *found)).parts
 
         assert len(part.passages) == MOST_SHOWN
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            (WEIGHTS, "Name · Weight; Aero 5 · 410 g; Aero 7 · 510 g"),
+            ("Tools:\n\n- 1. A hammer.\n- 2. Nails.", "Tools: 1. A hammer. 2. Nails."),
+            ("Run this:\n\n    make all", "Run this: make all"),
+        ],
+    )
+    def test_are_one_line_without_the_signs_of_tables_and_lists(self, text, told):
+        assert gist(ShownPassage(1, "A", text)) == told
+
+    def test_are_cut_with_their_number_behind(self):
+        long = ShownPassage(2, "B", "one two three four " * 30)
+        first = ShownPassage(1, "A", "text")
+
+        told = "".join(markdown_of(Card((CardPart("", (first, long)),))))
+
+        assert told.endswith("one two three four … [2]")
 
 
 class TestSeveralParts:

@@ -119,6 +119,8 @@ def test_a_name_that_no_document_holds_is_told_whatever_is_shown():
         "How long is the warranty of the Router?",  # it is there, in small letters
         "What was the revenue of FY2023?",  # may stand there as "fiscal 2023"
         "Who won the Top 10?",
+        "Which of them are PDFs, and is it signed by the UN?",  # may stand there in full
+        "Router Teal",  # in which language is not sure
         "Wie lange hat der Teal Garantie?",  # nouns are written as names are
         "how long is the warranty of the teal?",
     ],

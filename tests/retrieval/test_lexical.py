@@ -356,3 +356,15 @@ def test_all_chunks_are_found_that_hold_words_one_after_the_other(library: Libra
     assert holding("e-strand") == ["Refunds of the E-Strand 5."]
     assert len(holding("refunds", limit=1)) == 1
     assert holding("…") == []
+
+
+@pytest.mark.parametrize(
+    ("word", "is_known"),
+    [("Gandhi", True), ("routers", True), ("Bedigo", True), ("Teal", False), ("Quagga", False)],
+)
+def test_a_word_is_known_in_any_form_and_but_for_a_slip_of_the_keyboard(
+    library: Library, word, is_known
+) -> None:
+    library.add("Places", "Gandhi never saw Bendigo, nor any router.")
+
+    assert library.lexical.is_known(word, EVERYTHING) is is_known

@@ -1,7 +1,5 @@
 """Parts of a card as the page shows them; `card.html` puts them together."""
 
-import re
-
 from markupsafe import Markup
 
 from rag.answers.markdown import cited
@@ -9,8 +7,6 @@ from rag.records import Card, CardPart, ShownPassage
 from rag.text.sentences import Span
 from rag.web.html.answers import Register, answer_html
 from rag.web.html.evidence import Marks, text_html
-
-_CELLS = re.compile(r"\s*(?<!\\)\|\s*")  # between those of a table's row
 
 
 def line_html(part: CardPart, register: Register) -> Markup:
@@ -24,11 +20,6 @@ def passage_html(shown: ShownPassage) -> Markup:
     """A passage with what matters marked."""
     said = tuple(Span(start, end) for start, end in shown.marked)
     return text_html(shown.text, Marks(Span(0, 0), said) if said else None, is_target=False)
-
-
-def gist(shown: ShownPassage) -> str:
-    """The one line of a passage while it is closed."""
-    return _CELLS.sub(" · ", shown.key.strip("| "))
 
 
 def marked_in(card: Card, number: int) -> list[str]:

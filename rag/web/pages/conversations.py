@@ -5,6 +5,7 @@ from typing import Any
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
+from rag.answers.markdown import gist
 from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
@@ -12,7 +13,7 @@ from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, readable
 from rag.web.current import application, default_config, open_session
-from rag.web.html.cards import gist, line_html, marked_in, passage_html
+from rag.web.html.cards import line_html, marked_in, passage_html
 from rag.web.html.evidence import evidence_of
 from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.plan_form import form_of

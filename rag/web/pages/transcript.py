@@ -57,7 +57,7 @@ class ShownMessage:
     def is_declined(self) -> bool:
         """Whether the documents do not answer; who asks which table is meant does not say so.
 
-        Nor does a card of the closest passages, which says of itself that it may not answer.
+        Nor does a card of the closest passages, which claims nothing.
         """
         answer = self.message.answer
         if answer is None or answer.card is not None:

@@ -2,9 +2,10 @@
 
 from flask import get_template_attribute
 
+from rag.answers.markdown import gist
 from rag.records import Card, CardPart, DocumentLink, Mention, ShownPassage, Source
 from rag.web.html.answers import Register
-from rag.web.html.cards import gist, line_html, passage_html
+from rag.web.html.cards import line_html, passage_html
 
 
 def source(number):
