@@ -2,10 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from rag.retrieval.embed import convert, engines
+from rag.retrieval.embed import convert, engines, local
 from rag.retrieval.embed.convert import converted
+from rag.retrieval.embed.local import LocalEmbedder
 
 
 @pytest.fixture
@@ -63,6 +65,39 @@ def test_is_not_there_if_its_making_was_killed(tmp_path, model, monkeypatch):
         converted(model, tmp_path / "cache")
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["converting.lock"]
+
+
+class Fussy:
+    """Runs only what was converted on this processor."""
+
+    at_once = 1
+
+    def __init__(self, folder, tokenizer, *, max_tokens):
+        if (folder / "model.xml").read_text() != "for this processor":
+            raise RuntimeError("no such instruction")
+
+    def vectors(self, texts):
+        return np.ones((len(texts), 384), np.float32)
+
+
+@pytest.mark.parametrize("made_here", ["for this processor", "for none"])
+def test_one_that_another_processor_made_is_made_anew_or_done_without(
+    tmp_path, monkeypatch, caplog, made_here
+):
+    made = ["for another processor", made_here]
+    monkeypatch.setattr(
+        convert, "_run", lambda model, part: (part / "model.xml").write_text(made.pop(0)) and None
+    )
+    monkeypatch.setattr(local, "Converted", Fussy)
+    monkeypatch.setattr(engines.Reference, "model", "loaded")
+    embedder = LocalEmbedder(cache=tmp_path)
+
+    engine = embedder._engine
+
+    assert not made
+    assert isinstance(engine, Fussy if made_here == "for this processor" else engines.Reference)
+    assert "it is made anew (no such instruction)" in caplog.text
+    assert ("sentence-transformers takes its place" in caplog.text) == (made_here == "for none")
 
 
 @pytest.mark.slow

@@ -41,13 +41,15 @@ PROBES = (
 )
 
 
-def converted(model: Path, cache: Path) -> Path | None:
+def converted(model: Path, cache: Path, *, anew: bool = False) -> Path | None:
     """The folder of the converted model, made if need be; None if it cannot be converted."""
     noted = known(model, cache)
     target = cache / (_key(model) if noted is None else noted.key)
-    if not target.is_dir():
+    if anew or not target.is_dir():
         cache.mkdir(parents=True, exist_ok=True)
         with _alone(cache / "converting.lock"):
+            if anew:
+                shutil.rmtree(target, ignore_errors=True)
             if not target.is_dir():  # another process may have made it meanwhile
                 _convert(model, target)
     if (target / REFUSED).exists():

@@ -1,6 +1,7 @@
 """Texts to vectors by a model that lies on this disk."""
 
 import json
+import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,8 @@ from rag.retrieval.embed.engines import Converted, Engine, Reference, clean, sta
 from rag.retrieval.embed.known import folder_of, name_of, note
 from rag.retrieval.embed.together import Together
 from rag.seams import Matrix
+
+log = logging.getLogger(__name__)
 
 Vector = NDArray[np.float32]
 TOKENS_PER_BATCH = 1024  # more is not quicker, holds 100 MB more, and lets a question wait longer
@@ -157,13 +160,27 @@ class LocalEmbedder:
     @cached_property
     def _load(self) -> Engine:
         _required(self._folder / "tokenizer.json")
-        found = converted(self._folder, self._cache) if self._cache is not None else None
-        if found is None:
+        engine = self._converted(self._cache) if self._cache is not None else None
+        if engine is None:
             self._reference.model  # noqa: B018  # now, rather than at the first question
             return self._reference
-        engine = Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
-        note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
         return engine
+
+    def _converted(self, cache: Path) -> Engine | None:
+        """What does not run here is made anew once, such as what another processor's was."""
+        for anew in (False, True):
+            found = converted(self._folder, cache, anew=anew)
+            if found is None:
+                return None
+            try:
+                engine = Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
+                note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
+            except RuntimeError as error:
+                otherwise = "sentence-transformers takes its place" if anew else "it is made anew"
+                log.warning("The model in %s does not run here: %s (%s)", found, otherwise, error)
+            else:
+                return engine
+        return None
 
     @cached_property
     def _reference(self) -> Reference:
