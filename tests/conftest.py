@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis  # noqa: F401  # before a queue in a file does without: others here are in Redis
 from hypothesis import settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url

@@ -135,6 +135,15 @@ class TestImporting:
         clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
         assert not loaded & (clients | {"chromadb", "openvino", "tokenizers", "duckdb", "pyarrow"})
 
+    def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):
+        loaded = modules_after(
+            "from pathlib import Path; from rag.jobs.huey_queues import open_huey;"
+            f"open_huey(Path({str(tmp_path)!r}), None, name='q').pending_count()"
+        )
+
+        assert "huey" in loaded
+        assert not loaded & {"redis", "psycopg"}
+
 
 def test_settings_json_holds_only_known_keys():
     from rag.settings import load_settings

@@ -4,6 +4,9 @@ import fcntl
 import logging
 import os
 import sqlite3
+import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,7 @@ class AloneLock:
 
 def open_huey(folder: Path, url: str | None, *, name: str) -> Any:
     """Raises SetupError where the URL is none."""
+    _load_huey(without=("psycopg",) if url is not None else ("psycopg", "redis"))
     if url is not None:
         from huey import RedisHuey
         from redis import ConnectionPool
@@ -56,6 +60,20 @@ def open_huey(folder: Path, url: str | None, *, name: str) -> Any:
 
     folder.mkdir(parents=True, exist_ok=True)
     return SqliteHuey("groundnote", filename=str(folder / "jobs.db"), results=False)
+
+
+def _load_huey(*, without: Sequence[str]) -> None:
+    """It would load the clients of all databases that are installed: a tenth of a start.
+
+    A process has queues of one kind, unless it imports redis before the first.
+    """
+    hidden = [name for name in without if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: not to be found
+    try:
+        import_module("huey")
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def queue_errors(url: str | None) -> tuple[type[Exception], ...]:
