@@ -1,5 +1,6 @@
 """One turn, top to bottom: a question becomes an answer with citations."""
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -7,8 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
-
-import structlog
 
 from rag.calm import is_time_to_tell
 from rag.errors import (
@@ -57,7 +56,7 @@ GOES_ON = re.compile(
 )
 NO_WISHES = Wishes()
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
 
 
@@ -284,7 +283,7 @@ class Assistant:
         except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
             if is_time_to_tell("words alone"):
-                log.warning("searched by words alone", error=type(error).__name__)
+                log.warning("searched by words alone", extra={"error": type(error).__name__})
             return self._retriever.by_words(words, within, limit=limit)
 
     def _find(

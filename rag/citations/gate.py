@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Container
 
-import regex
-
 from rag.citations.markers import Rewriter, cited_numbers
+from rag.text.late import regex
 from rag.text.remembered import remembered
 
 _HEAD = regex.compile(

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import cache
 
-import regex
+from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"

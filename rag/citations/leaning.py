@@ -1,8 +1,7 @@
 """Which sentences cannot stand alone, and which limit the sentence before them."""
 
-import re
-
 from rag.citations.clauses import says_enough
+from rag.text.late import re
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(

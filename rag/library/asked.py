@@ -4,11 +4,11 @@ A form matches the whole question, so that a question which merely holds such wo
 the documents.
 """
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rag.library import forms
+from rag.text.late import re
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ calls, what answers, what ends a turn.
 
 from functools import cache
 
-import regex
+from rag.text.late import regex
 
 _T = (  # words for thoughts
     r"(?:(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|thinking_process"

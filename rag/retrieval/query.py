@@ -1,6 +1,5 @@
 """A user's text as terms to look up: words, runs of unspaced letters, model codes."""
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from functools import cache
 from itertools import pairwise
 
 from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
+from rag.text.late import re
 from rag.text.words import language_of
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at

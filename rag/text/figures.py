@@ -1,6 +1,5 @@
 """The figures of a text: with unit, comparator and range; spelled numbers, fractions, ordinals."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -8,6 +7,7 @@ from functools import lru_cache
 from rag.text.amounts import Figure
 from rag.text.dates import clocks, dates
 from rag.text.languages import GERMAN, LANGUAGES, Language, any_of
+from rag.text.late import re
 from rag.text.units import UNIT_SIGNS
 from rag.text.words import language_of
 

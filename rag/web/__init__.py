@@ -66,7 +66,7 @@ TELLING = frozenset({"messages.ask", "messages.regenerate"})  # how many wait be
 
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
-    log_as_json()
+    log_as_json("rag.assistant", "rag.web.problems")
     home = pages_home()
     app = DescribedApp(
         "rag.web",

@@ -1,11 +1,11 @@
 """Every refusal as `application/problem+json` (RFC 9457), with nothing internal in it."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from flask import Flask, Response, json, redirect, render_template, request, url_for
 from flask_limiter import RateLimitExceeded
 from flask_openapi3.types import ResponseDict
@@ -26,7 +26,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 OPENAI_PATHS = "/v1/"
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class FieldProblem(BaseModel):
@@ -66,13 +66,13 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     """What a caller may know of an error: our own messages, and nothing of any other."""
     if isinstance(error, RagError) and not isinstance(error, SetupError):
         if error.http_status >= 500 and is_time_to_tell(type(error).__name__):
-            log.warning("model failed", error=type(error).__name__)
+            log.warning("model failed", extra={"error": type(error).__name__})
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
     if isinstance(error, DATABASE_AWAY):
         if is_time_to_tell("database"):
-            log.warning("database away", error=type(error).__name__)
+            log.warning("database away", extra={"error": type(error).__name__})
         return problem(503, NO_DATABASE, kind="database-away", index=index)
-    log.error("request failed", error=type(error).__name__, exc_info=error)
+    log.error("request failed", extra={"error": type(error).__name__}, exc_info=error)
     return problem(500, HIDDEN_DETAIL, kind="internal", index=index)
 
 

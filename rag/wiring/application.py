@@ -34,6 +34,7 @@ from rag.settings import Settings
 from rag.storage import Differences, check_room, repair
 from rag.tables.answers import TableAnswers
 from rag.tables.store import TableStore
+from rag.text.late import compile_all
 from rag.tracing import Traces
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
@@ -129,6 +130,7 @@ class Application:
         vector = self.embedder.embed(["warm"])[0]
         self.warm.set()
         self.index.nearest(vector, EVERYTHING, limit=1)
+        compile_all()
         if self._does_jobs:
             self.repair()
         self.tried.set()

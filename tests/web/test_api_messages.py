@@ -1,4 +1,6 @@
+import io
 import json
+import logging
 
 import pytest
 
@@ -112,6 +114,24 @@ class TestAsking:
         assert response.status_code == 500
         assert "secret" not in response.get_data(as_text=True)
         assert "Traceback" not in response.get_data(as_text=True)
+
+    def test_logs_it_as_one_object_in_one_line(self, application, client, session_id, monkeypatch):
+        application.assistant.surprise = RuntimeError("secret path /srv/keys")
+        written = io.StringIO()
+        handler = logging.getLogger("rag.web.problems").handlers[-1]
+        monkeypatch.setattr(handler, "stream", written)
+
+        client.post(f"/api/v1/sessions/{session_id}/messages", json={"content": "How heavy is A?"})
+
+        event = json.loads(written.getvalue())
+        assert written.getvalue().count("\n") == 1
+        assert (event["event"], event["error"], event["level"]) == (
+            "request failed",
+            "RuntimeError",
+            "error",
+        )
+        assert "Traceback" in event["exception"]
+        assert "How heavy is A?" not in written.getvalue()
 
     @pytest.mark.parametrize(
         ("error", "status"),

@@ -3,13 +3,13 @@
 They are written as `normalised` writes them: small, without accents.
 """
 
-import re
 from collections.abc import Iterator
 
 from rag.records import ColumnType, TableColumn
 from rag.tables.wordforms import normalised
 from rag.text.languages import LANGUAGES, any_of
 from rag.text.languages.language import words
+from rag.text.late import re
 from rag.text.units import UNIT_SIGNS
 
 _SPELLED = {normalised(word): value for each in LANGUAGES for word, value in each.numbers.items()}
