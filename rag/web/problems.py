@@ -24,6 +24,7 @@ HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. P
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 OPENAI_PATHS = "/v1/"
+_NAMED = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ def openai_error(members: Mapping[str, Any]) -> Response:
 def openai_problem(members: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a problem in the shape of OpenAI's errors."""
     fields = [error["field"] for error in members.get("errors", ())]
+    fields += _NAMED.findall(members["detail"])
     return {
         "error": {
             "message": members["detail"],
@@ -132,7 +134,9 @@ def refuse_fields(error: ValidationError) -> Response:
 
 def _field(location: Sequence[int | str]) -> str:
     """The place in the request; which of several types was tried there is our own affair."""
-    return ".".join(str(part) for part in location if "[" not in str(part)) or "(body)"
+    return ".".join(part for part in map(str, location) if part != "str" and "[" not in part) or (
+        "(body)"
+    )
 
 
 def handle_errors(app: Flask) -> None:

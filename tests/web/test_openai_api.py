@@ -79,7 +79,7 @@ class TestCompletion:
                 {"messages": [{"role": "user", "content": "a"}], "n": 2}, "n", id="two answers"
             ),
             pytest.param(
-                {"messages": [{"role": "assistant", "content": "a"}]}, None, id="no question"
+                {"messages": [{"role": "assistant", "content": "a"}]}, "messages", id="no question"
             ),
             pytest.param({"messages": [{"role": "user", "content": " "}]}, None, id="blank"),
             pytest.param({"messages": [{"role": "user"}]}, None, id="no content"),
@@ -90,7 +90,7 @@ class TestCompletion:
                         {"role": "user", "content": "a"},
                     ]
                 },
-                None,
+                "messages",
                 id="no such role",
             ),
             pytest.param(
@@ -98,7 +98,7 @@ class TestCompletion:
             ),
             pytest.param(
                 {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-                None,
+                "messages",
                 id="an image",
             ),
         ],
@@ -111,6 +111,60 @@ class TestCompletion:
         error = response.get_json()["error"]
         assert (error["type"], error["param"]) == ("invalid_request_error", param)
         assert error["message"]
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("response_format", {"type": "json_schema", "json_schema": {}}),
+            ("tools", [{"type": "function", "function": {"name": "look"}}]),
+            ("tool_choice", "required"),
+            ("logprobs", True),
+            ("web_search_options", {}),
+            ("n", 2),
+            ("stop", 5),
+            ("stop", ["a", "b", "c", "d", "e"]),
+            ("stream", "please"),
+            ("stream_options", [1]),
+            ("metadata", [1]),
+            ("metadata.collections", 5),
+            ("temperature", float("nan")),
+            ("max_tokens", -1),
+        ],
+    )
+    def test_refuses_what_it_cannot_do_by_its_name(self, client, name, value):
+        field, _, inner = name.partition(".")
+
+        response = chat(client, "How heavy?", **{field: {inner: value} if inner else value})
+
+        assert response.status_code == 400
+        assert response.get_json()["error"]["param"] == name
+
+    @pytest.mark.parametrize(
+        "harmless",
+        [
+            {"seed": 7, "user": "u", "store": True, "parallel_tool_calls": True},
+            {"metadata": {"any": {"kind": [1, None]}}, "service_tier": "auto"},
+            {"stream_options": {"include_usage": True}, "stop": ""},
+        ],
+    )
+    def test_takes_what_changes_no_answer(self, client, harmless):
+        assert text_of(chat(client, "How heavy?", **harmless).get_json()) == "It weighs 120 g [1]."
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"null",
+            b'{"messages": [',
+            b'{"messages": [{"role": "user", "content": "\xff"}]}',
+            b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        ],
+        ids=["null", "cut off", "not UTF-8", "deep"],
+    )
+    def test_refuses_a_body_that_is_no_request(self, client, body):
+        response = client.post(CHAT, data=body, content_type="application/json")
+
+        assert response.status_code == 400
+        assert response.get_json()["error"]["code"] == "bad_request"
 
     def test_leaves_no_session_behind_when_it_refuses(self, client):
         chat(client, " ")
@@ -165,10 +219,40 @@ class TestResponse:
         assert response.status_code == 400
         assert response.get_json()["error"]["message"].startswith("input: ")
 
-    def test_refuses_another_form_of_text(self, client):
-        body = {"input": "How heavy?", "text": {"format": {"type": "json_object"}}}
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("text", {"format": {"type": "json_object"}}),
+            ("include", ["message.output_text.logprobs"]),
+            ("background", True),
+            ("conversation", "conv_1"),
+            ("tools", [{"type": "web_search"}]),
+            ("previous_response_id", "chatcmpl-1"),
+            ("previous_response_id", "resp_nobody_1"),
+        ],
+    )
+    def test_refuses_what_it_cannot_do_by_its_name(self, client, name, value):
+        response = client.post("/v1/responses", json={"input": "How heavy?", name: value})
 
-        assert client.post("/v1/responses", json=body).get_json()["error"]["message"][:5] == "text:"
+        assert response.status_code in (400, 404)
+        assert response.get_json()["error"]["param"] == name
+
+    def test_goes_on_from_no_response_that_never_was(self, client):
+        first = client.post("/v1/responses", json={"input": "How heavy?"}).get_json()
+        later = first["id"].rpartition("_")[0] + "_999999999"
+
+        body = {"input": "And the Pro?", "previous_response_id": later}
+        refused = client.post("/v1/responses", json=body)
+
+        assert refused.status_code == 404
+        assert later in refused.get_json()["error"]["message"]
+        assert len(client.get("/api/v1/sessions").get_json()["sessions"]) == 1
+
+    def test_says_that_it_is_kept(self, client):
+        """Whoever may not have that learns it, and can delete the session."""
+        body = {"input": "How heavy?", "store": False, "include": ["reasoning.encrypted_content"]}
+
+        assert client.post("/v1/responses", json=body).get_json()["store"] is True
 
 
 class TestRecognition:

@@ -86,6 +86,8 @@ class AskingBody(BaseModel):
             extra["tools"] = None
         if isinstance(extra.get("text"), Mapping):
             extra["text"] = extra["text"].get("format")
+        if isinstance(extra.get("include"), list):
+            extra["include"] = [each for each in extra["include"] if "logprobs" in str(each)]
         for name, harmless in REFUSED_UNLESS.items():
             if extra.get(name) not in harmless:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
@@ -104,7 +106,9 @@ REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
     "function_call": (None, "auto", "none"),
     "logprobs": (None, False),
     "top_logprobs": (None, 0),
+    "include": (None, []),
     "logit_bias": (None, {}),
+    "web_search_options": (None,),
     "modalities": (None, ["text"]),
     "audio": (None,),
     "background": (None, False),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +44,15 @@ def _after(previous: str | None) -> FoundSession | None:
     """The session of an earlier response; a copy of it up to there where it went on since."""
     if previous is None:
         return None
-    named = _ID.fullmatch(previous)
-    if named is None:
-        raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
-    session, count = open_session(named[1]), int(named[2]) + 1
-    if session.read().message_count == count:
-        return FoundSession(session, is_new=False)
-    return FoundSession(copy_of(application().store, session, count), is_new=True)
+    with suppress(NotFound):
+        session_id, index = named.groups() if (named := _ID.fullmatch(previous)) else ("", 0)
+        session, count = open_session(session_id), int(index) + 1
+        told = session.read().message_count
+        if told == count:
+            return FoundSession(session, is_new=False)
+        if told > count:
+            return FoundSession(copy_of(application().store, session, count), is_new=True)
+    raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,6 +125,7 @@ class Responding(Answering):
             "metadata": self.body.metadata or {},
             "parallel_tool_calls": False,
             "previous_response_id": self.body.previous_response_id,
+            "store": True,
             "temperature": self.body.temperature,
             "tool_choice": "auto",
             "tools": [],
