@@ -4,11 +4,13 @@ import json
 import re
 import shlex
 import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from rag.cli import main
 from rag.errors import SetupError
@@ -145,6 +147,21 @@ class TestDockerfile:
         assert any(torch in rest for rest in of("RUN"))
         assert {rest.split()[0] for rest in of("FROM")} == {"python:3.11-slim"}
         assert python == ">=3.11"
+
+    def test_brings_no_build_of_pytorch_for_gpus(self):
+        (line,) = (rest for rest in of("RUN") if "torch==" in rest)
+        *_, install = line.split("&&")
+        lock = (ROOT / "requirements.lock").read_text()
+
+        assert re.search(
+            r'pip install --no-deps --index-url "\$TORCH_INDEX_URL" torch==\S+\+cpu$', install
+        )
+        assert of("ARG") == ["TORCH_INDEX_URL"]
+        for needed in requires("torch") or ():
+            requirement = Requirement(needed)
+            if requirement.marker is None:  # --no-deps: the lock file brings them
+                assert re.search(rf"^{requirement.name}==", lock, re.MULTILINE), needed
+        assert not re.search(r"^(nvidia|triton|torch)", lock, re.MULTILINE)
 
     def test_runs_as_nobody_in_particular_and_writes_only_its_data(self):
         names = [name for name, _ in instructions()]

@@ -126,28 +126,24 @@ def score(
 ) -> dict[Key, float]:
     """BM25 over these terms (Robertson and Zaragoza, 2009); lengths are told by the candidates."""
     average = sum(each.length for each in found.values()) / max(len(found), 1) or 1.0
-    return {
-        key: sum(
-            each.weight
-            * _saturated(_count(lexemes[each.term], candidate), candidate.length / average)
-            for each in weighed
-        )
-        for key, candidate in found.items()
-    }
+    asked = [(each.weight, lexemes[each.term]) for each in weighed]
+    scores = {}
+    for key, candidate in found.items():
+        length = candidate.length / average
+        counts = ((weight, _count(of_term, candidate.lexemes)) for weight, of_term in asked)
+        scores[key] = sum(weight * _saturated(count, length) for weight, count in counts if count)
+    return scores
 
 
-def _count(lexemes: Sequence[str], candidate: Candidate) -> float:
+def _count(lexemes: Sequence[str], held: Mapping[str, Positions]) -> float:
     """How often these stand one after the other; in a heading they count more."""
-    places = [candidate.lexemes[lexeme] for lexeme in lexemes if lexeme in candidate.lexemes]
-    if not places or len(places) < len(lexemes):
+    if not lexemes or any(lexeme not in held for lexeme in lexemes):
         return 0.0
-    if len(places) == 1:
-        return sum(places[0].values())
-    return sum(
-        weight
-        for position, weight in places[0].items()
-        if all(position + step in later for step, later in enumerate(places[1:], start=1))
-    )
+    begun = held[lexemes[0]]
+    for step, lexeme in enumerate(lexemes[1:], start=1):
+        later = held[lexeme]
+        begun = {place: weight for place, weight in begun.items() if place + step in later}
+    return sum(begun.values())
 
 
 def _saturated(count: float, relative_length: float) -> float:
