@@ -81,3 +81,15 @@ def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
 
     with pytest.raises(SetupError, match=r"pip install 'groundnote\[postgresql\]'"):
         open_engine("postgresql://someone:secret@127.0.0.1:1/notes")
+
+
+@pytest.mark.slow
+def test_postgresql_plans_for_each_query_and_compiles_none(postgres):
+    """A plan for any value reads the whole table for a common word, or for a rare one."""
+    with postgres.connect() as connection:
+        told = [
+            connection.exec_driver_sql(f"SHOW {name}").scalar()
+            for name in ("jit", "plan_cache_mode")
+        ]
+
+    assert told == ["off", "force_custom_plan"]

@@ -54,7 +54,7 @@ def open_engine(url: str) -> Engine:
 
 def _open_postgresql(url: URL) -> Engine:
     try:
-        return create_engine(
+        engine = create_engine(
             url.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
             pool_size=POOL,
@@ -68,6 +68,18 @@ def _open_postgresql(url: URL) -> Engine:
             f"sessions.database_url is {url.render_as_string()!r}, and psycopg is not installed. "
             "Install it: pip install 'groundnote[postgresql]'."
         ) from error
+    event.listen(engine, "connect", _prepare_postgresql)
+    return engine
+
+
+def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    """Every query is planned for its own values: a rare and a common word need different plans.
+
+    Compiling a plan takes longer than any query of ours.
+    """
+    for setting in ("jit = off", "plan_cache_mode = force_custom_plan"):
+        connection.execute(f"SET {setting}")
+    connection.commit()
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

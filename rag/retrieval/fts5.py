@@ -117,7 +117,8 @@ class Fts5Words:
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
-        return {row.term: row.doc for row in connection.execute(self._WORDS)}
+        found = connection.execute(self._WORDS)
+        return {row.term: row.doc for row in found if row.term}  # a lone accent leaves nothing
 
     def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
         asked = {"match": _match("", [term], within), "limit": limit}

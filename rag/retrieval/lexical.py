@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 
@@ -15,9 +15,18 @@ from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.query import Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
-from rag.retrieval.word_index import MOST_SCORED, Plan, Weighed, WordIndex, chunk_count, idf
+from rag.retrieval.word_index import (
+    MOST_COUNTED,
+    MOST_SCORED,
+    Plan,
+    Weighed,
+    WordIndex,
+    chunk_count,
+    idf,
+)
 
 SOON_READ = 20_000  # chunks whose words are read while a query waits; those of more beside it
+REMEMBERED = 100  # queries: each is searched for first, and then the coverage of what was found
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 _NEWEST = text("SELECT max(row) FROM chunks")
 _COUNT = text("SELECT count(*) FROM chunks")
@@ -31,6 +40,7 @@ class _Known:
     vocabulary: Vocabulary
     read_at: float = 0.0
     seconds: float = 0.0
+    asked: dict[str, list[Weighed]] = field(default_factory=dict)  # by query
 
     @property
     def size(self) -> int:
@@ -54,8 +64,7 @@ class LexicalIndex:
             return []
         with reading(self._engine) as connection:
             known = self._knowing(connection)
-            terms = self._terms(connection, known, query, within)
-            plan = Plan.of(self._weighed(connection, known, terms, within))
+            plan = Plan.of(self._asked(connection, known, query, within))
             return self._words.search(connection, plan, within, limit)
 
     def holding(self, phrase: str, within: Within, *, limit: int) -> list[str]:
@@ -83,16 +92,35 @@ class LexicalIndex:
             return held
         with reading(self._engine) as connection:
             known = self._knowing(connection)
-            found = self._terms(connection, known, query, within)
-            terms = [term for term in found if term.counts]
-            weighed = self._weighed(connection, known, terms, within)
+            asked = self._asked(connection, known, query, within, only_counting=True)
+            weighed = [each for each in asked if each.term.counts]
             size = self._size(connection, known, within)
             weights = [idf(size, each.frequency) for each in weighed]
-            holders = self._words.holders(connection, terms, chunk_ids)
+            holders = self._words.holders(connection, [each.term for each in weighed], chunk_ids)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
                 held[chunk_id] += weight
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
+
+    def _asked(
+        self,
+        connection: Connection,
+        known: _Known,
+        query: str,
+        within: Within,
+        *,
+        only_counting: bool = False,
+    ) -> list[Weighed]:
+        """What to look up, with its frequencies; those of all collections are remembered."""
+        if within.ids is None and query in known.asked:
+            return known.asked[query]
+        terms = self._terms(connection, known, query, within)
+        if within.ids is not None:  # documents may be moved out of them at any time
+            counting = [term for term in terms if term.counts]
+            return self._weighed(connection, known, counting if only_counting else terms, within)
+        if len(known.asked) >= REMEMBERED:
+            known.asked.clear()
+        return known.asked.setdefault(query, self._weighed(connection, known, terms, within))
 
     def _terms(
         self, connection: Connection, known: _Known, query: str, within: Within
@@ -135,11 +163,11 @@ class LexicalIndex:
         ]
 
     def _told(self, known: _Known, term: Term) -> int | None:
-        """What the vocabulary says of a word, and of a phrase of nothing but common words."""
+        """What the vocabulary says of a word, and of a phrase that would be dear to count."""
         counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
         if len(counts) == 1 and not term.is_prefix:
             return counts[0]
-        common = [count for count in counts if count is not None and count > MOST_SCORED]
+        common = [count for count in counts if count is not None and count > MOST_COUNTED]
         if term.is_prefix or len(common) < len(counts):
             return None
         return int(known.size * prod(count / known.size for count in common))

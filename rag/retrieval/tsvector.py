@@ -20,7 +20,6 @@ from rag.retrieval.word_index import (
     Candidate,
     Plan,
     score,
-    with_list,
 )
 
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
@@ -56,8 +55,11 @@ class TsvectorWords:
         "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
         "ORDER BY place"
     )
-    _HOLDERS = with_list(
-        "SELECT id FROM chunks WHERE id IN :keys AND words @@ to_tsquery('english', :query)"
+    _HOLDERS = text(
+        "WITH few AS MATERIALIZED (SELECT id, words FROM chunks WHERE id = ANY(:keys)) "
+        "SELECT ARRAY(SELECT id FROM few WHERE words @@ to_tsquery('english', query)) "
+        "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
+        "ORDER BY place"
     )
     _HOLDING = (
         "SELECT id FROM chunks WHERE words @@ to_tsquery('english', :query){inside} "
@@ -93,13 +95,8 @@ class TsvectorWords:
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        keys = list(chunk_ids)
-        return [
-            list(
-                connection.execute(self._HOLDERS, {"query": _tsquery(term), "keys": keys}).scalars()
-            )
-            for term in terms
-        ]
+        asked = {"queries": [_tsquery(term) for term in terms], "keys": list(chunk_ids)}
+        return list(connection.execute(self._HOLDERS, asked).scalars())
 
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)
@@ -143,7 +140,7 @@ class TsvectorWords:
         self, connection: Connection, ids: Iterable[str], lexemes: Mapping[Term, Sequence[str]]
     ) -> dict[str, Candidate]:
         wanted = sorted({lexeme for of_term in lexemes.values() for lexeme in of_term})
-        rows = connection.execute(self._PLACES, {"ids": list(ids), "lexemes": wanted})
+        rows = connection.execute(self._PLACES, {"ids": list(ids), "lexemes": wanted}).all()
         lengths: dict[str, int] = {}
         found: dict[str, dict[str, dict[int, float]]] = {}
         for row in rows:

@@ -76,7 +76,8 @@ class Vocabulary:
         at = bisect_left(self._words, stem)
         best, most = "", MORE_USUAL * known
         begun = takewhile(lambda word: word.startswith(stem), islice(self._words, at, None))
-        long = [word for word in begun if len(word) >= len(stem) + LONGER_BY]
+        usual = [word for word in begun if self._counts[word] > most]
+        long = [word for word in usual if len(word) >= len(stem) + LONGER_BY]
         for word in sorted(long, key=lambda word: -self._counts[word]):
             if self._counts[word] <= most:
                 break

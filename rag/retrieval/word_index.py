@@ -19,6 +19,7 @@ HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 MOST_WORDS = 200_000  # of a vocabulary
 DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
 MOST_SCORED = 5_000  # chunks that the rare terms of one query may hold, summed
+MOST_COUNTED = 2_000  # chunks of a phrase's rarest word: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
 TOGETHER = 4  # common terms that are looked up as one
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
@@ -137,11 +138,11 @@ def score(
 
 def _count(lexemes: Sequence[str], held: Mapping[str, Positions]) -> float:
     """How often these stand one after the other; in a heading they count more."""
-    if not lexemes or any(lexeme not in held for lexeme in lexemes):
+    places = [held.get(lexeme) for lexeme in lexemes]
+    if not places or not all(places):
         return 0.0
-    begun = held[lexemes[0]]
-    for step, lexeme in enumerate(lexemes[1:], start=1):
-        later = held[lexeme]
+    begun, *rest = filter(None, places)
+    for step, later in enumerate(rest, start=1):
         begun = {place: weight for place, weight in begun.items() if place + step in later}
     return sum(begun.values())
 

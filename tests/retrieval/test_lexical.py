@@ -66,10 +66,8 @@ def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
     assert titles(library, "router settings firmware")[0] == "Lamp"
 
 
-def test_words_that_the_vocabulary_knows_are_not_counted_again(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.add("Lamp", "The light of the lamp.")
+def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The tokens of every term that is counted from now on."""
     words = library.lexical._words
     count, counted = words.frequencies, []
 
@@ -78,6 +76,14 @@ def test_words_that_the_vocabulary_knows_are_not_counted_again(
         return count(connection, terms, within, most)
 
     monkeypatch.setattr(words, "frequencies", noted)
+    return counted
+
+
+def test_words_that_the_vocabulary_knows_are_not_counted_again(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add("Lamp", "The light of the lamp.")
+    counted = noting_counts(library, monkeypatch)
 
     assert titles(library, "lamp light zeppelin") == ["Lamp"]
     assert ("zeppelin",) in counted
@@ -258,6 +264,51 @@ def test_common_phrases_rank_too(library: Library) -> None:
     (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
 
     assert library.lexical.search("channel list", EVERYTHING, limit=20)[0][0] == side_by_side.id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_a_phrase_that_would_be_dear_to_count_is_guessed(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "MOST_COUNTED", 3)
+    library.add("Apart", *(f"The list {n} of a station, and its channel." for n in range(6)))
+    (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
+    counted = noting_counts(library, monkeypatch)
+
+    assert library.lexical.search("channel list", EVERYTHING, limit=20)[0][0] == side_by_side.id
+    assert counted == []
+
+
+def test_coverage_counts_nothing_again_that_the_search_has_counted(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chunk,) = library.add("Lamp", "The light of the lamp.")
+    counted = noting_counts(library, monkeypatch)
+
+    assert titles(library, "lamp zeppelin") == ["Lamp"]
+    assert counted.count(("zeppelin",)) == 1
+    assert library.lexical.coverage("lamp zeppelin", EVERYTHING, [chunk.id])[chunk.id] < 0.5
+    assert counted.count(("zeppelin",)) == 1
+
+
+def test_queries_that_are_remembered_do_not_pile_up(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "REMEMBERED", 3)
+    library.add("Lamp", "The light of the lamp.")
+
+    for number in range(8):
+        assert titles(library, f"lamp {number}") == ["Lamp"]
+
+    assert len(library.lexical._known.asked) <= 3
+
+
+@pytest.mark.parametrize("stray", ["\u0301", "\u0300\u0301", "\u094d"])
+def test_a_mark_without_its_letter_breaks_no_search(library: Library, stray: str) -> None:
+    library.add("Lamp", f"The light {stray} of the lamp.")
+
+    assert titles(library, "lamp") == ["Lamp"]
+    assert titles(library, f"lamp {stray}") == ["Lamp"]
 
 
 def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
