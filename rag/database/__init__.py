@@ -36,7 +36,7 @@ from rag.database.schema import (
     transcript_hashes,
     uploads,
 )
-from rag.database.within import inside
+from rag.database.within import inside, mark_changed, versions
 
 __all__ = [
     "MIGRATIONS",
@@ -51,6 +51,7 @@ __all__ = [
     "inside",
     "jobs",
     "logins",
+    "mark_changed",
     "measurements",
     "message_vectors",
     "messages",
@@ -71,5 +72,6 @@ __all__ = [
     "tables",
     "transcript_hashes",
     "uploads",
+    "versions",
     "writing",
 ]

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     DateTime,
@@ -26,6 +27,8 @@ collections = Table(
     Column("name", Text, nullable=False),
     Column("owner", String(200), nullable=False),
     Column("everybody", Integer, nullable=False),  # a Right
+    # Counts what its documents went through: see `versions`.
+    Column("version", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("owner", "name", name="one_collection_per_name"),
 )
 

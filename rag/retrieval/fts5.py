@@ -2,18 +2,22 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from sqlalchemy import Connection, text
 
 from rag.records import EVERYTHING, Within
+from rag.retrieval.lexical_schema import TOKENIZER, set_apart
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
     DEPTH,
     HEADING_WEIGHT,
+    IN_TEXT,
     MOST_WORDS,
     RANKED,
     Candidate,
+    Places,
     Plan,
     Weighed,
     score,
@@ -53,6 +57,22 @@ class Fts5Words:
         "SELECT id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
         "WHERE chunks_fts MATCH :match ORDER BY chunks_fts.rowid LIMIT :limit"
     )
+
+    # The index tells no collection's words apart from others': they are indexed once more.
+    _APART = (
+        "CREATE VIRTUAL TABLE temp.own USING fts5(heading, text, content='', "
+        f'tokenize="{TOKENIZER}")',
+        "CREATE VIRTUAL TABLE temp.own_words USING fts5vocab(temp, own, instance)",
+    )
+    _FILL = text(
+        f"INSERT INTO temp.own (rowid, heading, text) SELECT row, {set_apart('heading')}, "
+        f"{set_apart('text')} FROM chunks WHERE collection_id = :collection AND row >= :first"
+    )
+    _WORDS_OF = (
+        "SELECT term, group_concat((doc << 16) | (CASE col WHEN 'text' THEN "
+        f"{IN_TEXT} ELSE 0 END) | min(offset, {IN_TEXT - 1})) FROM temp.own_words GROUP BY term"
+    )
+    _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
 
     def search(
         self, connection: Connection, plan: Plan, within: Within, limit: int
@@ -142,6 +162,26 @@ class Fts5Words:
 
     def tokens(self, term: Term) -> Sequence[str]:
         return term.tokens
+
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
+        return {
+            term: list(term.tokens)
+            if term.is_letters
+            else [stem_of(_plain(token), self.stemmer) for token in term.tokens]
+            for term in terms
+        }
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Places]]:
+        for statement in self._APART:
+            connection.exec_driver_sql(statement)
+        connection.execute(self._FILL, {"collection": collection_id, "first": first_row})
+        found = connection.exec_driver_sql(self._WORDS_OF).all()
+        for statement in self._DROP:
+            connection.exec_driver_sql(statement)
+        for word, places in found:
+            yield word, np.sort(np.fromstring(places, dtype=np.int64, sep=","))
 
 
 class _Stems:

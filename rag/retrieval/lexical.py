@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, text
 from rag.database import reading
 from rag.records import Within
 from rag.retrieval.fts5 import Fts5Words
+from rag.retrieval.held.words import CollectionWords, HeldWords, Lexemes
 from rag.retrieval.query import Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
@@ -55,6 +56,7 @@ class LexicalIndex:
         self._words: WordIndex = (
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
+        self._held = HeldWords(self._words)
         self._known: _Known | None = None
         self._reading = threading.Lock()
 
@@ -63,6 +65,9 @@ class LexicalIndex:
         if not terms_of(query) or limit <= 0 or within.ids == frozenset():
             return []
         with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return own.search(self._lexemes(connection, own, query), limit)
             known = self._knowing(connection)
             plan = Plan.of(self._asked(connection, known, query, within))
             return self._words.search(connection, plan, within, limit)
@@ -73,6 +78,9 @@ class LexicalIndex:
         if not term.tokens or within.ids == frozenset():
             return []
         with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return own.holding(self._words.lexemes(connection, [term]), limit)
             return self._words.holding(connection, term, within, limit)
 
     def is_known(self, word: str, within: Within) -> bool:
@@ -91,6 +99,11 @@ class LexicalIndex:
         if not terms_of(query) or not chunk_ids:
             return held
         with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                lexemes = self._lexemes(connection, own, query)
+                counting = {term: found for term, found in lexemes.items() if term.counts}
+                return own.coverage(counting, chunk_ids)
             known = self._knowing(connection)
             asked = self._asked(connection, known, query, within, only_counting=True)
             weighed = [each for each in asked if each.term.counts]
@@ -121,6 +134,11 @@ class LexicalIndex:
         if len(known.asked) >= REMEMBERED:
             known.asked.clear()
         return known.asked.setdefault(query, self._weighed(connection, known, terms, within))
+
+    def _lexemes(self, connection: Connection, own: CollectionWords, query: str) -> Lexemes:
+        vocabulary = own.vocabulary
+        meant = vocabulary.meant(terms_of(query), names_in(query), vocabulary.held)
+        return self._words.lexemes(connection, list(dict.fromkeys(meant)))
 
     def _terms(
         self, connection: Connection, known: _Known, query: str, within: Within

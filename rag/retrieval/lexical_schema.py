@@ -43,10 +43,12 @@ _REMOVE = (
     f"('delete', old.row, {set_apart('old.heading')}, {set_apart('old.text')}, old.collection_id);"
 )
 
+# Marks (M*) are part of a word in Devanagari, Arabic and others; the default splits there.
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'"
+
 SQLITE_DDL: tuple[str, ...] = (
-    # Marks (M*) are part of a word in Devanagari, Arabic and others; the default splits there.
     "CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, place, content='', "
-    "tokenize=\"porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'\")",
+    f'tokenize="{TOKENIZER}")',
     "CREATE TABLE text_positions (n INTEGER PRIMARY KEY)",
     "INSERT INTO text_positions WITH RECURSIVE counted(n) AS "
     f"(SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < {MAX_POSITIONS}) "

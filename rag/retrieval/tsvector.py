@@ -5,8 +5,9 @@ heading hides those of the text. It only chooses candidates here; their position
 scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from sqlalchemy import Connection, TextClause, text
 
 from rag.records import Within
@@ -15,9 +16,11 @@ from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
     DEPTH,
     HEADING_WEIGHT,
+    IN_TEXT,
     MOST_WORDS,
     RANKED,
     Candidate,
+    Places,
     Plan,
     score,
 )
@@ -66,6 +69,13 @@ class TsvectorWords:
         "ORDER BY row LIMIT :limit"
     )
 
+    _WORDS_OF = text(
+        "SELECT lexeme, array_agg((CAST(chunks.row AS bigint) << 16) | at | "
+        f"(CASE kind WHEN 'A' THEN 0 ELSE {IN_TEXT} END) ORDER BY chunks.row, at) AS places "
+        "FROM chunks, unnest(words) AS held(lexeme, positions, weights), "
+        "unnest(positions, weights) AS place(at, kind) "
+        "WHERE collection_id = :collection AND chunks.row >= :first GROUP BY lexeme"
+    )
     _WORDS = text(
         "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
         f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
@@ -78,7 +88,7 @@ class TsvectorWords:
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
         candidates = self._candidates(connection, plan, within, deep * limit)
-        lexemes = self._lexemes(connection, [each.term for each in plan.all])
+        lexemes = self.lexemes(connection, [each.term for each in plan.all])
         places = self._places(connection, candidates, lexemes)
         scores = score(plan.all, lexemes, places)
         return sorted(scores.items(), key=lambda pair: (-pair[1], candidates[pair[0]]))[:limit]
@@ -91,6 +101,13 @@ class TsvectorWords:
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Places]]:
+        asked = {"collection": collection_id, "first": first_row}
+        for row in connection.execute(self._WORDS_OF, asked):
+            yield row.lexeme, np.array(row.places, dtype=np.int64)
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
@@ -126,8 +143,7 @@ class TsvectorWords:
                 break
         return found | together
 
-    def _lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
-        """What the index holds for the tokens of each term, in their order."""
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
         tokens = sorted({token for term in terms for token in _tokens(term)})
         rows = connection.execute(self._LEXEMES, {"tokens": tokens})
         of_token: dict[str, list[str]] = {row.token: row.lexemes for row in rows}

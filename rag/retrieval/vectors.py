@@ -15,7 +15,7 @@ from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
 from rag.retrieval.embedded.contents import COLLECTION
 from rag.retrieval.embedded.holding import acquire, release
-from rag.retrieval.exact import ExactVectors
+from rag.retrieval.held.vectors import ExactVectors
 from rag.seams import Matrix
 
 Found = TypeVar("Found")

@@ -46,6 +46,10 @@ class Vocabulary:
         """How many chunks have it; None for what is not known, or not frequent enough to be."""
         return self._counts.get(stem_of(token, self._rules))
 
+    def beginning(self, letters: str) -> list[str]:
+        """The words that begin with these."""
+        return [word for word in self._counts if word.startswith(letters)]
+
     def held(self, stem: str) -> int:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)

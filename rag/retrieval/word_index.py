@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
 from rag.database import chunks, inside
@@ -24,7 +26,11 @@ RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones',
 TOGETHER = 4  # common terms that are looked up as one
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 
+IN_TEXT = 1 << 15  # of a place, beside its position; without it the place is in the heading
+
 Key = TypeVar("Key")  # of a chunk
+Figure = TypeVar("Figure", float, NDArray[np.float64])
+Places = NDArray[np.int64]  # of a lexeme: row << 16 | IN_TEXT | position
 Positions = Mapping[int, float]  # where a lexeme stands, and what it counts there
 
 
@@ -108,6 +114,14 @@ class WordIndex(Protocol):
     def tokens(self, term: Term) -> Sequence[str]:
         """What stands side by side in the index where the term does, before stemming."""
 
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
+        """The same after stemming."""
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Places]]:
+        """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
+
 
 def chunk_count(connection: Connection, within: Within) -> int:
     """Of the collections."""
@@ -132,7 +146,7 @@ def score(
     for key, candidate in found.items():
         length = candidate.length / average
         counts = ((weight, _count(of_term, candidate.lexemes)) for weight, of_term in asked)
-        scores[key] = sum(weight * _saturated(count, length) for weight, count in counts if count)
+        scores[key] = sum(weight * saturated(count, length) for weight, count in counts if count)
     return scores
 
 
@@ -147,7 +161,7 @@ def _count(lexemes: Sequence[str], held: Mapping[str, Positions]) -> float:
     return sum(begun.values())
 
 
-def _saturated(count: float, relative_length: float) -> float:
+def saturated(count: Figure, relative_length: Figure) -> Figure:
     """BM25's share of one term: it levels off, the later the longer the chunk."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
 

@@ -1,4 +1,5 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +33,7 @@ class Library:
         heading_path: tuple[str, ...] = (),
         name: str | None = None,
         section: str | None = None,
+        collection: str = "1",
     ) -> list[Chunk]:
         """A document of one section: the given one with these texts in it, or the texts joined."""
         name = name or f"{title}.md"
@@ -47,12 +49,25 @@ class Library:
         document = Document(
             document_id, name, title, "text/markdown", "0" * 64, 1, len(chunks), datetime.now(UTC)
         )
+        document = replace(document, collection_id=collection)
         self.store.replace(document, [Section(0, heading_path, "§ 1", section)], chunks)
         vectors = self.embedder.embed([chunk.embedded_text for chunk in chunks])
-        self.index.add(
-            [chunk.id for chunk in chunks], vectors, ["1"] * len([chunk.id for chunk in chunks])
-        )
+        self.index.add([chunk.id for chunk in chunks], vectors, [collection] * len(chunks))
         return chunks
+
+
+@pytest.fixture
+def engine_at() -> Iterator[Callable[[Path], Engine]]:
+    """Databases of their own."""
+    opened: list[Engine] = []
+
+    def engine_at(path: Path) -> Engine:
+        opened.append(migrated(path))
+        return opened[-1]
+
+    yield engine_at
+    for engine in opened:
+        engine.dispose()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, make_url, text
 
 from rag.database import migrate, open_engine
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Within
 from rag.retrieval import lexical, word_index
 from tests.retrieval.conftest import Library
 
@@ -33,37 +32,45 @@ def postgres() -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
-    name = "engine" if request.param == "sqlite" else "postgres"
-    return Library(request.getfixturevalue(name))
+@pytest.fixture(params=["engine", pytest.param("postgres", marks=pytest.mark.slow)])
+def library(request: pytest.FixtureRequest) -> Library:
+    return Library(request.getfixturevalue(request.param))
 
 
-def titles(library: Library, query: str, *, limit: int = 10) -> list[str]:
-    found = library.lexical.search(query, EVERYTHING, limit=limit)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], EVERYTHING)
+@pytest.fixture(params=[EVERYTHING, Within(frozenset({"1"}))], ids=["everything", "a collection"])
+def within(request: pytest.FixtureRequest) -> Within:
+    """The whole library by its index, and a collection by what is held of it."""
+    found: Within = request.param
+    return found
+
+
+def titles(
+    library: Library, query: str, within: Within = EVERYTHING, *, limit: int = 10
+) -> list[str]:
+    found = library.lexical.search(query, within, limit=limit)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
     return [chunks[chunk_id].document_title for chunk_id, _ in found]
 
 
-def test_nothing_is_found_in_nothing(library: Library) -> None:
-    assert library.lexical.search("reset", EVERYTHING, limit=5) == []
-    assert library.lexical.coverage("reset", EVERYTHING, ["nowhere"]) == {"nowhere": 0.0}
+def test_nothing_is_found_in_nothing(library: Library, within: Within) -> None:
+    assert library.lexical.search("reset", within, limit=5) == []
+    assert library.lexical.coverage("reset", within, ["nowhere"]) == {"nowhere": 0.0}
 
 
-def test_any_word_finds_and_more_words_rank_higher(library: Library) -> None:
+def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Within) -> None:
     library.add("One", "The light of the lamp.")
     library.add("Two", "The lamp is dimmed with the slider.")
     library.add("Three", "Nothing of the kind.")
 
-    assert titles(library, "how do I dim the lamp slider?") == ["Two", "One"]
+    assert titles(library, "how do I dim the lamp slider?", within) == ["Two", "One"]
 
 
-def test_a_rare_word_weighs_more_than_a_common_one(library: Library) -> None:
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library, within: Within) -> None:
     for number in range(20):
         library.add(f"Router {number}", "Settings of the router are here.")
     library.add("Lamp", "The firmware is here.")
 
-    assert titles(library, "router settings firmware")[0] == "Lamp"
+    assert titles(library, "router settings firmware", within)[0] == "Lamp"
 
 
 def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
@@ -90,11 +97,11 @@ def test_words_that_the_vocabulary_knows_are_not_counted_again(
     assert not {("lamp",), ("light",)} & set(counted)
 
 
-def test_a_word_in_the_heading_weighs_more(library: Library) -> None:
+def test_a_word_in_the_heading_weighs_more(library: Library, within: Within) -> None:
     library.add("Other", "Wi-Fi, cables and pairing are told of here.")
     library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
 
-    assert titles(library, "pairing")[0] == "Guide"
+    assert titles(library, "pairing", within)[0] == "Guide"
 
 
 @pytest.mark.parametrize(
@@ -110,13 +117,13 @@ def test_a_word_in_the_heading_weighs_more(library: Library) -> None:
         pytest.param("dimming lamps", "Lamp", id="other endings"),
     ],
 )
-def test_product_names_and_word_forms_are_found(library: Library, query, title) -> None:
+def test_product_names_and_word_forms_are_found(library: Library, within, query, title) -> None:
     for name in ("AX-5400", "AX-5500", "WH-1000XM4", "WH-1000XM5", "Aero 5", "Aero 5 Pro"):
         library.add(name, f"The {name} has a battery and a price.")
     library.add("Resume", "Send your resume to us.")
     library.add("Lamp", "Dim the lamp.")
 
-    assert titles(library, query)[0] == title
+    assert titles(library, query, within)[0] == title
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def test_product_names_and_word_forms_are_found(library: Library, query, title) 
         pytest.param("नमस्ते", "Hindi", id="Hindi"),
     ],
 )
-def test_scripts_without_spaces_are_searched(library: Library, query, title) -> None:
+def test_scripts_without_spaces_are_searched(library: Library, within, query, title) -> None:
     library.add("Chinese", "按住路由器背面的按钮十秒钟即可重置。")
     library.add("Japanese", "背面のリセットボタンを10秒間押します。")
     library.add("Thai", "กดปุ่มเพื่อทำการรีเซ็ตเราเตอร์")
@@ -139,7 +146,7 @@ def test_scripts_without_spaces_are_searched(library: Library, query, title) -> 
     library.add("Mixed", "使用WH-1000XM4耳机。")
     library.add("Hindi", "नमस्ते दुनिया")
 
-    assert titles(library, query)[0] == title
+    assert titles(library, query, within)[0] == title
 
 
 @pytest.mark.parametrize(
@@ -156,56 +163,54 @@ def test_scripts_without_spaces_are_searched(library: Library, query, title) -> 
         pytest.param("%s :name {x}", id="placeholders"),
     ],
 )
-def test_any_text_is_a_safe_query(library: Library, query) -> None:
+def test_any_text_is_a_safe_query(library: Library, within, query) -> None:
     library.add("Router", "Reset the router.")
 
-    found = titles(library, query)
+    found = titles(library, query, within)
 
     assert found == (["Router"] if "reset" in query else [])
     assert all(
-        share >= 0 for share in library.lexical.coverage(query, EVERYTHING, ["nowhere"]).values()
+        share >= 0 for share in library.lexical.coverage(query, within, ["nowhere"]).values()
     )
 
 
-def test_the_index_follows_the_database(library: Library) -> None:
+def test_the_index_follows_the_database(library: Library, within: Within) -> None:
     (old,) = library.add("Router", "Reset the router. 路由器")
     library.add("Router", "Pair the router.")
-    assert titles(library, "reset 路由") == []
-    assert titles(library, "pair") == ["Router"]
+    assert titles(library, "reset 路由", within) == []
+    assert titles(library, "pair", within) == ["Router"]
 
     library.store.delete(old.document_id)
-    assert titles(library, "pair router") == []
+    assert titles(library, "pair router", within) == []
 
 
-def test_at_most_the_limit_is_found(library: Library) -> None:
+def test_at_most_the_limit_is_found(library: Library, within: Within) -> None:
     for number in range(6):
         library.add(f"Router {number}", "Reset the router.")
 
-    assert len(library.lexical.search("reset", EVERYTHING, limit=4)) == 4
-    assert library.lexical.search("reset", EVERYTHING, limit=0) == []
+    assert len(library.lexical.search("reset", within, limit=4)) == 4
+    assert library.lexical.search("reset", within, limit=0) == []
 
 
-def test_coverage_is_the_weighted_share_of_the_words(library: Library) -> None:
+def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: Within) -> None:
     for number in range(10):
         library.add(f"Filler {number}", "The router stands here.")
     (whole,) = library.add("Whole", "The firmware of the router.")
     (common,) = library.add("Common", "A router.")
     (none,) = library.add("None", "Something else.")
 
-    covered = library.lexical.coverage(
-        "router firmware", EVERYTHING, [whole.id, common.id, none.id]
-    )
+    covered = library.lexical.coverage("router firmware", within, [whole.id, common.id, none.id])
 
     assert covered[whole.id] == pytest.approx(1.0)
     assert 0.0 < covered[common.id] < 0.3
     assert covered[none.id] == 0.0
 
 
-def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library) -> None:
+def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library, within: Within) -> None:
     (chunk,) = library.add("Router", "Reset the router.")
 
-    known = library.lexical.coverage("reset", EVERYTHING, [chunk.id])[chunk.id]
-    unknown = library.lexical.coverage("reset zeppelin", EVERYTHING, [chunk.id])[chunk.id]
+    known = library.lexical.coverage("reset", within, [chunk.id])[chunk.id]
+    unknown = library.lexical.coverage("reset zeppelin", within, [chunk.id])[chunk.id]
 
     assert unknown < known == pytest.approx(1.0)
 
@@ -332,32 +337,28 @@ def test_a_large_library_reads_its_words_beside_the_query(library: Library, monk
         ("Was ist die Konfiguration", "Deutsch"),
     ],
 )
-def test_a_word_that_the_library_does_not_know_meets_its_own(library, query, title) -> None:
+def test_a_word_that_the_library_does_not_know_meets_its_own(library, within, query, title) -> None:
     library.add("Leave", "Send the doctor's note on the third day. A certificate follows.")
     library.add("Lamp", "It comes in graphite and in white.")
     library.add("Setup", "The configuration lies beside the program, in one file.")
     library.add("Deutsch", "Die Konfiguration liegt im Ordner.")
     library.add("Other", "Colours fade in the sun. A certificate is where it is.")
 
-    assert titles(library, query)[0] == title
+    assert titles(library, query, within)[0] == title
 
 
-def test_a_name_that_the_library_does_not_know_is_no_other_name(library: Library) -> None:
+def test_a_name_that_the_library_does_not_know_is_no_other_name(
+    library: Library, within: Within
+) -> None:
     (lamp,) = library.add("Lamp", "The Zephyr weighs two kilos.")
 
-    known = library.lexical.coverage("How heavy is the Zephyr lamp?", EVERYTHING, [lamp.id])[
-        lamp.id
-    ]
-    other = library.lexical.coverage("How heavy is the Zephir lamp?", EVERYTHING, [lamp.id])[
-        lamp.id
-    ]
-    typed = library.lexical.coverage("how heavy is the zephir lamp?", EVERYTHING, [lamp.id])[
-        lamp.id
-    ]
+    known = library.lexical.coverage("How heavy is the Zephyr lamp?", within, [lamp.id])[lamp.id]
+    other = library.lexical.coverage("How heavy is the Zephir lamp?", within, [lamp.id])[lamp.id]
+    typed = library.lexical.coverage("how heavy is the zephir lamp?", within, [lamp.id])[lamp.id]
     assert other < typed == known
 
 
-def test_an_error_code_is_met_whatever_else_is_asked(library: Library) -> None:
+def test_an_error_code_is_met_whatever_else_is_asked(library: Library, within: Within) -> None:
     for number in range(1, 30):
         library.add(f"E{number}", f"E{number}: part {number} is blocked. Clean it.")
     library.add("Display", "What the washing machine shows in its display, and why it stops.")
@@ -366,41 +367,43 @@ def test_an_error_code_is_met_whatever_else_is_asked(library: Library) -> None:
     )
 
     asked = "why does my washing machine stop in the middle and show E18 in its display"
-    assert titles(library, asked)[0] == "E18"
+    assert titles(library, asked, within)[0] == "E18"
 
 
-def test_the_name_of_the_file_is_looked_up_too(library: Library) -> None:
+def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Within) -> None:
     library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
     library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
 
-    found = library.lexical.search("ACME sales Q2", EVERYTHING, limit=1)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], EVERYTHING)
+    found = library.lexical.search("ACME sales Q2", within, limit=1)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
     assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
 
 
-def test_one_word_mistyped_in_two_ways_counts_once(library: Library) -> None:
+def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Within) -> None:
     (chunk,) = library.add("Pencils", "Graphite is dear.")
     query = "garphite or grahpite?"
 
-    assert titles(library, query) == ["Pencils"]
-    assert library.lexical.coverage(query, EVERYTHING, [chunk.id]) == {chunk.id: 1.0}
+    assert titles(library, query, within) == ["Pencils"]
+    assert library.lexical.coverage(query, within, [chunk.id]) == {chunk.id: 1.0}
 
 
-def test_words_of_documents_that_came_since_are_known(library: Library) -> None:
+def test_words_of_documents_that_came_since_are_known(library: Library, within: Within) -> None:
     library.add("One", "A lamp.")
-    assert titles(library, "grafite") == []
+    assert titles(library, "grafite", within) == []
     library.add("Two", "Grafit is dear, graphite is not.")
 
-    assert titles(library, "garphite") == ["Two"]
+    assert titles(library, "garphite", within) == ["Two"]
 
 
-def test_all_chunks_are_found_that_hold_words_one_after_the_other(library: Library) -> None:
+def test_all_chunks_are_found_that_hold_words_one_after_the_other(
+    library: Library, within: Within
+) -> None:
     library.add("One", "A refund is paid late.", "The Aero 5 is white.")
     library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")
 
     def holding(phrase: str, limit: int = 10) -> list[str]:
-        found = library.lexical.holding(phrase, EVERYTHING, limit=limit)
-        return [library.store.chunks([key], EVERYTHING)[key].text for key in found]
+        found = library.lexical.holding(phrase, within, limit=limit)
+        return [library.store.chunks([key], within)[key].text for key in found]
 
     assert holding("refund") == ["A refund is paid late.", "Refunds of the E-Strand 5."]
     assert holding("aero 5") == ["The Aero 5 is white."]

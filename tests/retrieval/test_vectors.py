@@ -12,7 +12,7 @@ import pytest
 from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
 from rag.retrieval.embedded.holding import LOCK_FILE, holder_of
-from rag.retrieval.exact import ExactVectors
+from rag.retrieval.held.vectors import ExactVectors
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex

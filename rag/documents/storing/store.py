@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, Row, Select, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Engine, Row, Select, bindparam, delete, insert, select, text, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import inside, moved_chunks, reading, writing
+from rag.database import inside, mark_changed, moved_chunks, reading, versions, writing
 from rag.database import sections as section_table
 from rag.database import tables as table_table
 from rag.documents.chunk import document_id_for
@@ -54,7 +54,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
-        self._lexicons: OrderedDict[Within, tuple[tuple[int, str], tuple[str, ...]]] = OrderedDict()
+        self._lexicons: OrderedDict[Within, tuple[dict[str, int], tuple[str, ...]]] = OrderedDict()
         self._lexicon_turn = threading.Lock()
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
@@ -69,13 +69,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """Several documents in one transaction; of two with the same id the later one counts."""
         last = {each.document.id: each for each in stored}
         with writing(self._engine) as connection:
-            changes = write_documents(connection, last)
-        self._forget_lexicon()
-        return changes
+            return write_documents(connection, last)
 
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
+        is_it = document_table.c.id == document_id
         with writing(self._engine) as connection:
+            place = connection.execute(select(document_table.c.collection_id).where(is_it)).scalar()
+            if place is None:
+                raise _no_document(document_id)
             removed = chunk_ids_of(connection, document_id)
             gone_tables = tuple(table_ids_of(connection, [document_id]))
             remove_chunks(connection, removed)
@@ -83,17 +85,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             connection.execute(
                 delete(section_table).where(section_table.c.document_id == document_id)
             )
-            gone = connection.execute(
-                delete(document_table).where(document_table.c.id == document_id)
-            )
-            if gone.rowcount == 0:
-                raise _no_document(document_id)
-        self._forget_lexicon()
+            connection.execute(delete(document_table).where(is_it))
+            mark_changed(connection, [place])
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
-
-    def _forget_lexicon(self) -> None:
-        with self._lexicon_turn:
-            self._lexicons.clear()
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
@@ -194,16 +188,14 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def lexicon(self, within: Within) -> tuple[str, ...]:
         """The product names of the documents, without repeats; read anew when they change."""
         is_open = inside(document_table.c.collection_id, within)
-        version_of = select(func.count(), func.max(document_table.c.ingested_at)).where(is_open)
         with self._lexicon_turn, reading(self._engine) as connection:
-            count, newest = connection.execute(version_of).one()
-            version = (count, str(newest))
+            now = versions(connection, within)
             known = self._lexicons.pop(within, None)
-            if known is None or known[0] != version:
+            if known is None or known[0] != now:
                 query = select(document_table.c.names).where(is_open)
                 rows = connection.execute(query.order_by(document_table.c.name))
                 names = dict.fromkeys(name for row in rows for name in row.names)
-                known = (version, tuple(names))
+                known = (now, tuple(names))
             self._lexicons[within] = known
             while len(self._lexicons) > LEXICONS_KEPT:
                 self._lexicons.popitem(last=False)
@@ -219,7 +211,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         chunks_of_it = chunk_table.c.document_id == document_id
         with writing(self._engine) as connection:
             is_it = document_table.c.id == document_id
-            row = connection.execute(select(document_table.c.name).where(is_it)).first()
+            row = connection.execute(select(document_table).where(is_it)).first()
             if row is None:
                 raise _no_document(document_id)
             twin = select(document_table.c.id).where(
@@ -241,7 +233,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             ids = select(chunk_table.c.id).where(chunks_of_it)
             connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(ids)))
             connection.execute(insert(moved_chunks).from_select(["id"], ids))
-        self._forget_lexicon()
+            mark_changed(connection, [row.collection_id, collection_id])
 
 
 def _sections_of(document_id: str, within: Within) -> Select[Any]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import removed_chunks, storable
+from rag.database import mark_changed, removed_chunks, storable
 from rag.database import sections as section_table
 from rag.database import tables as table_table
 from rag.documents.reports import stored_report
@@ -47,7 +47,9 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     gone = _write_tables(connection, {key: each.tables for key, each in stored.items()})
     remove_chunks(connection, removed)
     _move_chunks(connection, old, new)
-    _add_chunks(connection, added, _collections_of(connection, stored))
+    collections = _collections_of(connection, stored)
+    _add_chunks(connection, added, collections)
+    mark_changed(connection, collections.values())
     return ChunkChanges(added, tuple(removed), gone)
 
 

@@ -1,0 +1,193 @@
+"""The words of chosen collections, kept in memory: a search in them sees nothing else.
+
+The database's word index is one for all. A filter makes it dearer, and shows by the time it takes
+what lies beside. The words of a collection are read once, and again when it changes; what a term
+weighs, which words there are and how long a search takes depends on the asker's collections alone.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from rag.database import chunks as chunk_table
+from rag.database import versions
+from rag.records import Within
+from rag.retrieval.query import Term
+from rag.retrieval.vocabulary import Vocabulary
+from rag.retrieval.word_index import (
+    HEADING_WEIGHT,
+    IN_TEXT,
+    Places,
+    WordIndex,
+    chunk_count,
+    idf,
+    saturated,
+)
+
+MOST_HELD = 50_000  # chunks: about 80 MB; of more the database is asked
+SETS_KEPT = 32  # of collections, as askers choose them
+
+Lexemes = Mapping[Term, Sequence[str]]
+Counts = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The words of one collection, as they were at a version of it."""
+
+    version: int
+    chunks: Mapping[int, str]  # their ids by row, the oldest first
+    places: Mapping[str, Places]  # of each lexeme, in order
+
+
+class CollectionWords:
+    """The words of some collections together."""
+
+    def __init__(self, parts: Mapping[str, Held], stemmer: str) -> None:
+        self.versions = {key: part.version for key, part in parts.items()}
+        self._parts = [part.places for part in parts.values() if part.places]
+        chunks = sorted(each for part in parts.values() for each in part.chunks.items())
+        self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
+        self._ids = [chunk_id for _, chunk_id in chunks]
+        self._at = {chunk_id: at for at, chunk_id in enumerate(self._ids)}
+        counts: Counter[str] = Counter()
+        lengths = np.zeros(len(chunks))
+        for part in self._parts:
+            counts.update({word: _rows_of(places) for word, places in part.items()})
+            at = self._chunks_at(np.concatenate([*part.values()]))
+            lengths += np.bincount(at, minlength=len(chunks))
+        self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
+        self.vocabulary = Vocabulary(counts, stemmer)
+
+    def search(self, asked: Lexemes, limit: int) -> list[tuple[str, float]]:
+        """BM25, best first."""
+        scores = np.zeros(len(self._ids))
+        for term, lexemes in asked.items():
+            counts = self._counts(term, lexemes)
+            weight = term.weight * self._idf(counts)
+            scores += weight * saturated(counts, self._lengths)
+        found = np.flatnonzero(scores)
+        best = found[np.argsort(-scores[found], kind="stable")[:limit]]
+        return [(self._ids[at], float(scores[at])) for at in best]
+
+    def coverage(self, asked: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
+        """For each chunk the share of the terms that it holds, weighed by how rare they are."""
+        held, total = dict.fromkeys(chunk_ids, 0.0), 0.0
+        for term, lexemes in asked.items():
+            counts = self._counts(term, lexemes)
+            weight = self._idf(counts)
+            total += weight
+            for chunk_id in chunk_ids:
+                if chunk_id in self._at and counts[self._at[chunk_id]]:
+                    held[chunk_id] += weight
+        return {chunk_id: weight / (total or 1.0) for chunk_id, weight in held.items()}
+
+    def holding(self, asked: Lexemes, limit: int) -> list[str]:
+        """Chunks that hold any of the terms, the oldest first."""
+        found = np.zeros(len(self._ids))
+        for term, lexemes in asked.items():
+            found += self._counts(term, lexemes)
+        return [self._ids[at] for at in np.flatnonzero(found)[:limit]]
+
+    def _idf(self, counts: Counts) -> float:
+        return idf(len(self._ids), int(np.count_nonzero(counts)))
+
+    def _counts(self, term: Term, lexemes: Sequence[str]) -> Counts:
+        """How often each chunk holds these one after the other; in a heading they count more."""
+        if term.is_prefix and term.is_letters and len(lexemes) == 1:
+            words = self.vocabulary.beginning(lexemes[0])
+            return self._by_chunk(np.concatenate([_NOWHERE, *map(self._places, words)]))
+        starts = self._places(lexemes[0]) if lexemes else _NOWHERE
+        for step, lexeme in enumerate(lexemes[1:], start=1):
+            starts = starts[np.isin(starts + step, self._places(lexeme))]
+        return self._by_chunk(starts)
+
+    def _places(self, lexeme: str) -> Places:
+        found = [part[lexeme] for part in self._parts if lexeme in part]
+        return found[0] if len(found) == 1 else np.concatenate([_NOWHERE, *found])
+
+    def _chunks_at(self, places: Places) -> NDArray[np.intp]:
+        return np.searchsorted(self._rows, places >> 16)
+
+    def _by_chunk(self, places: Places) -> Counts:
+        weights = np.where(places & IN_TEXT, 1.0, HEADING_WEIGHT)
+        counts = np.bincount(self._chunks_at(places), weights, len(self._rows))
+        return counts.astype(np.float64, copy=False)
+
+
+class HeldWords:
+    """Words by collection; those that were not searched for longest go first."""
+
+    def __init__(self, words: WordIndex) -> None:
+        self._words = words
+        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._sets: OrderedDict[frozenset[str], CollectionWords] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def within(self, connection: Connection, within: Within) -> CollectionWords | None:
+        """None for everything, and for more than is held."""
+        if within.ids is None:
+            return None
+        now = versions(connection, within)
+        with self._lock:
+            known = self._sets.get(within.ids)
+            if known is not None and known.versions == now:
+                self._sets.move_to_end(within.ids)
+                return known
+        if chunk_count(connection, within) > MOST_HELD:
+            return None
+        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
+        made = CollectionWords(parts, self._words.stemmer)
+        with self._lock:
+            self._sets[within.ids] = made
+            self._sets.move_to_end(within.ids)
+            while len(self._sets) > SETS_KEPT:
+                self._sets.popitem(last=False)
+        return made
+
+    def _part(self, connection: Connection, collection_id: str, version: int) -> Held:
+        with self._lock:
+            known = self._held.get(collection_id)
+        if known is None or known.version != version:
+            known = self._read(connection, collection_id, version, known)
+        with self._lock:
+            self._held[collection_id] = known
+            self._held.move_to_end(collection_id)
+            while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
+                gone, _ = self._held.popitem(last=False)
+                for chosen in [each for each in self._sets if gone in each]:
+                    del self._sets[chosen]
+        return known
+
+    def _read(
+        self, connection: Connection, collection_id: str, version: int, known: Held | None
+    ) -> Held:
+        """Only what came since is read: all from the first row on that is new."""
+        table = chunk_table
+        listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
+        rows = connection.execute(listed.order_by(table.c.row))
+        chunks: dict[int, str] = {row.row: row.id for row in rows}
+        before = known.chunks if known is not None else {}
+        fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
+        places: dict[str, Places] = {}
+        if known is not None:
+            stays = np.array([row for row in chunks if fresh is None or row < fresh], np.int64)
+            kept = {word: at[np.isin(at >> 16, stays)] for word, at in known.places.items()}
+            places = {word: at for word, at in kept.items() if len(at)}
+        if fresh is not None:
+            for word, at in self._words.places(connection, collection_id, fresh):
+                places[word] = np.concatenate([places[word], at]) if word in places else at
+        return Held(version, chunks, places)
+
+
+_NOWHERE: Places = np.empty(0, dtype=np.int64)
+
+
+def _rows_of(places: Places) -> int:
+    """In how many chunks they are; places are in order."""
+    return int(np.count_nonzero(np.diff(places >> 16))) + 1
