@@ -61,7 +61,18 @@ ANSWERING = frozenset(
 )
 
 
-TELLING = frozenset({"messages.ask", "messages.regenerate"})  # how many wait before them
+# Whose streams tell how many wait before them.
+TELLING = frozenset(
+    {
+        "messages.ask",
+        "messages.regenerate",
+        "openai.complete_chat",
+        "responses.respond",
+        "pages.ask_first",
+        "pages.ask",
+        "pages.regenerate",
+    }
+)
 
 
 def create_app(application: "Application") -> Flask:

@@ -69,6 +69,9 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
         if error.http_status >= 500 and is_time_to_tell(type(error).__name__):
             log.warning("model failed", extra={"error": type(error).__name__})
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
+    if isinstance(error, HTTPException):
+        status = error.code or 500
+        return problem(status, error.description or "", kind=_http_kind(status), index=index)
     if isinstance(error, DATABASE_AWAY):
         if is_time_to_tell("database"):
             log.warning("database away", extra={"error": type(error).__name__})

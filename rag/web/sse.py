@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from flask import Response, abort
+from flask import Response, abort, copy_current_request_context
 from pydantic_core import to_jsonable_python
 from werkzeug.exceptions import HTTPException
 
@@ -27,7 +27,7 @@ from rag.records import (
 )
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
-from rag.web.problems import problem, problem_of, problem_response
+from rag.web.problems import problem_of, problem_response
 from rag.web.serving.lanes import EVENT_STREAM, places_before
 from rag.web.turns import Turn
 
@@ -65,8 +65,13 @@ def data_line(values: dict[str, Any]) -> str:
     return f"data: {text.translate(LINE_BREAKS)}\n\n"
 
 
-def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterator[str]:
-    """The events of a turn that begins once nobody waits before it; until then, how many do.
+def when_due(
+    begin: Callable[[], Iterator[str]],
+    *,
+    waiting: Callable[[int], str],
+    refused: Callable[[dict[str, Any]], str],
+) -> Iterator[str]:
+    """What `begin` tells of a turn, once nobody waits before it; until then, how many do.
 
     Raises:
         ServiceUnavailable, UserError: it cannot be begun, and nothing has been told yet.
@@ -74,23 +79,28 @@ def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterato
     places = places_before()
     before = next(places, None)
     if before is None:
-        return frames_of(begin(), live=live)
-    return _frames_later(before, places, begin, live)
+        return begin()
+    begin = copy_current_request_context(begin)
+
+    def later() -> Iterator[str]:
+        try:
+            yield from map(waiting, chain([before], places))
+            frames = begin()
+        except (RagError, HTTPException) as error:
+            yield refused(problem_of(error))
+        else:
+            yield from frames
+
+    return later()
 
 
-def _frames_later(
-    before: int, places: Iterator[int], begin: Callable[[], Turn], live: LiveHtml | None
-) -> Iterator[str]:
-    try:
-        for place in chain([before], places):
-            yield frame("waiting", {"before": place})
-        turn = begin()
-    except RagError as error:
-        yield frame("error", problem_of(error))
-    except HTTPException as error:
-        yield frame("error", problem(error.code or 500, error.description or "", kind="busy"))
-    else:
-        yield from frames_of(turn, live=live)
+def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterator[str]:
+    """The events of such a turn."""
+    return when_due(
+        lambda: frames_of(begin(), live=live),
+        waiting=lambda before: frame("waiting", {"before": before}),
+        refused=lambda problem: frame("error", problem),
+    )
 
 
 def frames_of(

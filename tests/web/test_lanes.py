@@ -1,5 +1,6 @@
 """Answers wait for each other in fair turn, and pages do not wait for answers."""
 
+import re
 import threading
 from types import SimpleNamespace
 
@@ -159,6 +160,47 @@ class TestWhileManyAsk:
         assert '"status": 503' in told
         assert len(full.assistant.asked) == before
 
+    @pytest.mark.parametrize("where", ["/ask", "/sessions/{}/ask", "/sessions/{}/regenerate"])
+    def test_a_form_without_scripts_leads_on_from_a_page_that_tells_its_place(self, full, where):
+        session_id = stored(full.streams[0])
+        form = {"content": "How heavy is it?", "index": "1"}
+        pages = [full.app.test_client().post(where.format(session_id), data=form) for _ in range(2)]
+        lines = [each.iter_encoded() for each in pages]
+        told = [(next(each), next(each))[1] for each in lines]
+        full.assistant.wait.set()
+        full.streams.pop().close()
+        rest = b"".join(lines[0]).decode()
+
+        assert told == [b"<li>You are next</li>\n", b"<li>1 before you</li>\n"]
+        assert re.search(r'content="0; url=/sessions/\w+#m\d"|is being written', rest), rest
+        for each in pages:
+            each.close()
+
+    @pytest.mark.parametrize("path", ["chat/completions", "responses"])
+    def test_a_client_of_openai_reads_its_place_as_comments(self, full, path):
+        streams = [asked_as_openai(full.app, path) for _ in range(2)]
+        frames = [each.iter_encoded() for each in streams]
+
+        assert next(frames[0]) == b": waiting, 0 before you\n\n"
+        assert next(frames[1]) == b": waiting, 1 before you\n\n"
+        full.assistant.wait.set()
+        full.streams.pop().close()
+        rest = b"".join(frames[0])
+        assert rest.startswith((b"data: ", b"event: response.created"))
+        assert b"[DONE]" in rest or b"response.completed" in rest
+        for each in streams:
+            each.close()
+
+    @pytest.mark.parametrize("path", ["chat/completions", "responses"])
+    def test_a_client_of_openai_that_waited_in_vain_leaves_nothing(self, full, path, monkeypatch):
+        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        before = full.app.test_client().get("/api/v1/sessions").get_json()
+        told = asked_as_openai(full.app, path).get_data(as_text=True)
+
+        assert told.startswith(": waiting, 0 before you\n\n")
+        assert "service_unavailable" in told
+        assert full.app.test_client().get("/api/v1/sessions").get_json() == before
+
     def test_who_waits_for_a_whole_answer_is_told_in_the_refusal(self, full, monkeypatch):
         monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
         refused = asked(full.app)
@@ -181,6 +223,20 @@ def asked(app, **headers):
     session_id = client.post("/api/v1/sessions", json={}).get_json()["id"]
     url = f"/api/v1/sessions/{session_id}/messages"
     return client.post(url, json={"content": "How heavy is it?"}, headers=headers)
+
+
+def stored(stream):
+    """The session that a stream is of."""
+    return stream.request.path.split("/")[4]
+
+
+def asked_as_openai(app, path):
+    said = "How heavy is it?"
+    body = {"model": "groundnote", "stream": True, "input": said}
+    if path == "chat/completions":
+        body |= {"messages": [{"role": "user", "content": said}]}
+        del body["input"]
+    return app.test_client().post(f"/v1/{path}", json=body)
 
 
 def stream_of(app):

@@ -17,7 +17,7 @@ from rag.web.access.owner import current_owner
 from rag.web.current import application, default_config
 from rag.web.openai.requests import Asked, AskingBody, wanted_collections
 from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
-from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished
+from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.turns import Turn, turns
 
 EXTENSION = "groundnote-transcripts"
@@ -106,18 +106,35 @@ def answered(
     *,
     known: Callable[[], FoundSession | None],
     made: Callable[[SessionHandle], Answering],
+    refused: Callable[[dict[str, Any]], str],
 ) -> Response:
-    """The answer, or its stream; `known` opens the session that the client names, if it does."""
+    """The answer, or its stream; `known` opens the session that the client names, if it does.
+
+    While others are before it, a stream says so in comments, which no client takes for an answer.
+    """
     wishes, wanted = body.wishes(), wanted_collections(body.model, metadata)
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
-    found = known() or _found_for(asked)
-    if ids is not None and tuple(ids) != found.session.read().collections:
-        found.session.choose(ids)
-    answering, table = made(found.session), _transcripts()
-    turn = _begun(found, asked.question, wishes)
+    table = _transcripts()
+
+    def begin() -> Turn:
+        found = known() or _found_for(asked)
+        if ids is not None and tuple(ids) != found.session.read().collections:
+            found.session.choose(ids)
+        return _begun(found, asked.question, wishes)
+
+    def frames() -> Frames:
+        turn = begin()
+        return made(turn.session).frames(turn, table)
+
     if body.stream:
-        return event_stream(answering.frames(turn, table))
-    end = finished(turn)
+        streamed = when_due(
+            frames,
+            waiting=": waiting, {} before you\n\n".format,
+            refused=refused,
+        )
+        return event_stream(streamed)
+    turn = begin()
+    answering, end = made(turn.session), finished(turn)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 

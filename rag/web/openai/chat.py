@@ -73,7 +73,7 @@ def complete_chat(body: ChatBody) -> Response:
         return Completion(session, asked, not named, includes_usage=includes_usage)
 
     told = body.metadata.model_dump() if body.metadata else None
-    return answered(body, asked, told, known=known, made=made)
+    return answered(body, asked, told, known=known, made=made, refused=_refused)
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Completion(Answering):
         return data_line(self._chunk({"content": text}))
 
     def failed(self, event: Failed) -> str:
-        return data_line(openai_problem(failure(event)))
+        return _refused(failure(event))
 
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
@@ -146,6 +146,10 @@ class Completion(Answering):
             "sources": [SourceModel.of(source).as_json() for source in end.sources],
             "notices": [each.text for each in answer.notices] if answer else [],
         }
+
+
+def _refused(problem: dict[str, Any]) -> str:
+    return data_line(openai_problem(problem))
 
 
 def _finish_reason(end: Finished) -> str:

@@ -15,6 +15,7 @@ from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
 from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openai.transcripts import FoundSession, copy_of
+from rag.web.problems import openai_problem
 from rag.web.sse import failure, frame
 
 api = DescribedApi(
@@ -37,6 +38,7 @@ def respond(body: ResponseBody) -> Response:
         body.metadata,
         known=lambda: _after(body.previous_response_id),
         made=lambda session: Responding(session, asked, body=body),
+        refused=_refused,
     )
 
 
@@ -158,6 +160,12 @@ class Responding(Answering):
         told = frame(kind, {"type": kind, "sequence_number": self.number, **values})
         self.number += 1
         return told
+
+
+def _refused(problem: dict[str, Any]) -> str:
+    """Before there is a response."""
+    told = openai_problem(problem)["error"]
+    return frame("error", {**told, "type": "error", "sequence_number": 0})
 
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:

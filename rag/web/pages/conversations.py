@@ -19,6 +19,7 @@ from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
 from rag.web.pages.forms import wanted_collections, wanted_index, words
+from rag.web.pages.queue import led_when_due
 from rag.web.pages.show import Shown, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import Place, transcript_of, with_footnotes
@@ -42,14 +43,21 @@ def new() -> str:
 @pages.post("/ask")
 def ask_first() -> Shown:
     """The first question of a conversation."""
-    question = words("content")
-    session = application().store.create(
-        current_owner(), config=default_config(), collections=wanted_collections() or ()
-    )
+    question, chosen = words("content"), wanted_collections() or ()
+
+    def begin() -> Response:
+        session = application().store.create(
+            current_owner(), config=default_config(), collections=chosen
+        )
+        try:
+            return _answered(session, question)
+        except UserError:
+            session.delete()  # nothing was said in it
+            raise
+
     try:
-        return _answered(session, question)
+        return led_when_due(begin)
     except UserError as error:
-        session.delete()  # nothing was said in it
         return _new_page(question=question, error=str(error)), error.http_status
 
 
@@ -81,7 +89,7 @@ def ask(session_id: str) -> Shown:
     if chosen is not None:
         session.choose(chosen)
     try:
-        return _answered(session, question)
+        return led_when_due(lambda: _answered(session, question))
     except UserError as error:
         page = _conversation_page(session, question=question, error=str(error))
         return page, error.http_status
@@ -94,10 +102,14 @@ def regenerate(session_id: str) -> Response:
     index = wanted_index("index", request.form)
     if index is None:
         raise UserError("Say which answer is to be written again: its index is missing.")
-    assistant = application().assistant
-    turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
-    turn.end(timeout=FORM_SECONDS)
-    return _at(session.id, index)
+
+    def begin() -> Response:
+        assistant = application().assistant
+        turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
+        turn.end(timeout=FORM_SECONDS)
+        return _at(session.id, index)
+
+    return led_when_due(begin)
 
 
 def _answered(session: SessionHandle, question: str) -> Response:

@@ -120,7 +120,7 @@ def limit_answers(
         if request.endpoint in endpoints:
             g.answer_ticket = lane.join(current_owner())
             g.places_before = lane.wait(g.answer_ticket)
-            if not (request.endpoint in telling and wants_events()):
+            if not (request.endpoint in telling and _is_told_bit_by_bit()):
                 list(g.places_before)
 
     @app.after_request
@@ -140,6 +140,13 @@ def places_before() -> Iterator[int]:
     """How many wait before this request, each time that changes; empty once it is its turn."""
     places: Iterator[int] = g.places_before
     return places
+
+
+def _is_told_bit_by_bit() -> bool:
+    """As the protocols ask for it, by a header or in the body; forms are led on by their page."""
+    if request.is_json:
+        return wants_events() or request.get_json().get("stream") is True
+    return wants_events() or bool(request.form)
 
 
 def wants_events() -> bool:
