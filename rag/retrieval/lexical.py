@@ -86,6 +86,9 @@ class LexicalIndex:
     def is_known(self, word: str, within: Within) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
         with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return bool(own.holding(self._asked(connection, own, word), 1))
             terms = self._terms(connection, self._knowing(connection), word, within)
             return any(self._words.frequencies(connection, terms, within, 1))
 

@@ -87,6 +87,7 @@ class TestACollectionAmongOthers:
             statements.append([])
             assert library.lexical.search(word, of("1"), limit=5) == []
             assert library.lexical.holding(word, of("1"), limit=5) == []
+            assert not library.lexical.is_known(word, of("1"))
             assert library.lexical.coverage(word, of("1"), ["none"]) == {"none": 0.0}
         assert statements[0] == statements[1]
 
