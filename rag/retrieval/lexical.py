@@ -88,7 +88,7 @@ class LexicalIndex:
         with reading(self._engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
-                return bool(own.holding(self._asked(connection, own, word), 1))
+                return bool(own.holding(self._lexemes(connection, own, word), 1))
             terms = self._terms(connection, self._knowing(connection), word, within)
             return any(self._words.frequencies(connection, terms, within, 1))
 
