@@ -141,8 +141,19 @@ class SessionHandle(Protocol):
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         """Messages that contain the text, ignoring case, newest first."""
 
-    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
-        """Messages that hold any of the words, best first; the cost is the same in any session."""
+    def matching(
+        self,
+        words: Sequence[str],
+        *,
+        limit: int,
+        before: int | None = None,
+        alike: Mapping[str, Sequence[str]] | None = None,
+    ) -> list[MatchedMessage]:
+        """Messages that hold any of the words, best first; the cost is the same in any session.
+
+        Only those before one count, if it is given: else a question would find itself.
+        Those `alike` (for a word, others of about the same meaning) count as well, for less.
+        """
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         """Bring a transcript along; returns the index of its first message.

@@ -12,62 +12,104 @@ from math import log
 from operator import add
 from typing import Any
 
-from sqlalchemy import Connection, TextClause, bindparam, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    TextClause,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy import text as sql
 
 from rag.database import messages, storable
 from rag.seams import MatchedMessage
 from rag.sessions.owned import OWNED, Key, absent, check, found
 
+ALIKE_WEIGHT = 0.1  # of words of about the same meaning
+INSTEAD_WEIGHT = 0.4  # the same where no message holds the word itself
 COMMON = 100  # messages of one session: a word in more of them tells little, and costs much
 COMBINED = 3  # common words that are looked up together with others: the rarest
 NEWEST = 1_000  # messages among which words that are all common are looked up first
 MOST_WORDS = 24
+LAST = 2**31 - 1  # beyond the index of any message
 USUAL_CHARACTERS = 400  # of a message; longer ones hold a word more easily
 
 
 def matching(
-    connection: Connection, key: Key, words: Sequence[str], *, limit: int
+    connection: Connection,
+    key: Key,
+    words: Sequence[str],
+    *,
+    alike: Mapping[str, Sequence[str]],
+    before: int | None,
+    limit: int,
 ) -> list[MatchedMessage]:
-    """Messages that hold any of the words, best first. Raises NotFound."""
+    """Messages that hold any of the words, or one `alike`, best first. Raises NotFound."""
+    end = LAST if before is None else before
     wanted = [word for word in map(storable, words) if any(c.isalnum() for c in word)]
     if not wanted:
         check(connection, key)
         return []
     if connection.dialect.name == "sqlite":
-        return _matching_sqlite(connection, key, wanted[:MOST_WORDS], limit)
-    return _matching_postgresql(connection, key, wanted, limit)
+        return _matching_sqlite(connection, key, wanted[:MOST_WORDS], alike, end, limit)
+    return _matching_postgresql(connection, key, wanted, alike, end, limit)
 
 
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _matching_sqlite(
-    connection: Connection, key: Key, words: list[str], limit: int
+    connection: Connection,
+    key: Key,
+    words: Sequence[str],
+    alike: Mapping[str, Sequence[str]],
+    before: int,
+    limit: int,
 ) -> list[MatchedMessage]:
-    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
-    message_count, known = _holders(connection, key, quoted, most=COMMON + 1)
+    own = {word: _any_of([word]) for word in words}
+    others = {word: _any_of(alike[word]) for word in words if alike.get(word)}
+    every = [*own.values(), *others.values()]
+    message_count, known = _holders(connection, key, every, before=before, most=COMMON + 1)
+    weights = {
+        near: ALIKE_WEIGHT if own[word] in known else INSTEAD_WEIGHT
+        for word, near in others.items()
+    }
     telling = {word: rows for word, rows in known.items() if len(rows) <= COMMON}
     if telling:
         common = [word for word in _rarest(known) if word not in telling]
-        telling |= _narrowed(connection, key, telling, common)
-        scores = _scores(telling.values(), message_count)
+        telling |= _narrowed(connection, key, telling, common, before)
+        scores = _scores(telling, weights, message_count)
         best = nlargest(limit, scores, key=lambda row: (scores[row], row))
         weighed = [
             (row, scores[row.row] * _brevity(row.length)) for row in _at(connection, key, best)
         ]
     else:
-        rows = _combined(connection, key, _rarest(known)[:COMBINED], message_count)[-limit:]
+        meant = [[own[word], others.get(word, "")] for word in words]
+        meant = [[each for each in both if each in known] for both in meant]
+        meant.sort(key=lambda both: min((_rarest(known).index(each) for each in both), default=0))
+        together = [f"({' OR '.join(both)})" for both in meant if both][:COMBINED]
+        rows = _combined(connection, key, together, message_count, before)[-limit:]
         weighed = [(row, 1.0) for row in _at(connection, key, rows)]
     weighed.sort(key=lambda pair: (-pair[1], -pair[0].index))
     return _once((row.index, score, row.turn, row.role) for row, score in weighed)
 
 
+def _any_of(words: Iterable[str]) -> str:
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    return f"({' OR '.join(quoted)})"
+
+
 # A session's messages lie side by side in the index (see migration 0003): `low` is before the
-# first, `high` after the last. Backwards, the index would be read from its end: so forwards only.
+# first, `high` after the last that counts. Backwards, the index would be read from its end: so
+# forwards only.
 _MINE = (
-    "WITH mine AS (SELECT message_count, number * 4294967296 AS low, "
-    "(number + 1) * 4294967296 AS high FROM sessions JOIN messages_words_sessions "
+    "WITH mine AS (SELECT min(message_count, :before) AS message_count, "
+    'number * 4294967296 AS low, coalesce(number * 4294967296 - 1 + (SELECT "row" FROM messages '
+    'WHERE session_id = :its_id AND "index" >= :before ORDER BY "index", revision LIMIT 1), '
+    "(number + 1) * 4294967296) AS high FROM sessions JOIN messages_words_sessions "
     "ON session_id = id WHERE id = :its_id AND owner = :its_owner) "
 )
 _HELD = "rowid & 4294967295 AS held FROM messages_words WHERE messages_words MATCH"
@@ -85,11 +127,13 @@ def _holders_of(words: int) -> TextClause:
 
 
 def _holders(
-    connection: Connection, key: Key, quoted: Sequence[str], *, most: int
+    connection: Connection, key: Key, quoted: Sequence[str], *, before: int, most: int
 ) -> tuple[int, dict[str, list[int]]]:
     """How many messages there are, and the rows of each word that is known."""
     asked = {f"word_{place}": word for place, word in enumerate(quoted)}
-    rows = connection.execute(_holders_of(len(quoted)), key.asking(most=most, **asked))
+    rows = connection.execute(
+        _holders_of(len(quoted)), key.asking(before=before, most=most, **asked)
+    )
     held: dict[int, Any] = {row[0]: row[1] for row in rows}
     if -1 not in held:
         raise absent(key)
@@ -99,24 +143,26 @@ def _holders(
     }
 
 
-def _scores(telling: Iterable[Sequence[int]], message_count: int) -> dict[int, float]:
+def _scores(
+    telling: Mapping[str, Sequence[int]], weights: Mapping[str, float], message_count: int
+) -> dict[int, float]:
     """What the words that a row holds tell together: the rarer a word, the more (as in BM25)."""
     scores: dict[int, float] = {}
-    for rows in telling:
+    for word, rows in telling.items():
         others = max(0, message_count - len(rows))
-        weight = log(1 + (others + 0.5) / (len(rows) + 0.5))
+        weight = weights.get(word, 1.0) * log(1 + (others + 0.5) / (len(rows) + 0.5))
         for row in rows:
             scores[row] = scores.get(row, 0.0) + weight
     return scores
 
 
 def _narrowed(
-    connection: Connection, key: Key, telling: Iterable[str], common: Sequence[str]
+    connection: Connection, key: Key, telling: Iterable[str], common: Sequence[str], before: int
 ) -> dict[str, list[int]]:
     """Of the rows with telling words, those that hold a common one as well."""
     any_of = " OR ".join(telling)
     asked = [f"({any_of}) AND {word}" for word in common[:COMBINED]]
-    return _holders(connection, key, asked, most=NEWEST)[1] if asked else {}
+    return _holders(connection, key, asked, before=before, most=NEWEST)[1] if asked else {}
 
 
 def _rarest(known: Mapping[str, Sequence[int]]) -> list[str]:
@@ -125,14 +171,14 @@ def _rarest(known: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def _combined(
-    connection: Connection, key: Key, words: Sequence[str], message_count: int
+    connection: Connection, key: Key, words: Sequence[str], message_count: int, before: int
 ) -> list[int]:
     """Rows that hold all of these common words, else any: the newest, where there are many."""
     newest = max(0, message_count - NEWEST)
     if not words:
         return []
     for join in (" AND ", " OR "):
-        asked = key.asking(wanted=join.join(words), since=0, most=NEWEST)
+        asked = key.asking(wanted=join.join(words), since=0, before=before, most=NEWEST)
         if newest:
             asked["most"] = COMMON
         rows = connection.execute(_SINCE, asked).scalars().all()
@@ -178,14 +224,27 @@ def _once(matches: Iterable[Any]) -> list[MatchedMessage]:
 
 
 def _matching_postgresql(
-    connection: Connection, key: Key, words: list[str], limit: int
+    connection: Connection,
+    key: Key,
+    words: Sequence[str],
+    alike: Mapping[str, Sequence[str]],
+    before: int,
+    limit: int,
 ) -> list[MatchedMessage]:
-    asked = [func.plainto_tsquery("english", word) for word in words]
-    any_word = or_(*(literal_column("words").op("@@")(each) for each in asked))
-    rank = reduce(add, (func.ts_rank_cd(literal_column("words"), each) for each in asked))
+    held: ColumnElement[Any] = literal_column("words")
+    own = [func.plainto_tsquery("english", word) for word in words]
+    others = [
+        func.plainto_tsquery("english", each) for word in words for each in alike.get(word, ())
+    ]
+    any_word = or_(*(held.op("@@")(each) for each in [*own, *others]))
+    ranks: list[ColumnElement[Any]] = [func.ts_rank_cd(held, each) for each in own]
+    ranks += [INSTEAD_WEIGHT * func.ts_rank_cd(held, each) for each in others]
+    rank = reduce(add, ranks)
     query = (
         select(messages.c.index, rank.label("score"), messages.c.turn, messages.c.role)
-        .where(messages.c.session_id == bindparam("its_id"), OWNED, any_word)
+        .where(
+            messages.c.session_id == bindparam("its_id"), OWNED, messages.c.index < before, any_word
+        )
         .order_by(rank.desc())
         .limit(limit)
     )

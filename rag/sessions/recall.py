@@ -1,7 +1,7 @@
 """Find the turns that fell out of the context and bear on a question."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 
 import numpy as np
@@ -31,7 +31,6 @@ TALK = word_set(
     "previously conversation chat again remember recall remind write wrote know think thought "
     "give gave given exactly thing things something anything happened go back"
 )
-ALIKE_WEIGHT = 0.4  # of a word of about the same meaning
 # From a matching message to those of its turn.
 STEPS = {Role.USER.value: (0, 1), Role.ASSISTANT.value: (-1, 0)}
 
@@ -63,11 +62,8 @@ class Recall:
         if before < 2 or limit < 1 or not words:
             return []
         near = self._near(session, question)
-        matched = session.matching(words, limit=CANDIDATES)
-        if len(matched) < CANDIDATES:
-            others = session.matching(_alike(words), limit=CANDIDATES)
-            matched += [replace(match, score=ALIKE_WEIGHT * match.score) for match in others]
-        by_words = _by_turn([match for match in matched if match.index < before])
+        matched = session.matching(words, limit=CANDIDATES, before=before, alike=_alike(words))
+        by_words = _by_turn(matched)
         closest = near.messages(before=before, most=RERANKED)
         pairs = _read(session, [*_places(by_words.values()), *_around(closest)], before)
         said = {turn: by_words[turn].score for turn in pairs if turn in by_words}
@@ -229,10 +225,10 @@ def telling_words(question: str) -> list[str]:
     return list(dict.fromkeys(told))[:MAX_WORDS]
 
 
-def _alike(words: Sequence[str]) -> list[str]:
-    """The words that mean about the same, as far as they are looked up as well."""
-    others = {each for word in words for each in alike(stem(word))}
-    return sorted(others.difference(words))[:MAX_WORDS]
+def _alike(words: Sequence[str]) -> dict[str, list[str]]:
+    """For each word those that mean about the same, as far as they are not looked up as well."""
+    others = {word: sorted(alike(stem(word)).difference(words)) for word in words}
+    return {word: near for word, near in others.items() if near}
 
 
 def _pair(messages: Sequence[Message]) -> tuple[Message, Message] | None:

@@ -184,8 +184,15 @@ class SqlSession:
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
 
-    def matching(self, words: Sequence[str], *, limit: int) -> list[MatchedMessage]:
-        return self._look(matching, words, limit=limit)
+    def matching(
+        self,
+        words: Sequence[str],
+        *,
+        limit: int,
+        before: int | None = None,
+        alike: Mapping[str, Sequence[str]] | None = None,
+    ) -> list[MatchedMessage]:
+        return self._look(matching, words, alike=alike or {}, before=before, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         spelled = [transcript.canonical_message(message) for message in messages]

@@ -26,8 +26,8 @@ from rag.text.related import canonical, related
 from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
-RELATED_WEIGHT = 0.4  # of a word of about the same meaning
-RELATED_WORDS = 8  # of these at most, the rarest
+RELATED_WEIGHT = 0.4  # of words of about the same meaning
+INSTEAD_WEIGHT = 0.8  # the same where nobody said the word itself
 MOST_TURNS = 100  # after which statements are looked at for that
 BEFORE_WEIGHT = (0.2, 0.1)  # of what the turns before were about, the nearest first
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
@@ -158,10 +158,8 @@ class RecallIndex:
         }
 
     def _by_words(self, question: str) -> dict[int, float]:
-        own, others = _words_of(question)
-        there = others & self.postings.keys()
-        near = sorted(there, key=lambda word: (len(self.postings[word]), word))
-        words = dict.fromkeys(own, 1.0) | dict.fromkeys(near[:RELATED_WORDS], RELATED_WEIGHT)
+        own, _ = _words_of(question)
+        words = self._related(own) | dict.fromkeys(own, 1.0)
         known = [word for word in words if word in self.postings]
         most = max(FEW, int(COMMON_SHARE * len(self.lines)))
         scores: dict[int, float] = {}
@@ -179,6 +177,17 @@ class RecallIndex:
                 for number in self.by_turn.get(turn + 2 * at, ()):  # a question and its answer
                     scores[number] = scores.get(number, 0.0) + weight * turns[turn]
         return scores
+
+    def _related(self, own: Sequence[str]) -> dict[str, float]:
+        """What was said in words of about the same meaning, and how much each of them tells."""
+        found: dict[str, float] = {}
+        for word in own:
+            near = [other for other in related(word) if other in self.postings]
+            weight = RELATED_WEIGHT if word in self.postings else INSTEAD_WEIGHT
+            for other in near:
+                found[other] = max(found.get(other, 0.0), weight / math.sqrt(len(near)))
+        rarest = sorted(found, key=lambda word: (len(self.postings[word]), word))
+        return {word: found[word] for word in rarest[:MOST_WORDS]}
 
     def _meanings(self, question: str) -> list[float]:
         import numpy as np
@@ -237,7 +246,7 @@ def _shape(line: Line) -> str:
 
 RECALLED = "Earlier statements of this conversation that bear on the question, the newest first:"
 LATER = "(Said later than the next statement, which gives another figure for the same.)"
-MOST_RECALLED = 24
+MOST_RECALLED = 32
 JOINED_TOKENS = 3  # that a text put before another may take more
 
 

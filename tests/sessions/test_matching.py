@@ -39,6 +39,29 @@ def test_common_words_alone_find_the_newest(session, words, found):
     assert [match.index for match in session.matching(words, limit=5)] == found
 
 
+class TestWordsOfAboutTheSameMeaning:
+    @pytest.mark.parametrize(
+        ("alike", "found"),
+        [
+            pytest.param({"seven": ["7", "VII"]}, [7], id="a rare one decides"),
+            pytest.param({"zone": ["region"], "plenty": ["much"]}, [9, 7, 5, 3, 1], id="common"),
+            pytest.param({"8": ["7"]}, [8, 7], id="the word itself comes first"),
+        ],
+    )
+    def test_stand_for_those_that_nobody_said(self, session, alike, found):
+        matched = session.matching(list(alike), limit=5, alike=alike)
+
+        assert [match.index for match in matched] == found
+
+
+def test_a_question_does_not_find_itself(session):
+    asked = session.begin("Which zone?").question.index
+    words = {"words": ["zone"], "limit": 2, "alike": {"zone": ["region"]}}
+
+    assert [match.index for match in session.matching(**words)] == [asked]
+    assert [match.index for match in session.matching(**words, before=asked)] == [9, 8]
+
+
 class TestIndex:
     def test_of_one_session_says_nothing_of_another(self, session):
         store = SqlConversationStore(session._engine)

@@ -178,3 +178,17 @@ def test_a_follow_up_stands_as_it_was_resolved_in_the_last_message(engine):
         "And its weight?\nIt was searched for as: What is the weight of the Aero 5?"
     )
     assert "The Aero 5 weighs 120 g [1]." in last, "recall looks for what is meant"
+
+
+@FRONTS
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param("What did we pay for the couch under the roof?", id="in other words"),
+        pytest.param("What did we pay for the couch in the house?", id="with a word of all else"),
+    ],
+)
+def test_a_statement_comes_back_when_it_is_asked_for_in_other_words(last_message, question):
+    told = "The sofa in the attic was bought for 300 euros [1]."
+
+    assert told in last_message(conversation(told), question)
