@@ -92,9 +92,10 @@ class TestParts:
             "storage": True,
         }
 
+        assert all(application.seen.values())
         (tmp_path / "groundnote.db").unlink()
         application.engine.dispose()
         (tmp_path / "groundnote.db").mkdir()
 
-        assert application.ready()["database"] is False
+        assert application.ready()["database"] is application.seen["database"] is False
         application.stop()

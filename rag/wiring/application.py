@@ -69,6 +69,7 @@ class Application:
     stopping: Event = field(default_factory=Event)
     warm: Event = field(default_factory=Event)
     tried: Event = field(default_factory=Event)  # to warm up
+    seen: dict[str, bool] = field(default_factory=dict)  # what was there at the last look
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
@@ -123,6 +124,7 @@ class Application:
                 pause = min(LOST_SECONDS, 2 * pause)
             finally:
                 self.tried.set()
+                self.ready()
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
@@ -178,7 +180,8 @@ class Application:
         asked = {name: pool.submit(_works, check) for name, check in checks.items()}
         wait(asked.values(), timeout=READY_SECONDS)
         pool.shutdown(wait=False)
-        return {name: each.done() and each.result() for name, each in asked.items()}
+        self.seen.update((name, each.done() and each.result()) for name, each in asked.items())
+        return dict(self.seen)
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""

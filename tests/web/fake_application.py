@@ -1,5 +1,6 @@
 """An application whose conversations are real and whose answers are scripted."""
 
+import threading
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -187,6 +188,7 @@ class FakeApplication:
     def __init__(self, settings, engine):
         self.settings = settings
         self.engine = engine
+        self.seen, self.tried = {}, threading.Event()
         self.store = SqlConversationStore(engine)
         self.documents = SqlDocumentStore(engine)
         self.collections = open_collections(settings, engine)

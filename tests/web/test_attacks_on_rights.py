@@ -10,7 +10,7 @@ from rag.settings import Settings
 from rag.web import create_app
 from rag.web.access.security import PUBLIC_ENDPOINTS
 from tests.web.fake_application import FakeApplication
-from tests.web.test_collections import NAMES, World, places_of, without_chance
+from tests.web.test_collections import NAMES, SECRET, World, places_of, without_chance
 
 
 @pytest.fixture
@@ -161,6 +161,107 @@ class TestARightThatIsTaken:
         assert (again.status_code, asked.status_code, rows.status_code) == (404, 404, 404)
         assert page.status_code == 200  # the snapshot
         assert "Zeppelin 3" not in page.text
+
+    def test_ends_what_is_told_of_changes(self, world):
+        """What was quoted stays quoted; what became of its document since is not said."""
+        shown = []
+        for text in (SECRET, SECRET.replace("Quorn", "Ulm")):
+            world.give(world.bens, anna="read")
+            session = world.ask("anna", "Where does the Zeppelin 9 fly?")["session_id"]
+            world.give(world.bens)
+            world.upload("ben", "guide.md", text, world.bens)
+            for question in ("What does [1] say now?", "And where does it fly?"):
+                body = {"content": question}
+                url = f"/api/v1/sessions/{session}/messages"
+                assert "Ulm" not in world.call("POST", url, by="anna", json=body).text
+            shown.append(pages_of(world, session))
+            world.upload("ben", "guide.md", SECRET, world.bens)
+
+        assert shown[0] == shown[1]
+
+    def test_is_not_asked_again_for_an_old_answer(self, world):
+        world.give(world.bens, anna="read")
+        told = world.ask("anna", "Where does the Zeppelin 9 fly?")
+        assert "Quorn" in told["content"]
+        world.give(world.bens)
+
+        url = f"/api/v1/sessions/{told['session_id']}/messages/{told['index']}/regenerate"
+        again = world.call("POST", url, by="anna", json={}).get_json()
+        assert "Quorn" not in again["content"]
+
+    def test_and_a_collection_that_went_leave_a_conversation_nothing_to_ask(self, world):
+        brief = world.create("anna", "Brief")
+        made = world.call("POST", "/api/v1/sessions", by="anna", json={"collections": [brief]})
+        session = made.get_json()["id"]
+        world.call("DELETE", f"/api/v1/collections/{brief}", by="anna")
+
+        url = f"/api/v1/sessions/{session}/messages"
+        body = {"content": "How much does the Aero 5 weigh?"}
+        assert "410" not in world.call("POST", url, by="anna", json=body).text
+
+
+def pages_of(world, session):
+    """What Anna is shown of a conversation, the lists of others beside it left out."""
+    told = []
+    for path in (f"/sessions/{session}{each}" for each in ("", "/print", "/sources", "/sources/1")):
+        page = world.call("GET", path, by="anna").text
+        told.append(without_chance(page.partition("<main")[2]))
+    sources = world.call("GET", f"/api/v1/sessions/{session}/sources", by="anna").text
+    return [*told, without_chance(sources)]
+
+
+def test_a_brought_source_is_no_question_whether_there_is_such_a_document(world):
+    found = world.call("POST", "/api/v1/search", by="ben", json={"query": "Zeppelin 9"})
+    hit = found.get_json()["hits"][0]
+    document = next(each for each in world.documents("ben") if each["name"] == "guide.md")
+    shown = []
+    for document_id, chunk_id in ((document["id"], hit["chunk_id"]), ("0" * 32, "1" * 32)):
+        session = world.call("POST", "/api/v1/sessions", by="anna", json={}).get_json()["id"]
+        source = {"n": 1, "text": hit["text"], "document": "guide.md", "title": "Zeppelin plan"}
+        said = [("user", "Where?"), ("assistant", "It flies to Quorn [1].")]
+        body = {
+            "messages": [{"role": role, "content": content} for role, content in said],
+            "sources": [{**source, "document_id": document_id, "chunk_id": chunk_id}],
+        }
+        sent = world.call("POST", f"/api/v1/sessions/{session}/import", by="anna", json=body)
+        assert sent.status_code == 201, sent.text
+        shown.append(pages_of(world, session))
+
+    assert shown[0] == shown[1]
+
+
+def test_one_file_of_two_people_is_two_documents(world):
+    world.upload("anna", "guide.md", SECRET, world.annas)
+    bens = next(each for each in world.documents("ben") if each["name"] == "guide.md")
+    assert world.call("DELETE", f"/api/v1/documents/{bens['id']}", by="ben").status_code == 204
+
+    for who, is_there in (("anna", True), ("ben", False)):
+        body = {"query": "Zeppelin crew"}
+        hits = world.call("POST", "/api/v1/search", by=who, json=body).get_json()["hits"]
+        assert any("Quorn" in each["text"] for each in hits) == is_there
+
+
+TALKS = [
+    ["How much does the lamp Aero 5 weigh?", "And the Zeppelin 9?", "What about its crew?"],
+    ["total watts of all lamps", "only the Aero 3", "and the Zeppelin 3", "by airship"],
+    ["What is in the collection Secret?", "Which documents are newest?", "Who may read it?"],
+]
+
+
+@pytest.mark.parametrize("talk", TALKS)
+def test_a_long_conversation_and_its_summary_know_nothing_of_others(pair, talk):
+    told = []
+    for world in pair:
+        session = world.call("POST", "/api/v1/sessions", by="anna", json={}).get_json()["id"]
+        url = f"/api/v1/sessions/{session}"
+        asked = [("POST", f"{url}/messages", {"content": each}) for each in talk * 2]
+        asked += [("POST", f"{url}/compact", {}), ("GET", f"{url}/context", None)]
+        answers = [
+            world.call(method, path, by="anna", json=body).text for method, path, body in asked
+        ]
+        told.append([*map(without_chance, answers), *pages_of(world, session)])
+
+    assert told[0] == told[1]
 
 
 class TestTables:

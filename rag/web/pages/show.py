@@ -9,6 +9,13 @@ from rag.web.access.owner import current_owner, has_login
 from rag.web.current import application
 
 SESSIONS_LISTED = 30
+_NO_MEANING = "Search by meaning is away; words alone answer until it is back."
+AWAY = {
+    "model": _NO_MEANING,
+    "index": _NO_MEANING,
+    "queue": "New files wait: what reads them is away. All else goes on.",
+    "storage": "The disk is full or can only be read: nothing new is kept until that is mended.",
+}
 Shown = Response | str | tuple[str, int]
 
 
@@ -21,5 +28,12 @@ def show_page(template: str, **values: Any) -> str:
         has_more_sessions=len(listed) > SESSIONS_LISTED,
         open_session_id=(request.view_args or {}).get("session_id"),
         has_login=has_login(),
+        away=_away(),
         **values,
     )
+
+
+def _away() -> list[str]:
+    """What is not there, as the last look for `/readyz` found it; nothing before the first."""
+    seen = application().seen if application().tried.is_set() else {}
+    return list(dict.fromkeys(told for name, told in AWAY.items() if not seen.get(name, True)))

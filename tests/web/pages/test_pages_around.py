@@ -253,3 +253,29 @@ class TestFilesOfThePages:
         assert announced == {each.name for each in (pages_home() / "static").glob("*.js")} - {
             "app.js"
         }
+
+
+class TestWhatIsAway:
+    @pytest.mark.parametrize(
+        ("missing", "told"),
+        [
+            ((), []),
+            (("index",), ["Search by meaning is away"]),
+            (("index", "model"), ["Search by meaning is away"]),
+            (("queue", "storage"), ["New files wait", "The disk is full"]),
+        ],
+    )
+    def test_is_said_in_a_line_as_it_was_last_seen(self, application, get, missing, told):
+        application.seen = dict.fromkeys(("database", "model", "index", "queue", "storage"), True)
+        application.seen |= dict.fromkeys(missing, False)
+        application.tried.set()
+
+        for path in ("/", "/documents"):
+            lines = [each.text() for each in get(path).all(".away")]
+            assert len(lines) == len(told)
+            assert all(map(str.startswith, lines, told))
+
+    def test_is_not_said_before_anybody_looked(self, application, get):
+        application.seen = {"index": False}
+
+        assert get("/").all(".away") == []
