@@ -26,6 +26,8 @@ PAGE = 5000  # ids listed in one request
 # packaged model's. Those of a server travel as text, and others write there.
 MOST_HELD, MOST_HELD_OF_A_SERVER = 50_000, 2_000
 FRESH_SECONDS = 5.0
+# That a server may take: a question has words to go on with, what is written must get there.
+QUERY_SECONDS, WRITE_SECONDS = 5.0, 60.0
 # Wide beams: a missed neighbour is a missed answer, and 20 000 chunks take a millisecond anyway.
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 200}
 
@@ -243,6 +245,7 @@ class ChromaIndex:
 
     def _open(self) -> Any:
         import chromadb
+        import httpx
         from chromadb.config import Settings
 
         quiet = Settings(anonymized_telemetry=False)
@@ -250,7 +253,14 @@ class ChromaIndex:
             parts = urlsplit(str(self._url))
             is_ssl = parts.scheme == "https"
             port = parts.port or (443 if is_ssl else 8000)
-            return chromadb.HttpClient(parts.hostname or "", port, ssl=is_ssl, settings=quiet)
+            # Its client waits for ever for a server that takes the connection and says nothing.
+            httpx.get(f"{str(self._url).rstrip('/')}/api/v2/heartbeat", timeout=QUERY_SECONDS)
+            client: Any = chromadb.HttpClient(
+                parts.hostname or "", port, ssl=is_ssl, settings=quiet
+            )
+            session = client._server._session
+            session.timeout, session.event_hooks = WRITE_SECONDS, {"request": [_hurry]}
+            return client
         self.reserve()
         try:
             return chromadb.PersistentClient(self._directory, settings=quiet)
@@ -291,6 +301,12 @@ class ChromaIndex:
             f"The vector index in {self._directory} cannot be read ({error}). It can be rebuilt "
             "from the database: stop the server, move that folder away, run `groundnote reindex`."
         )
+
+
+def _hurry(request: Any) -> None:
+    """A search does not wait long for a server that took the connection and says nothing."""
+    if request.url.path.endswith("/query"):
+        request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], QUERY_SECONDS)
 
 
 def _where(within: Within) -> dict[str, Any] | None:

@@ -56,6 +56,13 @@ class Server:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(timeout=DEADLINE)
 
+    def freeze(self):
+        """It takes connections, and says nothing."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
+
 
 class Redis(Server):
     url = property(lambda self: f"redis://127.0.0.1:{self.port}/0")

@@ -1,9 +1,11 @@
 """Servers of others go away for a while, and come back: nothing is lost, nothing waits for us."""
 
+import threading
 from contextlib import suppress
 
 import httpx
 import pytest
+from redis import Redis as Forgetful
 
 from tests.deployment.conftest import until
 from tests.deployment.servers import Chroma, Postgres, Redis, free_port
@@ -173,6 +175,86 @@ def test_without_the_embedding_server_words_answer_and_uploads_wait(served, embe
     until(lambda: served.ready()["status"] == "ready")
     assert served.answer() == []
     served.is_calm(lines=12)
+
+
+def test_nobody_waits_for_a_vector_index_that_says_nothing(served, serve, chroma):
+    chroma.freeze()
+
+    assert served.answer() == ["words_alone"]
+    assert serve().answer() == ["words_alone"]  # one that has never met it
+    assert served.ready()["checks"]["index"] is False
+    waiting = served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR.")
+
+    chroma.thaw()
+
+    served.ended(waiting)
+    assert served.answer() == []
+    served.is_calm(lines=12)
+
+
+def test_nobody_waits_for_an_embedding_server_that_says_nothing(served, embeddings):
+    answering, over = embeddings.server.embedder.embed, threading.Event()
+
+    def say_nothing(texts):
+        over.wait(60)
+        return answering(texts)
+
+    embeddings.server.embedder.embed = say_nothing
+
+    assert served.answer() == ["words_alone"]
+    assert served.ready()["checks"]["model"] is False
+
+    over.set()
+
+    until(lambda: served.answer() == [])
+    served.is_calm(lines=12)
+
+
+def test_an_upload_waits_no_longer_than_a_queue_that_says_nothing(served, redis):
+    redis.freeze()
+
+    waiting = served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR.")
+    assert served.answer() == []
+    assert served.ready()["checks"]["queue"] is False
+
+    redis.thaw()
+
+    served.ended(waiting, seconds=20)
+    until(lambda: served.ready()["status"] == "ready")
+    served.is_calm(lines=12)
+
+
+def test_what_a_queue_was_made_to_forget_is_done(served, redis, embeddings):
+    embeddings.stop()  # so that jobs stay in the queue
+    waiting = [served.upload(f"part-{n}.md", f"# Part {n}\n\nIt weighs {n} g.") for n in range(3)]
+    Forgetful.from_url(redis.url).flushall()
+    embeddings.start()
+
+    for each in waiting:
+        served.ended(each)
+
+
+def test_servers_that_come_back_in_another_order_with_an_empty_index_are_all_used_again(
+    served, database, redis, chroma, embeddings
+):
+    for each in (chroma, database, embeddings, redis):
+        each.stop()
+    for each in (embeddings, redis, database):
+        each.start()
+    until(lambda: _words_answer(served))
+    chroma.lose_everything()
+    chroma.start()
+
+    until(lambda: served.ready()["status"] == "ready")
+    served.ended(served.upload("prices.md", "# Prices\n\nThe lamp costs 20 EUR."))
+    assert served.answer() == []
+    served.is_calm(lines=20)
+
+
+def _words_answer(served):
+    with suppress(AssertionError, httpx.HTTPError, KeyError):
+        return served.answer() == ["words_alone"]
+    return False
 
 
 def test_an_upload_that_was_taken_runs_soon_after_the_queue_is_back(served, redis):

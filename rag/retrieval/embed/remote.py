@@ -11,6 +11,9 @@ from rag.errors import ModelUnavailable, UnreadableReply
 from rag.retrieval.embed.engines import clean, unit
 from rag.seams import Matrix
 
+# That a server may take, and a second more for each text: a question has words to go on with.
+QUESTION_SECONDS, CONNECT_SECONDS = 5.0, 3.0
+
 
 class OpenAIEmbedder:
     """Any server with OpenAI's /v1/embeddings. Tokens are estimated: it does not count them."""
@@ -52,12 +55,15 @@ class OpenAIEmbedder:
         return unit(np.asarray(rows, dtype=np.float32))
 
     def _request(self, texts: Sequence[str]) -> list[list[float]]:
+        from openai import Timeout
+
         options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
         with _translated(self._base_url, self.name):
             reply = self._client.embeddings.create(
                 model=self.name,
                 input=[clean(text) or " " for text in texts],
                 encoding_format="float",
+                timeout=Timeout(QUESTION_SECONDS + len(texts), connect=CONNECT_SECONDS),
                 **options,
             )
         rows = [list(row.embedding) for row in sorted(reply.data or [], key=lambda row: row.index)]
@@ -70,14 +76,9 @@ class OpenAIEmbedder:
 
     @cached_property
     def _client(self) -> Any:
-        from openai import OpenAI, Timeout
+        from openai import OpenAI
 
-        return OpenAI(
-            base_url=self._base_url,
-            api_key=self._api_key,
-            max_retries=1,
-            timeout=Timeout(60, connect=3),
-        )
+        return OpenAI(base_url=self._base_url, api_key=self._api_key, max_retries=1)
 
 
 @contextmanager
