@@ -32,6 +32,15 @@ POINTS_BACK = re.compile(
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
+def may_ask_rows(question: str) -> bool:
+    """Whether its words leave open that it asks over rows."""
+    return _is_for_rows(question) or may_group(question)
+
+
+def _is_for_rows(question: str) -> bool:
+    return says_rows(question) or bool(DRAWN.search(question))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One turn that asked a table: what later ones may lean on."""
@@ -186,7 +195,7 @@ class TableAnswers:
     ) -> Choice | DirectAnswer | TableResult | None:
         if POINTS_BACK.search(normalised(question)):
             return None  # at something that was shown, and nothing of it is known
-        is_for_rows = is_asked or says_rows(question) or bool(DRAWN.search(question))
+        is_for_rows = is_asked or _is_for_rows(question)
         may_ask = is_for_rows or may_group(question)
         choices = self.library.understand(question, within) if may_ask else []
         choices = [each for each in choices if is_for_rows or each.understood.plan.group]

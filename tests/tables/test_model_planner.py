@@ -103,7 +103,7 @@ class TestAModelThatPlans:
     @pytest.mark.parametrize(
         "wrong",
         [
-            "no JSON at all",
+            '{"table": "T1", "plan": {"colu',
             reply(plan={"columns": ["No such column"]}),
             reply(sql="SELECT * FROM read_csv('/etc/passwd')"),
             reply(sql="SELECT * FROM data"),
@@ -117,11 +117,12 @@ class TestAModelThatPlans:
         assert result.rows == (("South", 250),)
         assert "cannot be run" in model.requests[1].messages[-1].content
 
-    @pytest.mark.parametrize("replies", [["x", "y"], [[ModelUnavailable("down")]]])
-    def test_that_fails_leaves_the_planner_without_one(self, asked, replies):
-        result, _ = asked(*replies)
+    @pytest.mark.parametrize("reply", ["No table says that.", [ModelUnavailable("down")]])
+    def test_that_gives_no_object_is_asked_once_and_done_without(self, asked, reply):
+        result, model = asked(reply)
 
         assert result.rows
+        assert len(model.requests) == 1
 
 
 def test_the_tool_computes_and_gives_a_number_to_cite(application):

@@ -17,6 +17,9 @@ from rag.tables.asking.wording import says_rows
         ("how heavy is the aero 5 pro max?", False),
         ("How heavy is the Aero 5 Max?", False),
         ("Who wrote this?", False),
+        ("How long does the Aero 5 last?", False),
+        ("How long will its battery last on a charge?", False),
+        ("What do the 5 last orders cost?", True),
     ],
 )
 def test_words_over_rows_are_told_from_names(question, expected):

@@ -34,7 +34,10 @@ Where no table answers: {{"table": null}}."""
 
 
 class ModelPlanner:
-    """Asks a model for a plan, once more with its error where that cannot be run."""
+    """Asks a model for a plan, once more with its error where that cannot be run.
+
+    Somebody waits for that: a model that answers with anything but an object is not asked again.
+    """
 
     def __init__(self, model: ChatModel, library: TableLibrary) -> None:
         self._model = model
@@ -52,6 +55,8 @@ class ModelPlanner:
             try:
                 reply = self._ask(messages)
             except ModelError:
+                return None
+            if "{" not in reply:
                 return None
             try:
                 return self._run(question, reply, tables)

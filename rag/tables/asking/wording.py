@@ -32,13 +32,17 @@ COMPARING = re.compile(
     r"\b(?:than|als|above|below|uber|unter) (?:the|their|its|they|der|die|das|ihr\w*)\b|"
     r"\b(?:between|zwischen) (?:\w+ )?\d"
 )
+# "How long does it last on a charge?": the verb, not the last of some rows.
+LASTS = re.compile(
+    r"\b(?:does|do|did|will|can|may) (?:\w+ ){1,6}last(?=\W*$| (?:on|for|with|in|if|when|per)\b)"
+)
 ASKING = (AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING)
 WORD = re.compile(r"[^\W_]+")
 
 
 def says_rows(question: str) -> bool:
     """Whether it counts, adds up or orders, in words that are no part of a name."""
-    said = normalised(_without_names(question))
+    said = LASTS.sub(" ", normalised(_without_names(question)))
     return bool(counted(said)) or any(pattern.search(said) for pattern in ASKING)
 
 
