@@ -43,6 +43,9 @@ def told_in(error: Any) -> str:
     body = error.body
     if isinstance(body, dict):
         told = body.get("message") or body.get("detail") or body.get("error") or body
+        behind = body.get("metadata")  # what the provider behind a router said
+        if isinstance(behind, dict) and behind.get("raw"):
+            told = f"{told}: {behind['raw']}"
         body = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
     return str(body or error.message)
 

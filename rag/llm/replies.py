@@ -8,6 +8,7 @@ from typing import Any
 
 from rag.errors import ModelInterrupted
 from rag.llm.thoughts import SpokenText
+from rag.llm.written_calls import arguments_in
 from rag.records import ToolCall, Usage
 from rag.seams import ModelDelta
 
@@ -47,7 +48,8 @@ class ToolCalls:
         name = _text(function.get("name"))
         call = self._call_for(_index(piece.get("index")), _text(piece.get("id")), name)
         call.id = call.id or _text(piece.get("id"))
-        call.name = call.name or name
+        if name != call.name and not call.arguments:
+            call.name += name  # some servers send it in pieces, others with each piece
         call.arguments += _json_text(function.get("arguments"))
         call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
@@ -81,11 +83,21 @@ class ToolCalls:
         """All calls that have a name, in order, each with an id of its own."""
         used: set[str] = set()
         found = []
-        for number, call in enumerate((call for call in self._calls if call.name), start=1):
+        for number, call in enumerate(self._told_once(), start=1):
             own_id = call.id if call.id and call.id not in used else call_id(number)
             used.add(own_id)
-            found.append(ToolCall(own_id, call.name, call.arguments or "{}", call.beside))
+            name = _NAME.search(call.name)
+            arguments = arguments_in(call.arguments) or "{}"
+            found.append(ToolCall(own_id, name[1] if name else call.name, arguments, call.beside))
         return tuple(found)
+
+    def _told_once(self) -> list[_Call]:
+        """Without those that a server's last event repeats."""
+        told: list[_Call] = []
+        for call in self._calls:
+            if call.name and not (call.id and call in told):
+                told.append(call)
+        return told
 
 
 @dataclass(slots=True)
@@ -102,6 +114,7 @@ class Reply:
     said: bool = False
     refusal: str = ""
     _streams: bool = False  # a `message` beside deltas repeats them
+    _sent: str = ""  # all the text that came
     _half: str = ""  # the first half of a character that the server split
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[ModelDelta]:
@@ -140,11 +153,18 @@ class Reply:
         for piece in _call_pieces(message):
             self.calls.add(piece)
         content = message.get("content")
+        if _is_thought(message):
+            self.thought, content = True, None
+        if self.finish_reason and content == self._sent:
+            content = None  # some servers say the whole again at the end
+        self._sent += _text(content)
         self.thought = self.thought or _thinks(message, content)
         for key, empty in _WANTED_BACK.items():
             if isinstance(message.get(key), type(empty)):
                 self.thoughts[key] = self.thoughts.get(key, empty) + message[key]
-        self.refusal += _text(message.get("refusal"))
+        parts = content if isinstance(content, list) else ()
+        for refusing in (message, *(part for part in parts if isinstance(part, dict))):
+            self.refusal += _text(refusing.get("refusal"))
         found = self.spoken.feed(self._whole_characters(_text(content)))
         self.said = self.said or bool(found)
         return found
@@ -209,6 +229,8 @@ def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next(first, None)
 
 
+# A tool's name without what some models hang on it: "functions.look:0", "look<|channel|>json".
+_NAME = re.compile(r"^(?:functions[.:]|default_api[.:])?([\w.-]+)")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 _WANTED_BACK: Mapping[str, Any] = {"reasoning_content": "", "reasoning_details": []}
 _OF_A_CALL = {"index", "id", "type", "function"}
@@ -242,13 +264,22 @@ def _thinks(message: Mapping[str, Any], content: object) -> bool:
     )
 
 
+def _is_thought(message: Mapping[str, Any]) -> bool:
+    """Whether Google's mark beside a text says that it is one."""
+    beside = message.get("extra_content")
+    google = beside.get("google") if isinstance(beside, Mapping) else None
+    return isinstance(google, Mapping) and google.get("thought") is True
+
+
 def _text(value: object) -> str:
     """A text of the reply; some servers send content as parts, thoughts among them."""
     if isinstance(value, list):
         return "".join(_text(part) for part in value)
     if isinstance(value, dict):
-        is_text = value.get("type", "text") in ("text", "output_text")
+        is_text = value.get("type", "text") in ("text", "output_text") and not value.get("thought")
         return _text(value.get("text", value.get("value"))) if is_text else ""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
     return value if isinstance(value, str) else ""
 
 

@@ -48,7 +48,7 @@ _ENDS = (
     r"|\[\|end\w{0,12}\|\]|</s>|<end_of_\w{1,12}>|<turn\|>|<eo[sdt]>|<sep>|\[EOS\]|<extra_id_\d{1,3}>"
 )
 _HEAD = (  # of a message; without a role it is the model's own
-    r"(?:<\|(?:im_start|start_header_id|header_start|start_of_role|turn)\|?>|<start_of_turn>"
+    r"(?:<\|(?:im_start|begin|start_header_id|header_start|start_of_role|turn)\|?>|<start_of_turn>"
     r"|<\|start\|>(?!assistant\s(?:to=|(?:to?)?$)))"  # who is called may yet follow
     r"(?P<role>\w{0,12})"
 )
@@ -73,7 +73,7 @@ def _tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
 TOKENS = _tokens(_NOT_ALONE, "")
 TOKENS_AT_END = _tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
 _KINDS = ("channel", "call", "opens", "closes", "bytes", "ends", "other", "head", "control")
-CLOSE = regex.compile(f"(?i:{_CLOSES}|</details>)")
+CLOSE = regex.compile(rf"(?i:{_CLOSES}|</details>|<\|end\|>)")
 THOUGHT_NAME = regex.compile(_T)
 
 # Thoughts whose opening mark the chat template has swallowed, or the server has stripped:
@@ -121,7 +121,8 @@ ELEMENT = regex.compile(
 )
 LEADING = regex.compile(
     r"assistant\s{0,2}final(?=\s{0,2}[\p{Lu}\"“])|assistant\n+|final(?=\p{Lu})"
-    r"|(?:GPT4 Correct )?(?:Assistant|ASSISTANT): |### (?:Response|Assistant|Answer):?[ \n]"
+    r"|(?:GPT4 Correct )?(?:Assistant|ASSISTANT): |\*\*Assistant:\*\* "
+    r"|### (?:Response|Assistant|Answer):?[ \n]"
     rf"|{_BOLD}(?:Final )?[Aa]nswer(?:\*\*)?:(?:\*\*)?[ \n]"
 )
 # Another turn of the conversation, which the model goes on to make up.

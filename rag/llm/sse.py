@@ -12,6 +12,7 @@ DONE = "[DONE]"
 MOST_STRAY_LINES = 10_000
 _LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")  # one that ends a piece may be half of an end
 _ERROR = re.compile(r"errors?\b|detail$|status_msg$|errmsg$")  # the names under which one is told
+_PING = re.compile(r'"?[:\s]*(?:ping|pong|keep-?alive|heartbeat)"?', re.IGNORECASE)
 LONGEST_LINE = 8_000_000  # characters; a server that never ends its line must not fill the memory
 
 
@@ -65,7 +66,7 @@ class _Reading:
 
     def _end(self) -> Iterator[Mapping[str, Any]]:
         data, self.begun = self.begun, ""
-        if data:
+        if data and not _PING.fullmatch(data):
             yield from _objects_of(data, is_error=self._is_error)
 
     def rest(self) -> Iterator[Mapping[str, Any]]:
@@ -139,6 +140,7 @@ def _complaint_of(found: Mapping[str, Any]) -> Any:
     if found.get("object") == "error" or found.get("type") == "error":
         return found.get("error") or found.get("message") or found
     beside = [each for each in found.values() if isinstance(each, dict)]
+    beside = [each for each in beside if each.get("status_code") != 0]  # that is well
     named = (value for each in (found, *beside) for key, value in each.items() if _ERROR.match(key))
     return next((value for value in named if value), None)
 

@@ -32,7 +32,7 @@ from rag.seams import ModelDelta
 TAIL = 64  # characters: no closing mark is longer
 LONGEST_LINE_OF_CODE = 1_000
 _PLAIN = regex.compile(r"[^<\[`◁&\n]+")
-_UNWANTED = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
+_UNWANTED = {code: None for code in range(32) if chr(code) not in "\t\n\r"} | {0xFEFF: None}
 _CITES = regex.compile(r"[\w.!?)] ?\[\d{1,4}\]")
 DISCARD = ModelDelta(discard=True)
 

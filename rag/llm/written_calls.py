@@ -88,7 +88,7 @@ def _plain_marks(text: str) -> str:
     """Elements without what models hang on their names; quotation marks for their tokens."""
     text = regex.sub(r"<\|(?:open|(?P<closes>close))\|>([^<]*)<\|sep\|>", _element, text)
     text = regex.sub(r"(</?\w+):[0-9a-f]{4,20}(?=>)", r"\1", text)
-    text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜])(?=\w)", r"\1", text)
+    text = regex.sub(r"(</?)(?:\w{1,20}:|[|｜]\w{1,20}[|｜]|[a-z]+_(?=arg_))(?=\w)", r"\1", text)
     return regex.sub(r'<\|\\?"\|>|<escape>', '"', text)
 
 
@@ -142,8 +142,9 @@ def _of_python(text: str) -> dict[str, Any] | None:
             values = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
             first = ast.literal_eval(call.args[0]) if call.args else {}
             return values | (first if isinstance(first, dict) else {"query": first})
-    inside = text[1:].partition(")")[0]
-    value = _decode(f"{{{inside}}}")[1] if ":" in inside else None
+    inside = text[1:].partition(")")[0].strip()
+    inside = inside if inside.startswith("{") else f"{{{inside}}}"
+    value = _decode(inside)[1] if ":" in inside else None
     return value if isinstance(value, dict) else None
 
 
@@ -185,15 +186,38 @@ def _arguments_of(value: Mapping[str, Any]) -> str:
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
+def arguments_in(text: str) -> str:
+    """The arguments of a call as one JSON object, where they can be read as one.
+
+    A text in them that breaks off is not made up for.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, str):
+        return arguments_in(value)
+    if isinstance(value, Mapping) or text.count('"') % 2:
+        return text
+    found: Any = None
+    rest = text[text.find("{") :] if "{" in text else ""
+    while rest.startswith("{"):  # an empty object may come before the one that is meant
+        length, value = _decode(rest)
+        found = value if isinstance(value, dict) and (value or found is None) else found
+        rest = rest[length:].lstrip() if length else ""
+    return text if found is None else json.dumps(found, ensure_ascii=False, default=str)
+
+
 def _decode(text: str) -> tuple[int, Any]:
     """The JSON value that a text begins with and its length; usual mistakes are forgiven."""
     whole = whole_json(text)
     if whole is not None:
         return whole
     quoted = regex.sub(r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":', text)
-    for repaired in (text, quoted):
+    single = text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
+    for repaired in (text, quoted, single):
         for end in (m.end() for m in regex.finditer(r"[}\]]", repaired[:4000])):
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
                 return len(text), ast.literal_eval(repaired[:end])
     for forgotten in ("}", "}}", "]", "}]", '"}', '"}}'):
         with suppress(ValueError, RecursionError):

@@ -1,5 +1,6 @@
 """What servers in use really send: each gives a cited answer, or the card with the reason."""
 
+import gzip
 import json
 
 import pytest
@@ -41,6 +42,16 @@ def raw(*pieces, content_type="text/event-stream"):
 
 def event(value, *, end="\n\n"):
     return f"data: {json.dumps(value, ensure_ascii=False)}{end}".encode()
+
+
+def packed(content, *, status=200, content_type="text/event-stream"):
+    """Compressed, as some proxies send it whatever was asked for."""
+    how = {"content-encoding": "gzip"}
+    return lambda exchange: exchange.send(status, gzip.compress(content), content_type, how)
+
+
+def thought(text):
+    return said(text, extra_content={"google": {"thought": True}})
 
 
 def said(text, **more):
@@ -162,6 +173,23 @@ ANSWERED = {
         {"content": [{"type": "text", "text": {"value": ANSWER}}]}
     ),
     "fields before data indented": raw(b" " + event(said(ANSWER)), event(STOP)),
+    "compressed": packed(event(said(ANSWER)) + event(STOP)),
+    "thoughts marked beside their text, as Google": events(
+        thought("It weighs 140 g [2]?"), said(ANSWER), STOP
+    ),
+    "parts with a mark for thoughts": deltas(
+        {"content": [{"type": "text", "text": "140 g?", "thought": True},
+                     {"type": "text", "text": ANSWER}]}
+    ),
+    "a number as text": deltas({"content": ANSWER[:18]}, {"content": 120}, {"content": " g [1]."}),
+    "a state that is well, as MiniMax": events(
+        said(ANSWER), STOP, {"base_resp": {"status_code": 0, "status_msg": "success"}}, "[DONE]"
+    ),
+    "the whole text again at the end": events(
+        said(ANSWER[:9]), said(ANSWER[9:]), delta_event({"content": ANSWER}, "stop")
+    ),
+    "pings that are no JSON": raw(b"data: ping\n\n", event(said(ANSWER)), event(STOP)),
+    "a byte order mark within the text": deltas({"content": "\ufeff" + ANSWER}),
     "chosen tokens beside the text": events(
         {"choices": [{"delta": {"content": ANSWER}, "logprobs": {"content": []}, "index": 0}]}, STOP
     ),
@@ -238,6 +266,42 @@ def test_a_call_is_answered_and_followed_by_the_answer(ask, call, finish):
     (made,) = [call for each in requests[1].body["messages"] for call in each.get("tool_calls", ())]
     assert result["tool_call_id"] == made["id"]
     assert json.loads(made["function"]["arguments"]) is not None
+
+
+def called(arguments, name=SEARCH["name"], index=0):
+    function = {"name": name, "arguments": arguments}
+    return {"tool_calls": [{"index": index, "id": "a", "function": function}]}
+
+
+def rest(arguments, **name):
+    return {"tool_calls": [{"index": 0, "function": {"arguments": arguments, **name}}]}
+
+
+WEIGHT = SEARCH["arguments"]
+IN_PIECES = {
+    "a name in two pieces": [called("", "search_"), rest(WEIGHT, name="documents")],
+    "a text of a text": [called(json.dumps(WEIGHT))],
+    "an empty object first, as proxies of Anthropic": [called("{}"), rest(WEIGHT)],
+    "arguments in a fence": [called(f"```json\n{WEIGHT}\n```")],
+    "the last bracket missing": [called(WEIGHT[:-1])],
+    "arguments as Python": [called("{'query': 'weight'}")],
+    "the call again at the end": [called(WEIGHT), called(WEIGHT)],
+    "a name with its space": [called(WEIGHT, "functions.search_documents")],
+    "a name with a leftover": [called(WEIGHT, "search_documents<|channel|>commentary")],
+    "a name with its number, as Kimi": [called(WEIGHT, "functions.search_documents:0")],
+    "cut within an escape": [called('{"query": "w\\u00'), rest('65ight"}')],
+    "an index that begins at 1": [called(WEIGHT, index=1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pieces", IN_PIECES.values(), ids=IN_PIECES)
+def test_a_call_is_read_as_it_was_meant(ask, pieces):
+    answer, requests = ask(deltas(*pieces, finish="tool_calls"), GOOD, tools=True)
+
+    assert answer["content"] == ANSWER
+    (made,) = [call for each in requests[1].body["messages"] for call in each.get("tool_calls", ())]
+    assert made["function"]["name"] == SEARCH["name"]
+    assert json.loads(made["function"]["arguments"]) == {"query": "weight"}
 
 
 # ── Refusals that we can do without ──────────────────────────────────────────────────────────
@@ -344,6 +408,20 @@ FAILED = {
     "no room beside the prompt": (deltas({"content": ""}, finish="model_length"), "max_tokens"),
     "resources that ran out": (
         deltas({"content": "The Aero"}, finish="insufficient_system_resource"), "resource"
+    ),
+    "a refusal as a part": (
+        deltas({"content": [{"type": "refusal", "refusal": "I cannot help."}]}), "I cannot help."
+    ),
+    "what the provider behind a router said": (
+        page(json.dumps({"error": {"message": "Provider returned error",
+                                   "metadata": {"raw": "add your own key"}}}),
+             status=500, content_type="application/json"),
+        "add your own key",
+    ),
+    "a compressed error": (
+        packed(b'{"error": {"message": "No credits left"}}', status=402,
+               content_type="application/json"),
+        "No credits left",
     ),
     "a filter": (deltas({"content": "The "}, finish="content_filter"), "content_filter"),
     "an aborted request": (deltas({"content": "The "}, finish="abort"), "abort"),
