@@ -79,10 +79,12 @@ class Memory(Protocol):
         *,
         resolved: str = "",
         fewer: int = 0,
+        is_sure: bool = False,
     ) -> Prepared:
         """The context for this question, with `fewer` pairs than the budget would allow.
 
-        `resolved` is what a follow-up stands for.
+        `resolved` is what a follow-up stands for; `is_sure` says that the sources answer, as it
+        seems, so that tools can wait.
         """
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
@@ -308,9 +310,10 @@ class Assistant:
         """
         fewer, asked, refused = 0, 0, None
         resolved = found.resolution.query if found.resolution.is_followup else ""
+        sources = self._answering.worth_showing(found)
         while True:
             prepared = self._memory.prepare(
-                session, turn, found.sources, resolved=resolved, fewer=fewer
+                session, turn, sources, resolved=resolved, fewer=fewer, is_sure=found.is_sure
             )
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats

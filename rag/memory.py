@@ -30,9 +30,10 @@ from rag.sessions.context import (
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.sessions.recall import Recall
-from rag.summaries.recall import index_of, put_back
+from rag.summaries.recall import InSight, index_of, put_back
 from rag.summaries.summarise import Room
 from rag.turns.answering import Prepared
+from rag.turns.statistics import stats_of
 
 LEAST_SUMMARY, SUMMARY_SHARE = 1_000, 0.5  # what one may take whatever the turns take: the less
 MOST_SHARE = 0.8  # of the history's budget: for a summary's numbers and names, if they need it
@@ -52,8 +53,10 @@ class Offer(Protocol):
     def most_tokens(self) -> int:
         """What describing all of them takes now; 0 where there are none."""
 
-    def specs(self, session: SessionHandle, *, leaves_out: bool) -> tuple[ToolSpec, ...]:
-        """Those that can help, where the model sees all turns and where it does not."""
+    def specs(
+        self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
+    ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
+        """Those that a question needs at once, and those that wait for what the sources answer."""
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         """What describing these takes."""
@@ -127,6 +130,7 @@ class Memory:
         *,
         resolved: str = "",
         fewer: int = 0,
+        is_sure: bool = False,
     ) -> Prepared:
         """The context of one question; see `rag.assistant.Memory`."""
         state = self._turns.of(session, turn.answer.index + 1)
@@ -147,15 +151,23 @@ class Memory:
             message_count=before,
         )
         selection = self._selection(state.session.config, fewer)
-        context = self._assembled(session, parts, selection, budget, resolved or question)
+        sight = InSight.of(state.summaries, fitted.sources, fitted.text)
+        context = self._assembled(session, parts, selection, budget, resolved or question, sight)
         offer = self._rules.tools if budget.tools else None
-        tools = offer.specs(session, leaves_out=context.is_compressed) if offer else ()
-        described = offer.tokens(tools) if offer else 0
+        told, waiting = (
+            ((), ())
+            if offer is None
+            else offer.specs(
+                session, resolved or question, leaves_out=context.is_compressed, is_sure=is_sure
+            )
+        )
+        described = offer.tokens(told) if offer else 0
         return Prepared(
             messages=context.messages,
             max_tokens=budget.max_tokens,
             shown=fitted.sources,
-            tools=tools,
+            tools=told,
+            waiting_tools=waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=described)),
         )
 
@@ -322,6 +334,7 @@ class Memory:
         selection: Selection,
         budget: Budget,
         question: str,
+        sight: InSight,
     ) -> Context:
         """The context, with the best of what it would leave out put back."""
         tokens = budget.input_tokens
@@ -335,8 +348,7 @@ class Memory:
         answered = [*found, *((*_both(pair), ()) for pair in kept)]
         index = index_of(answered, self._count, question=question)
         room = tokens - context.tokens - JOINED_TOKENS
-        known = "\n".join(summary.text for summary in parts.summaries)
-        back = put_back(index, question, before=first, room=room, count=self._count, in_sight=known)
+        back = put_back(index, question, before=first, room=room, count=self._count, in_sight=sight)
         if not back.lines:
             return context
         asked_at = dict.fromkeys(line.message - 1 for line in back.lines if line.message < first)
@@ -361,32 +373,3 @@ def _slides(config: ContextConfig) -> bool:
 
 def _both(pair: Pair) -> tuple[Message, Message]:
     return pair.question, pair.answer
-
-
-def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:
-    """What people and programs are told about a context."""
-    reports = [summary.report for summary in summaries]
-    return {
-        "messages": len(context.messages),
-        "tokens": context.tokens,
-        "budget": context.budget_tokens,
-        "window": budget.window,
-        "tools": budget.tools,
-        "pairs": context.pairs,
-        "is_compressed": context.is_compressed,
-        "original_messages": context.original_messages,
-        "summarized_messages": context.summarized_messages,
-        "recalled": list(context.recalled),
-        "kept": {
-            "citations": sum(report.citations_kept for report in reports),
-            "citations_required": sum(report.citations_required for report in reports),
-            "stated_citations": sum(len(report.stated_citations) for report in reports),
-            "listed_citations": sum(len(report.listed_citations) for report in reports),
-            "archived_citations": sum(len(report.archived_citations) for report in reports),
-            "names": sum(report.names_kept for report in reports),
-            "names_required": sum(report.names_required for report in reports),
-            "stated_names": sum(len(report.stated_names) for report in reports),
-            "listed_names": sum(len(report.listed_names) for report in reports),
-            "archived_names": sum(len(report.archived_names) for report in reports),
-        },
-    }

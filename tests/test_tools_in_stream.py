@@ -172,7 +172,7 @@ def test_a_loop_that_never_ends_is_ended(world):
         wants = calls if "tools" in exchange.body else reply("Enough: 30 hours [1].")
         wants(exchange)
 
-    events = world.stream("What about the battery?", always)
+    events = world.stream("What did you say about the battery?", always)
 
     assert 1 < len(of(events, "tool")) <= 8
     assert len(world.server.requests) == len(of(events, "tool")) + 1
@@ -231,7 +231,7 @@ def test_no_call_exceeds_the_input_budget(tmp_path, window, fewest_calls):
 
     with World(tmp_path, context_window=window) as world:
         world.told(*[("How heavy?", long)] * 8)
-        events = world.stream("What about the battery?", always)
+        events = world.stream("What did you say about the battery?", always)
         budget = final(events)["context"]["budget"]
 
         assert len(of(events, "tool")) >= fewest_calls

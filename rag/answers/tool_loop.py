@@ -62,18 +62,24 @@ def tool_rounds(
 ) -> Iterator[ModelDelta | ToolUsed]:
     """The answer in pieces, and each tool call that was made for it.
 
-    What a model says before its calls is no part of the answer. Once it has called tools
+    What a model says before its calls is no part of the answer. Where tools wait, it is told of
+    them once it has said that its sources do not answer. Once it has called tools
     `max_rounds` times, or its calls fit no more, it is asked a last time, without tools, and with
     what was found beside the question, as if it had never called.
     """
     conversation = Conversation(writer, request, tools, limits)
-    for _round in range(limits.max_rounds):
+    rounds = 0
+    while rounds < limits.max_rounds:
         reply = Reply()
         yield from conversation.ask(reply, with_tools=True)
-        if not reply.calls:
+        is_told_of_more = writer.declined(reply.text) and conversation.offer_more()
+        if not reply.calls and not is_told_of_more:
             return
         if reply.text:
             yield ModelDelta(discard=True)
+        if not reply.calls:
+            continue
+        rounds += 1
         if conversation.knows_all(reply) or not conversation.has_room_for(reply):
             break
         yield from conversation.answer_calls(reply)
@@ -92,6 +98,7 @@ class Conversation:
         self._tools = tools
         self._limits = limits
         self._messages = list(request.messages)
+        self._offered = request.tools
         self._usage: Usage | None = None
         self._made: set[tuple[str, str]] = set()
 
@@ -101,7 +108,7 @@ class Conversation:
         request = replace(
             self._request,
             messages=tuple(self._messages),
-            tools=self._request.tools if with_tools else (),
+            tools=self._offered if with_tools else (),
         )
         for delta in self._writer.write(request):
             reply.calls += delta.tool_calls
@@ -114,11 +121,16 @@ class Conversation:
             if delta.text or delta.discard or delta.cut:
                 yield replace(delta, tool_calls=(), usage=None)
 
+    def offer_more(self) -> bool:
+        """Have the tools that wait told of from now on, if there are any."""
+        waited, self._offered = self._offered, self._request.every_tool
+        return waited != self._offered
+
     def ask_for_the_answer(self) -> Iterator[ModelDelta]:
         """The last call; a model that still writes calls has no answer to give."""
         reply = Reply()
         yield from self.ask(reply, with_tools=False)
-        names = [spec.name for spec in self._request.tools]
+        names = [spec.name for spec in self._request.every_tool]
         if reply.calls or not reply.text.strip() or calls_in(reply.text, names):
             raise ModelInterrupted(
                 f"{self._writer.name} kept calling tools and wrote no answer. Ask again."

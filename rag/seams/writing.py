@@ -29,9 +29,14 @@ class WriteRequest:
     messages: tuple[ChatMessage, ...]  # the assembled context; the extractive writer ignores it
     max_tokens: int
     tools: tuple[ToolSpec, ...] = ()
+    waiting_tools: tuple[ToolSpec, ...] = ()  # until it says that the sources do not answer
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: Wishes = Wishes()
     within: Within = NOTHING  # where names may be looked up
+
+    @property
+    def every_tool(self) -> tuple[ToolSpec, ...]:
+        return (*self.tools, *self.waiting_tools)
 
 
 class Writer(Protocol):

@@ -47,7 +47,7 @@ class SessionTools:
         return Toolbox([getattr(self, name) for name in TOOLS])
 
     def search_documents(self, query: str, limit: int = 4) -> ToolResult:
-        """Search again, in other words, where the sources given do not answer."""
+        """Search again in other words, where the sources do not answer."""
         hits = self._actions.search(self._session, query, _limited(limit))
         sources = self._session.register(hits)
         if not sources:
@@ -61,11 +61,7 @@ class SessionTools:
         return ToolResult("\n\n".join(texts), f"found {marks}")
 
     def query_table(self, question: str) -> ToolResult:
-        """Count, add up, average or rank rows of tables; never calculate yourself.
-
-        Args:
-            question: Such as "sum of Revenue by Region in Q3".
-        """
+        """Count, add up, average or rank rows of tables, as in "sum of Revenue by Region"."""
         try:
             text = self._actions.query_tables(self._session, question)
         except UserError as error:
@@ -73,7 +69,7 @@ class SessionTools:
         return ToolResult(text, f"computed “{question[:80]}”")
 
     def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
-        """Search earlier messages of this conversation that you do not see."""
+        """Search messages of this conversation that you do not see."""
         limit = _limited(limit)
         found = self._session.search(query, limit=limit)
         results = [_result(match.index, match.role, match.snippet, "text") for match in found.found]
@@ -96,14 +92,14 @@ class SessionTools:
         ][:room]
 
     def request_context_slice(self, start: int, end: int) -> ToolResult:
-        """Have messages from `start` to before `end` (from 0) shown with the next question."""
+        """Show messages `start` to before `end` (from 0) with the next question."""
         self._check_range(start, end)
         self._actions.prefer(self._session, ContextPreferences(start, end))
         said = f"Messages {start} to {end - 1} will be shown with the next question, once."
         return ToolResult(said, f"messages {start} to {end - 1} for the next question")
 
     def summarize_message_range(self, start: int, end: int) -> ToolResult:
-        """Summarise messages from `start` to before `end` (from 0)."""
+        """Summarise messages `start` to before `end` (from 0)."""
         self._check_range(start, end)
         for summary in self._session.requested_summaries():
             if (summary.start, summary.end) == (start, end):

@@ -37,17 +37,21 @@ Tool = Callable[..., ToolResult]
 
 
 def tool_spec(function: Tool) -> ToolSpec:
-    """A tool as the model is told of it; parameters are described in the docstring's `Args:`."""
+    """A tool as the model is told of it; parameters are described in the docstring's `Args:`.
+
+    Each turn pays for that: parameters that can be left out are told only if they are described.
+    """
     described = inspect.getdoc(function) or ""
     purpose, _, arguments = described.partition("Args:")
     notes = dict(re.findall(r"^\s*(\w+):\s*(.+)$", arguments, re.MULTILINE))
     parameters = dict(inspect.signature(function).parameters)
     parameters.pop("self", None)
     types = get_type_hints(function)
-    properties = {name: {"type": JSON_TYPES[types[name]]} for name in parameters}
+    required = [name for name, each in parameters.items() if each.default is each.empty]
+    told = [name for name in parameters if name in required or name in notes]
+    properties = {name: {"type": JSON_TYPES[types[name]]} for name in told}
     for name, note in notes.items():
         properties[name]["description"] = note
-    required = [name for name, each in parameters.items() if each.default is each.empty]
     return ToolSpec(
         name=function.__name__,
         description=" ".join(purpose.split()),

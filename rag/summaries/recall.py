@@ -9,7 +9,7 @@ where there is an embedder. Adding a statement costs the same however many there
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag.citations.gate import canonical as canonical_text
-from rag.records import Message
+from rag.records import Message, Source, Summary
 from rag.seams import TokenCounter
 from rag.summaries.required import Line, stated_lines
 from rag.summaries.same_thing import gives_another_figure
@@ -258,6 +258,27 @@ class PutBack:
     lines: tuple[Line, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class InSight:
+    """What the prompt holds anyway: its summaries, and the sources that come with the question."""
+
+    summaries: str
+    sources: Mapping[int, str]  # by number, without white space
+    shown: str  # as much of them as there is room for
+
+    @classmethod
+    def of(cls, summaries: Iterable[Summary], sources: Iterable[Source], shown: str) -> "InSight":
+        by_number = {source.number: "".join(source.passage.split()) for source in sources}
+        text = "\n".join(summary.text for summary in summaries)
+        return cls(text, by_number, "".join(shown.split()))
+
+    def __call__(self, line: Line) -> bool:
+        """Whether a statement is quoted there, or stands in each source that it cites."""
+        said = line.words.rstrip(".")
+        stands = [said in self.sources.get(number, "") for number in line.numbers]
+        return line.text in self.summaries or (any(stands) and all(stands) and said in self.shown)
+
+
 def put_back(
     index: RecallIndex,
     question: str,
@@ -265,11 +286,11 @@ def put_back(
     before: int,
     room: int,
     count: TokenCounter,
-    in_sight: Container[str] = (),
+    in_sight: Callable[[Line], bool] = lambda line: False,
 ) -> PutBack:
     """The statements of messages before one that bear on a question, as far as they fit.
 
-    What is `in_sight` already (the texts of lines) is left out, but for what another corrects.
+    What is `in_sight` already is left out, but for what another corrects.
     """
     left = room - count(f"{RECALLED}\n") - JOINED_TOKENS
     if left <= 0 or not index.lines:
@@ -278,7 +299,7 @@ def put_back(
     noted = count(f"{LATER}\n")
     best = index.best(question, before=before, limit=MOST_RECALLED)
     for group in _groups(best):
-        if len(group) == 1 and (group[0].text in in_sight or group[0].message >= before):
+        if len(group) == 1 and (group[0].message >= before or in_sight(group[0])):
             continue
         cost = sum(line.tokens + line.lead_in_tokens for line in group)
         cost += noted * (len(group) - 1)

@@ -155,14 +155,14 @@ def _with_recalled(
     if not turns or turns[-1].get("role") != Role.USER:
         return turns
     assert seen.composed is not None, "only called after composing"
-    in_sight = {line.text for line in seen.composed.quoted}
+    quoted = {line.text for line in seen.composed.quoted}
     text = put_back(
         seen.recall,
         text_of(turns[-1]),
         before=seen.covered,
         room=room,
         count=seen.count,
-        in_sight=in_sight,
+        in_sight=lambda line: line.text in quoted,
     ).text
     if not text:
         return turns

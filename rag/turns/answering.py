@@ -18,6 +18,7 @@ from rag.records import (
     Card,
     ChatMessage,
     Citation,
+    Discarded,
     Event,
     Message,
     Notice,
@@ -43,6 +44,9 @@ from rag.tokens import count_tokens
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.tools import ToolRoom
 
+SURE = 0.4  # relevance that most answers have
+LIKELIER = 15  # times, by its odds, than what is beside the point
+LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
 
@@ -54,6 +58,7 @@ class Prepared:
     max_tokens: int
     shown: tuple[Source, ...]  # the sources in it, best first
     tools: tuple[ToolSpec, ...] = ()
+    waiting_tools: tuple[ToolSpec, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,6 +80,20 @@ class Found:
     relevance: Mapping[int, float]  # by number, 0 to 1
     resolution: Resolution
     within: Within  # where they were looked for
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether something was found that answers, as it seems."""
+        return max(self.relevance.values(), default=0.0) >= SURE
+
+    def to_the_point(self) -> tuple[Source, ...]:
+        """The first of them, and those that are not far less likely to answer than the best."""
+        best = max(self.relevance.values(), default=0.0)
+        return tuple(
+            source
+            for place, source in enumerate(self.sources)
+            if place < LEAST_SOURCES or _is_near(self.relevance.get(source.number, best), best)
+        )
 
 
 class Remarks(Protocol):
@@ -142,6 +161,10 @@ class Answering:
             notices=tuple(draft.notices),
         )
 
+    def worth_showing(self, found: "Found") -> tuple[Source, ...]:
+        """The sources that the writer gets: a card shows what it wants of them, a model all."""
+        return found.sources if self._fallback is None else found.to_the_point()
+
     def stream(
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
     ) -> Iterator[Event]:
@@ -149,12 +172,12 @@ class Answering:
         request = _request(prepared, found, draft.wishes)
         registered = Registered(session, found.sources)
         draft.writer = self._writer
-        used_tools = False
+        asked_again = False
         with closing(self._deltas(session, request)) as deltas:
             for delta in through_gate(deltas, registered, draft):
-                used_tools = used_tools or isinstance(delta, ToolUsed)
+                asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
                 yield delta
-        if draft.usage is not None and not used_tools:
+        if draft.usage is not None and not asked_again:
             self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
         if not draft.text.strip():
             raise ModelInterrupted(
@@ -253,6 +276,10 @@ class Answering:
             return None
 
 
+def _is_near(chance: float, best: float) -> bool:
+    return chance * (1 - best) * LIKELIER >= best * (1 - chance)
+
+
 def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:
     """A citation that words left open, as the judge sees it."""
     judged = told.get((citation.number, citation.start))
@@ -296,6 +323,7 @@ def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest
         messages=prepared.messages,
         max_tokens=prepared.max_tokens,
         tools=prepared.tools,
+        waiting_tools=prepared.waiting_tools,
         relevance=found.relevance,
         wishes=wishes,
         within=found.within,

@@ -1,6 +1,7 @@
 """Tools while an answer is written: those of its session, within its budget."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -8,8 +9,15 @@ from rag.answers.tool_loop import RoundLimits, tool_rounds
 from rag.llm.windows import Budget
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
-from rag.sessions.session_tools import Actions, SessionTools, tool_specs
+from rag.sessions.session_tools import OF_TABLES, OF_THE_PAST, Actions, SessionTools, tool_specs
 
+# In other languages a model is told of the past's tools once its sources do not answer.
+_OF_THE_TALK = re.compile(
+    r"\b(?:conversation|chat|messages?|earlier|previous(?:ly)?|summar\w+|discuss\w*|recap|so far"
+    r"|(?:you|we|i) (?:said|told|asked|mentioned|talked|agreed|decided|wrote)"
+    r"|gespräch\w*|nachricht\w*|vorhin|bisher|zusammenfass\w*|gesagt|besprochen)\b",
+    re.IGNORECASE,
+)
 SPEC_TOKENS = 8  # what the protocol wraps each description in
 
 
@@ -28,7 +36,7 @@ class ToolRoom:
 
         Where the request offers no tool, there is none to be called.
         """
-        if not request.tools:
+        if not request.every_tool:
             yield from writer.write(request)
             return
         limits = RoundLimits(input_tokens=self.budget(session).input_tokens, count=self.count)
@@ -43,13 +51,28 @@ class ToolOffer:
 
     takes_tools: Callable[[], bool]  # False once the server has refused them
     has_tables: Callable[[SessionHandle], bool]
+    asks_rows: Callable[[str], bool]
     count: TokenCounter
 
     def most_tokens(self) -> int:
         return self.tokens(tool_specs()) if self.takes_tools() else 0
 
-    def specs(self, session: SessionHandle, *, leaves_out: bool) -> tuple[ToolSpec, ...]:
-        return tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
+    def specs(
+        self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
+    ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
+        found = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
+        told = self.at_once(found, question, is_sure=is_sure)
+        return told, tuple(spec for spec in found if spec not in told)
+
+    def at_once(
+        self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
+    ) -> tuple[ToolSpec, ...]:
+        """To search again, if nothing was found that answers; what else the question speaks of."""
+        helps = {
+            OF_TABLES: not is_sure or self.asks_rows(question),
+            **dict.fromkeys(OF_THE_PAST, bool(_OF_THE_TALK.search(question))),
+        }
+        return tuple(spec for spec in specs if helps.get(spec.name, not is_sure))
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         return sum(self.count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in specs)

@@ -36,7 +36,7 @@ from rag.sessions.session_tools import Actions
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.summaries.compact import Compactor, SummaryOptions
-from rag.tables.answers import TableAnswers
+from rag.tables.answers import TableAnswers, may_ask_rows
 from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableStore
@@ -161,7 +161,7 @@ def _assistant(
     count = CalibratedCounter(token_counter(settings.llm.model or ""))
     offer = None
     if model is not None and settings.llm.tools:
-        offer = ToolOffer(lambda: model.takes_tools, library.has_tables, count)
+        offer = ToolOffer(lambda: model.takes_tools, library.has_tables, may_ask_rows, count)
     made = metrics.count_summary
     memory = _memory(settings, library, model, count=count, made=made, offer=offer)
     background.compact_with(lambda session: memory.compact(session, force=False))

@@ -47,8 +47,8 @@ def look(arguments='{"query": "weight"}', call_id="c1"):
     return ToolCall(call_id, "look", arguments)
 
 
-def run(model, tools, **limits):
-    return list(tool_rounds(ModelWriter(model), REQUEST, tools, limits=RoundLimits(**limits)))
+def run(model, tools, request=REQUEST, **limits):
+    return list(tool_rounds(ModelWriter(model), request, tools, limits=RoundLimits(**limits)))
 
 
 def text_of(pieces):
@@ -66,6 +66,35 @@ def test_an_answer_without_calls_passes_through():
 
     assert text_of(pieces) == "It weighs 200 g [1]."
     assert model.requests[0].tools == REQUEST.tools
+
+
+class TestToolsThatWait:
+    request = replace(REQUEST, tools=(), waiting_tools=REQUEST.tools)
+
+    def test_are_not_told_of_where_the_sources_answer(self):
+        model = ScriptedModel("It weighs 200 g [1].")
+
+        assert text_of(run(model, Tools(), self.request)) == "It weighs 200 g [1]."
+        assert [each.tools for each in model.requests] == [()]
+
+    def test_are_told_of_once_the_model_says_that_they_do_not(self):
+        declined = "The documents do not answer this question."
+        model = ScriptedModel(declined, [look()], "It weighs 200 g [1].")
+
+        assert text_of(run(model, Tools(), self.request)) == "It weighs 200 g [1]."
+        assert [bool(each.tools) for each in model.requests] == [False, True, True]
+
+    def test_leave_it_at_a_second_no(self):
+        declined = "The documents do not answer this question."
+        model = ScriptedModel(declined, declined)
+
+        assert text_of(run(model, Tools(), self.request)) == declined
+
+    def test_are_run_where_a_model_calls_them_unasked(self):
+        model, tools = ScriptedModel([look()], "It weighs 200 g [1]."), Tools()
+
+        assert text_of(run(model, tools, self.request)) == "It weighs 200 g [1]."
+        assert tools.calls == [look()]
 
 
 def test_a_call_is_made_and_its_result_read():

@@ -47,8 +47,6 @@ def test_a_tool_is_described_by_its_signature_and_docstring():
         "properties": {
             "product": {"type": "string", "description": "Its name."},
             "decimals": {"type": "integer", "description": "How many digits."},
-            "exact": {"type": "boolean"},
-            "factor": {"type": "number"},
         },
         "required": ["product"],
     }

@@ -167,6 +167,24 @@ def test_recall_has_room_of_its_own_beside_sources_that_take_all_they_get(engine
     assert "harbour wall" in last
 
 
+@pytest.mark.parametrize(
+    ("text", "is_told_again"),
+    [
+        pytest.param("In short: the Aero 5\nweighs 120 g. It is red.", False, id="word for word"),
+        pytest.param("The Aero 5 weighs 125 g.", True, id="another figure"),
+    ],
+)
+def test_what_stands_in_its_own_source_beside_the_question_is_not_told_twice(
+    engine, text, is_told_again
+):
+    source = Source(1, "c1", "d", "h.md", "H", "", (), text, text, "")
+    messages = conversation("the Aero 5 weighs 120 g [1].", "Mats are grey [2].")
+
+    last = by_application(engine, messages, "How heavy is the Aero 5?", sources=[source])
+
+    assert ("weighs 120 g [1]." in last) is is_told_again
+
+
 def test_a_follow_up_stands_as_it_was_resolved_in_the_last_message(engine):
     messages = conversation("The Aero 5 weighs 120 g [1].", "Mats are grey [2].")
 

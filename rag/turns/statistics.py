@@ -1,0 +1,37 @@
+"""What is told of a context beside its messages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag.llm.windows import Budget
+from rag.records import Summary
+from rag.sessions.context import Context
+
+
+def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:
+    """What people and programs are told about a context."""
+    reports = [summary.report for summary in summaries]
+    return {
+        "messages": len(context.messages),
+        "tokens": context.tokens,
+        "budget": context.budget_tokens,
+        "window": budget.window,
+        "tools": budget.tools,
+        "pairs": context.pairs,
+        "is_compressed": context.is_compressed,
+        "original_messages": context.original_messages,
+        "summarized_messages": context.summarized_messages,
+        "recalled": list(context.recalled),
+        "kept": {
+            "citations": sum(report.citations_kept for report in reports),
+            "citations_required": sum(report.citations_required for report in reports),
+            "stated_citations": sum(len(report.stated_citations) for report in reports),
+            "listed_citations": sum(len(report.listed_citations) for report in reports),
+            "archived_citations": sum(len(report.archived_citations) for report in reports),
+            "names": sum(report.names_kept for report in reports),
+            "names_required": sum(report.names_required for report in reports),
+            "stated_names": sum(len(report.stated_names) for report in reports),
+            "listed_names": sum(len(report.listed_names) for report in reports),
+            "archived_names": sum(len(report.archived_names) for report in reports),
+        },
+    }
