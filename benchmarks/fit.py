@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.cards.fit import fit_cards, of_sets
 from benchmarks.corpora import data_option
+from benchmarks.features import fingerprint
 from benchmarks.verdict import DISHONEST, DISTORTED, OTHERS, answers, kind_of
 from benchmarks.verdict_sets import RIGHT, SETS, WRONG, Case, sentences
 from rag.citations.checking.case import Said
-from rag.citations.checking.features import fingerprint
 from rag.citations.checking.reading import read_source
 from rag.citations.checking.silence import Silence
 from rag.citations.checking.verdict import beside

@@ -37,6 +37,7 @@ class Answer:
     text: str
     sources: Mapping[int, Source]
     rows: tuple[tuple[int, int, str, str], ...]  # start, end, label, style
+    question: str = ""
 
 
 @cache
@@ -104,10 +105,10 @@ def answers(path: Path) -> Iterator[Answer]:
         sources["z"] = another(case, len(sources) + 1)
         honest = [row for row in case["rows"] if row["label"] != "D"]
         if honest:
-            yield assembled(honest, sources)
+            yield replace(assembled(honest, sources), question=case["question"])
         for row in case["rows"]:
             if row["label"] == "D":
-                yield assembled([row], sources)
+                yield replace(assembled([row], sources), question=case["question"])
 
 
 def another(case: Mapping[str, Any], number: int) -> Source:
@@ -225,7 +226,7 @@ def print_cases(path: Path, *, every: bool) -> None:
     styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
     left = 0  # dishonest ones that a judge who is always right would not be asked about
     for answer in answers(path):
-        checked = check(answer.text, answer.sources)
+        checked = check(answer.text, answer.sources, question=answer.question)
         for start, end, label, style in answer.rows:
             warned = warnings_in(checked, start, end)
             kind = kind_of(label, style)

@@ -24,6 +24,7 @@ from rag.text.sentences import split_sentences
 RIGHT, WRONG, DISHONEST = "right", "wrong", "dishonest"
 UNSEEN = Path(__file__).with_name("unseen.jsonl")
 UNSEEN_AGAIN = Path(__file__).with_name("unseen_again.jsonl")
+UNSEEN_THIRD = Path(__file__).with_name("unseen_third.jsonl")
 ANSWERED = ("emanual", "anthropic_docs")  # whose answers are judged sentence by sentence
 ALTERED = ("figure", "negation")
 _FEWEST = 3  # words of a sentence that is taken as a statement
@@ -171,6 +172,7 @@ SETS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "scifact": scifact,
     "unseen": unseen,
     "unseen again": partial(unseen, path=UNSEEN_AGAIN),
+    "unseen third": partial(unseen, path=UNSEEN_THIRD),
 }
 
 

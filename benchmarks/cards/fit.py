@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.cards.searching import Found, KnownTexts, searched
 from benchmarks.cards.sets import QuestionSet, Wanted, sets_of
 from benchmarks.corpora import packaged
+from benchmarks.features import fingerprint
 from rag.answers.choosing import (
     LINE_SIGNS,
     SURE,
@@ -29,7 +30,6 @@ from rag.answers.choosing import (
 )
 from rag.answers.quoting import line_of
 from rag.answers.signs import PASSAGE_SIGNS, Asked, Passage, log_odds, passage_signs
-from rag.citations.checking.features import fingerprint
 from rag.text.names import Lexicon
 
 FITTED = (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rag.citations.checking.asking import Asked
 from rag.citations.checking.case import Said
 from rag.citations.checking.comparing import COUNTED
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
@@ -48,14 +49,18 @@ class JudgedPart:
     judgement: Judgement
 
 
-def check(text: str, sources: Mapping[int, Source], judge: Judge | None = None) -> Checked:
+def check(
+    text: str, sources: Mapping[int, Source], judge: Judge | None = None, *, question: str = ""
+) -> Checked:
     """Judge each citation by what it cites; a number that `sources` lacks carries nothing.
 
-    What words leave open, `judge` is asked for, all in one call; it takes its time.
+    What words leave open, `judge` is asked for, all in one call; it takes its time. A statement
+    that names nothing is about what the question names.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    judged = _with_opinions(judge_parts(text, statements, known), known, judge)
+    asked = Asked(question, text, known.values())
+    judged = _with_opinions(judge_parts(text, statements, known, asked), known, judge)
     free = (each for each in statements if each.states and not each.parts)
     above = _Above(text, judged, known)
     citations = tuple(_citations(text, judged))
@@ -71,7 +76,7 @@ def check(text: str, sources: Mapping[int, Source], judge: Judge | None = None) 
 
 
 def judge_parts(
-    text: str, statements: Sequence[Statement], sources: Mapping[int, SourceText]
+    text: str, statements: Sequence[Statement], sources: Mapping[int, SourceText], asked: Asked
 ) -> list[JudgedPart]:
     """The verdict of each part that cites something."""
     found: list[JudgedPart] = []
@@ -79,6 +84,8 @@ def judge_parts(
         for part in statement.parts:
             said = _said(text, statement, part)
             cited = [sources[number] for number in part.numbers if number in sources]
+            if cited and not said.around:
+                said = replace(said, about=asked.subject_of(said.text, cited[0].lexicon))
             judgement = Judgement(Verdict.OPEN)
             if statement.states:
                 judgement = judge_by_words(said, cited) if cited else _NO_SOURCE

@@ -77,11 +77,6 @@ def related(word: str) -> frozenset[str]:
     return _near().get(word, frozenset())
 
 
-def are_related(word: str, there: frozenset[str]) -> bool:
-    """Whether some words hold one that means about the same."""
-    return not related(word).isdisjoint(there)
-
-
 @cache
 def opposites() -> dict[str, frozenset[str]]:
     """Stems to the stems that say the opposite."""

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language
 from rag.text.stemming import stem_of
@@ -23,8 +23,7 @@ _RULES = {each.code: each.stemmer for each in LANGUAGES}
 _TOLD_APART = 1  # by so many function words more, a text is taken for a language
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word as it stands in a text; `text[start:end]` is it."""
 
     text: str

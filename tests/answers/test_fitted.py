@@ -1,9 +1,9 @@
 """The weights of cards belong to the code that computes their signs."""
 
 from benchmarks.cards.fit import ROOMS
+from benchmarks.features import fingerprint
 from rag.answers.choosing import LINE_SIGNS, fitted
 from rag.answers.signs import PASSAGE_SIGNS
-from rag.citations.checking.features import fingerprint
 
 
 def test_weights_were_fitted_with_the_signs_as_they_are() -> None:

@@ -88,7 +88,25 @@ PLANS = replace(
     "Ask your lead 2 weeks ahead for a single week, and 8 weeks ahead for more. "
     "We never pay in cash unless a manager agrees.",
 )
-SOURCES = {1: AERO, 2: REFUNDS, 3: JAPANESE, 4: FAMILY, 5: RULES, 6: TABLE, 8: RATES, 9: PLANS}
+GERMAN = replace(
+    AERO,
+    number=10,
+    chunk_id="c10",
+    document_title="Preisliste",
+    text="",
+    passage="| Gerät | Gewicht |\n|---|---|\n| Kirn 3 | 410 g |\n| Kirn 3 Pro | 620 g |",
+)
+SOURCES = {
+    1: AERO,
+    2: REFUNDS,
+    3: JAPANESE,
+    4: FAMILY,
+    5: RULES,
+    6: TABLE,
+    8: RATES,
+    9: PLANS,
+    10: GERMAN,
+}
 SUPPORTED, COMPUTED, OPEN = Verdict.SUPPORTED, Verdict.COMPUTED, Verdict.OPEN
 CONTRADICTED, OFF_SUBJECT = Verdict.CONTRADICTED, Verdict.OFF_SUBJECT
 
@@ -187,6 +205,51 @@ def unsourced(text: str) -> list[str]:
 )
 def test_judges_each_citation(text: str, expected: list[tuple[int, Verdict]]) -> None:
     assert verdicts(text) == expected
+
+
+HEAVY = "How heavy is the Tarn 2?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        pytest.param(HEAVY, "It weighs 620 g [4].", CONTRADICTED, id="row-of-a-sibling"),
+        pytest.param(HEAVY, "The weight is 980 g [4].", CONTRADICTED, id="what-was-asked-first"),
+        pytest.param(HEAVY, "- Weight: 620 g [4]\n", CONTRADICTED, id="entry"),
+        pytest.param(
+            "What does the Tarn 2 cost?", "It only costs EUR 199 [4].", CONTRADICTED, id="price"
+        ),
+        pytest.param(
+            "Welches Gewicht hat der Kirn 3?", "Das Gewicht ist 620 g [10].", CONTRADICTED, id="de"
+        ),
+        pytest.param(
+            "How heavy is the Aero 5 Pro?", "It weighs 1.2 kg [1].", CONTRADICTED, id="page-of-it"
+        ),
+        pytest.param(HEAVY, "It weighs 410 g [4].", OPEN, id="right"),
+        pytest.param("", "It weighs 620 g [4].", OPEN, id="no-question"),
+        pytest.param("How heavy are they?", "It weighs 620 g [4].", OPEN, id="names-nothing"),
+        pytest.param(
+            "How heavy are the Tarn 2 and the Tarn 2+?", "The latter has 620 g [4].", OPEN, id="two"
+        ),
+        pytest.param(HEAVY, "The next bigger one has 620 g [4].", OPEN, id="another-subject"),
+        pytest.param(
+            "Is anything heavier than the Tarn 2?", "Yes, one of 980 g [4].", OPEN, id="compared"
+        ),
+        pytest.param(
+            "What do the Tarn 2 models cost?", "They cost up to EUR 249 [4].", OPEN, id="family"
+        ),
+        pytest.param(HEAVY, "It may be returned within 14 days [2].", OPEN, id="of-all-products"),
+        pytest.param("How far does the Aero 5 reach?", "It reaches 30 m [1].", OPEN, id="own-page"),
+    ],
+)
+def test_takes_the_subject_from_the_question(question: str, answer: str, expected: Verdict) -> None:
+    assert [c.verdict for c in check(answer, SOURCES, question=question).citations] == [expected]
+
+
+def test_an_answer_that_turns_to_a_sibling_is_about_that() -> None:
+    answer = "The Tarn 2+ is the heavier one. It weighs 620 g [4]."
+
+    assert check(answer, SOURCES, question=HEAVY).citations[0].verdict is OPEN
 
 
 def test_says_what_the_source_says_instead() -> None:

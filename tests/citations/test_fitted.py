@@ -1,7 +1,7 @@
 """The weights of the verdict belong to the code that computes its features."""
 
+from benchmarks.features import fingerprint
 from rag.citations.checking.case import Said
-from rag.citations.checking.features import fingerprint
 from rag.citations.checking.reading import read_source
 from rag.citations.checking.silence import fitted
 from rag.citations.checking.verdict import beside

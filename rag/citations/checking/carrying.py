@@ -26,6 +26,7 @@ class _Copy:
 
     reading: Reading
     names: Sequence[str]
+    keys: frozenset[str]  # of its terms, but for figures
 
 
 def is_carried(text: str, names: Sequence[str], source: SourceText, language: Language) -> bool:
@@ -39,7 +40,8 @@ def is_carried(text: str, names: Sequence[str], source: SourceText, language: La
 
 def _in_a_window(text: str, names: Sequence[str], source: SourceText, language: Language) -> bool:
     reading = read(text, source.lexicon, language)
-    said = _Copy(reading, reading.names or names)
+    keys = frozenset(term.key for term in reading.terms if isinstance(term.key, str))
+    said = _Copy(reading, reading.names or names, keys)
     return bool(reading.terms) and any(_holds(said, source, at) for at in range(len(source.places)))
 
 
@@ -47,11 +49,13 @@ def _holds(said: _Copy, source: SourceText, at: int) -> bool:
     place = source.places[at]
     if place.window.kind in ("code", "row") or place.own.is_supposed != said.reading.is_supposed:
         return False
+    free = _free_words(place, source)
+    if not said.keys <= place.keys | free:
+        return False
     if not _names_the_same(said.names, place, source):
         return False
     if _is_limited_around(said.reading, place, source, at):
         return False
-    free = _free_words(place, source)
     if place.window.kind == "cell":
         return _is_of_the_cell(said, place, free)
     return any(_fits(said, place, free, begin) for begin in range(len(place.own.terms) or 1))

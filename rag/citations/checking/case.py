@@ -19,6 +19,7 @@ class Said:
 
     text: str
     around: str = ""  # a list's lead-in, the label and header of a cell
+    about: str = ""  # the product that was asked about, where the statement names none
 
 
 class Case:
@@ -32,7 +33,8 @@ class Case:
         lexicon = sources[0].lexicon
         self.reading = read(said.text, lexicon, self.language)
         around = read(said.around, lexicon, self.language)
-        self.names = self.reading.names or around.names
+        told = self.reading.names or around.names
+        self.names = told or tuple(filter(None, [said.about]))
         self.clauses = clauses(said.text, lexicon, self.language)
         self.weighed = [
             (clause, weigh_figure(figure, clause, self.names_of(clause), sources))
@@ -56,7 +58,7 @@ class Case:
         rest = [word for word in said if word not in turned]
         if not rest:
             return 0.0
-        return (share(rest, spot.told) * len(rest) + len(turned)) / len(said)
+        return (share(rest, spot.told, spot.among) * len(rest) + len(turned)) / len(said)
 
     def spelled(self, name: str) -> str:
         """A name as the source spells it."""

@@ -91,6 +91,7 @@ class Spot:
     names: tuple[str, ...]  # of the clause itself, else of what is around or before it
     words: frozenset[str]  # of the clause, its lead-in, label and header
     told: frozenset[str]  # these, and the words of title and headings
+    among: frozenset[str]  # all words of the source
     pieces: tuple[Clause, ...]  # the clauses in it
 
 
@@ -106,16 +107,16 @@ def spots(source: SourceText) -> tuple[Spot, ...]:
         in_cell = place.window.kind == "cell"
         names = (place.around.names or place.own.names) if in_cell else (place.own.names or names)
         whole = Clause(place.window.text, place.own)
-        cut = clauses(place.window.text, source.lexicon, source.language)
-        pieces = cut
+        pieces = clauses(place.window.text, source.lexicon, source.language)
         lead = frozenset(pieces[0].reading.words) if _leads(place, pieces) else frozenset()
         for clause in pieces:
             own = place.around.names if in_cell else clause.reading.names
             words = frozenset(clause.reading.words) | frozenset(place.around.words) | lead
-            found.append(Spot(clause, place, own or names, words, words | context, (clause,)))
+            told = words | context
+            found.append(Spot(clause, place, own or names, words, told, source.words, (clause,)))
         if len(pieces) > 1:
             told = place.words | context
-            found.append(Spot(whole, place, names, place.words, told, pieces))
+            found.append(Spot(whole, place, names, place.words, told, source.words, pieces))
     return tuple(found)
 
 
@@ -282,9 +283,8 @@ def _comes_before(one: Spot, other: Spot) -> bool:
 def coverage(said: Reading, source: SourceText) -> float:
     """The share of the statement's words in the best window of a source."""
     best = 0.0
-    context = frozenset(source.context.words)
-    for place in source.places:
-        near = share(said.words, place.words | context)
+    for place, told in zip(source.places, source.told, strict=True):
+        near = share(said.words, told, source.words)
         near -= 0.3 * (names_agree(said.names, place.own.names or place.around.names) < 0)
         best = max(best, near)
     return best

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 
+from rag.citations.checking.asking import may_name, possible_names, product_names
 from rag.citations.checking.comparing import Spot, spots
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
@@ -14,9 +14,9 @@ from rag.text.amounts import Figure
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
-from rag.text.names import Lexicon, find_names
+from rag.text.names import Lexicon
 from rag.text.units import UNIT_SIGNS
-from rag.text.words import is_function_word, language_of, tokens
+from rag.text.words import language_of, tokens
 
 # The plainer words come first.
 _HOLDS = (
@@ -40,7 +40,7 @@ class _Value:
 
 def disagreement(question: str, sources: Sequence[Source]) -> str:
     """The values with their sources and dates, and which holds as a source says; "" for none."""
-    if not _may_name(question):
+    if not may_name(question):
         return ""
     measuring = [source for source in sources if _measures(source)]
     if len({source.document_id for source in measuring}) < 2:
@@ -68,15 +68,15 @@ def _measures(source: Source) -> bool:
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
     """What to say of an answer that names only a sibling of the product that was asked about."""
-    if not _may_name(question):
+    if not may_name(question):
         return ""
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
-    asked = _names(question, lexicon)
+    asked = product_names(question, lexicon)
     if len(asked) != 1:
         return ""
-    if not any(are_siblings(asked[0], name) for name in _possible(answer, lexicon)):
+    if not any(are_siblings(asked[0], name) for name in possible_names(answer, lexicon)):
         return ""
-    told = _names(answer, lexicon)
+    told = product_names(answer, lexicon)
     if any(same_name(asked[0], name) for name in told):
         return ""
     sibling = next((name for name in told if are_siblings(asked[0], name)), None)
@@ -92,32 +92,9 @@ def _says_a_figure(before: str) -> bool:
     return bool(read_figures(before))
 
 
-def _may_name(question: str) -> bool:
-    """Whether any of it is written as names of products are; else no source is read for it."""
-    words = plain(question).split()
-    return any(
-        any(c.isdigit() or c in "+-" for c in word)
-        or any(map(str.isupper, word[1:]))
-        or (word[0].isupper() and before and not (word == "I" and is_function_word(before.lower())))
-        for before, word in pairwise(["", *words])
-    )
-
-
-def _names(text: str, lexicon: Lexicon) -> list[str]:
-    """Those that tell one product from another."""
-    every = read(text, lexicon, language_of(text)).names
-    return [name for name in every if any(c.isdigit() or c in " +" for c in name)]
-
-
-def _possible(text: str, lexicon: Lexicon) -> set[str]:
-    """All that `read` chooses the names of a text from, and little else."""
-    said = plain(text)
-    return {name.text.lower() for name in (*lexicon.find(said), *find_names(said))}
-
-
 def _values(question: str, source: SourceText) -> Iterator[_Value]:
     """The figures of the places that name what was asked about, and what was asked of it."""
-    names = _names(question, source.lexicon)
+    names = product_names(question, source.lexicon)
     if len(names) != 1:
         return
     asked = read(question, source.lexicon, language_of(question))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rag.text.name_words import VARIANTS
 
@@ -9,12 +10,14 @@ _POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
 
 
+@lru_cache(maxsize=16384)
 def name_words(name: str) -> tuple[str, ...]:
     """The words of a name, with the sign that tells a model from another."""
     bare = name.lower().replace("®", "").replace("™", "")
     return tuple(_NAME_WORD.findall(_POSSESSIVE.sub("", bare)))
 
 
+@lru_cache(maxsize=16384)
 def same_name(said: str, there: str) -> bool:
     """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
     `Aero 5 Pro`."""
@@ -23,6 +26,7 @@ def same_name(said: str, there: str) -> bool:
     return bool(short) and long[-len(short) :] == short
 
 
+@lru_cache(maxsize=16384)
 def are_siblings(said: str, there: str) -> bool:
     """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
     is the same, and all that they differ in tells a model from another."""

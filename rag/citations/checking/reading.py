@@ -13,7 +13,7 @@ from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, LANGUAGES, Language
 from rag.text.names import Lexicon, Name, find_names
-from rag.text.related import are_related, canonical
+from rag.text.related import canonical, related
 from rag.text.units import UNIT_SIGNS
 from rag.text.words import Token, content_words, is_function_word, language_of, stem, tokens
 
@@ -190,6 +190,7 @@ class Place:
     own: Reading
     around: Reading  # its lead-in, label and header
     words: frozenset[str]  # of both
+    keys: frozenset[str]  # of its own terms, but for figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +208,11 @@ class SourceText:
     @cached_property
     def places(self) -> tuple[Place, ...]:
         return tuple(_place(each, self.lexicon, self.language) for each in self.windows)
+
+    @cached_property
+    def told(self) -> tuple[frozenset[str], ...]:
+        """The words of each place under title and headings."""
+        return tuple(place.words.union(self.context.words) for place in self.places)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -272,7 +278,8 @@ def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
     around = read(window.around, lexicon, language)
     every = content_words(plain(f"{window.around} {window.text}"), language)
     words = frozenset((*own.words, *around.words, *map(canonical, every)))
-    return Place(window, plain(window.text), own, around, words)
+    keys = frozenset(term.key for term in own.terms if isinstance(term.key, str))
+    return Place(window, plain(window.text), own, around, words, keys)
 
 
 def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:
@@ -299,22 +306,29 @@ def _names_something(label: str) -> bool:
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
 
 
-def share(said: Sequence[str], there: frozenset[str]) -> float:
-    """The share of some words that others hold, themselves or by a word that means about it."""
-    return sum(_held(word, there) for word in said) / len(said) if said else 1.0
+def share(said: Sequence[str], there: frozenset[str], among: frozenset[str] | None = None) -> float:
+    """The share of some words that others hold, themselves or by a word that means about it.
 
-
-def _held(word: str, there: frozenset[str]) -> float:
-    """1 where the word is there, less where only one is that means about it or begins alike."""
-    if word in there:
+    Where many windows of one source are looked at, `among` are all its words.
+    """
+    if not said:
         return 1.0
-    if are_related(word, there):
-        return _RELATED
-    alike = _beginnings(there).get(word[:_LONG], ()) if len(word) >= _LONG else ()
-    return _RELATED if any(o.startswith(word) or word.startswith(o) for o in alike) else 0.0
+    every = there if among is None else among
+    return sum(
+        1.0 if word in there else 0.0 if _near(word, every).isdisjoint(there) else _RELATED
+        for word in said
+    ) / len(said)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
+def _near(word: str, among: frozenset[str]) -> frozenset[str]:
+    """The words that mean about the same as one, or begin alike."""
+    alike = _beginnings(among).get(word[:_LONG], ()) if len(word) >= _LONG else ()
+    begun = (each for each in alike if each.startswith(word) or word.startswith(each))
+    return related(word).intersection(among).union(begun)
+
+
+@lru_cache(maxsize=1024)
 def _beginnings(words: frozenset[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for word in words:

@@ -46,13 +46,13 @@ def silence(
 ) -> Silence:
     """Compare the words of a statement with all that some sources say."""
     there = frozenset[str]().union(*(source.words for source in sources))
-    windows = (place.words for source in sources for place in source.places)
+    windows = ((place.words, source.words) for source in sources for place in source.places)
     run = list(map(canonical, content_words(said, language)))
     told = frozenset[tuple[str, str]]().union(*(source.pairs for source in sources))
     return Silence(
         anywhere=share(words, there),
         near=near,
-        window=max((share(words, each) for each in windows), default=0.0),
+        window=max((share(words, *each) for each in windows), default=0.0),
         paired=float(not told.isdisjoint(pairwise(run))),
         length=min(len(words), _MOST) / _MOST,
     )

@@ -113,7 +113,9 @@ class _Verdict(Case):
 
     def _wrong_name(self) -> str:
         """Another product of the family: the source has that one's name and not this one's."""
-        there = [name for source in self.sources for name in source.names]
+        is_named = self.names != (self.said.about,)  # else only titles and headings tell
+        told = (each.names if is_named else each.context.names for each in self.sources)
+        there = [name for names in told for name in names]
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
         pairs = product(self.names, there)
