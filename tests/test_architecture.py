@@ -118,12 +118,6 @@ class TestImporting:
     def test_the_package_loads_nothing_heavy(self):
         assert not modules_after("import rag; rag.HistoryTrimmer") & HEAVY
 
-    def test_the_application_loads_no_model_library(self):
-        loaded = modules_after("import rag.wiring.building, rag.web")
-
-        models = {"torch", "sentence_transformers", "transformers", "chromadb"}
-        assert not loaded & (models | {"duckdb", "pyarrow", "sqlglot"})
-
     def test_a_page_is_shown_before_models_queues_and_indexes_are_loaded(self, tmp_path):
         loaded = modules_after(
             "from pathlib import Path; from rag.settings import Settings;"
@@ -133,7 +127,8 @@ class TestImporting:
         )
 
         clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
-        assert not loaded & (clients | {"chromadb", "openvino", "tokenizers", "duckdb", "pyarrow"})
+        models = {"torch", "sentence_transformers", "transformers", "openvino", "tokenizers"}
+        assert not loaded & (clients | models | {"chromadb", "duckdb", "pyarrow", "sqlglot"})
 
     def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):
         loaded = modules_after(

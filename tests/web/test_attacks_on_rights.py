@@ -20,6 +20,14 @@ def world(tmp_path):
     made.application.stop()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """For attempts that change nothing: none of them may."""
+    made = World(tmp_path_factory.mktemp("shared"), with_ben=True)
+    yield made
+    made.application.stop()
+
+
 class TestNamesLikeThoseOfOthers:
     def test_are_free_to_be_given(self, world):
         made = world.call("POST", "/api/v1/collections", by="mia", json={"name": "Secret"})
@@ -47,8 +55,8 @@ class TestNamesLikeThoseOfOthers:
 
     @pytest.mark.parametrize("named", ["Secret", "secret", " SECRET ", "{bens}"])
     @pytest.mark.parametrize("way", ["upload", "list", "ask", "search", "model", "page"])
-    def test_are_unknown_to_whoever_may_not_read_them(self, world, named, way):
-        named = named.format(bens=world.bens)
+    def test_are_unknown_to_whoever_may_not_read_them(self, shared, named, way):
+        named = named.format(bens=shared.bens)
         form = {"file": (io.BytesIO(b"# A"), "a.md"), "collection": named}
         messages = [{"role": "user", "content": "a"}]
         calls = {
@@ -65,7 +73,7 @@ class TestNamesLikeThoseOfOthers:
         }
         method, url, given = calls[way]
 
-        assert world.call(method, url, by="anna", **given).status_code == 404
+        assert shared.call(method, url, by="anna", **given).status_code == 404
 
 
 def statements_of(world, method, url):
@@ -274,8 +282,8 @@ class TestTables:
             "../airships",
         ],
     )
-    def test_are_asked_by_their_own_columns_only(self, world, column):
-        table = world.call("GET", "/api/v1/tables", by="anna").get_json()["tables"][0]["id"]
+    def test_are_asked_by_their_own_columns_only(self, shared, column):
+        table = shared.call("GET", "/api/v1/tables", by="anna").get_json()["tables"][0]["id"]
         for plan in (
             {"table": table, "columns": [column]},
             {"table": table, "measures": [{"kind": "sum", "column": column}]},
@@ -283,7 +291,7 @@ class TestTables:
             {"table": table, "filters": [{"column": column, "op": "is", "values": ["a"]}]},
             {"table": table, "group": [{"column": column}], "measures": [{"kind": "count"}]},
         ):
-            response = world.call("POST", "/api/v1/tables/query", by="anna", json={"plan": plan})
+            response = shared.call("POST", "/api/v1/tables/query", by="anna", json={"plan": plan})
 
             assert response.status_code in (400, 422), (plan, response.text)
             assert "Zeppelin" not in response.text
