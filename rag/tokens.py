@@ -46,9 +46,12 @@ def encoding_named(name: str) -> "Encoding | None":
     try:
         import tiktoken
 
-        return tiktoken.get_encoding(name)
+        encoding = tiktoken.get_encoding(name)
     except (ImportError, ValueError, OSError):  # ValueError: tiktoken knows no such encoding
         return None
+    # Only copies would be made of it, which go by name: 15 MB.
+    getattr(encoding, "_mergeable_ranks", {}).clear()
+    return encoding
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """Any string is counted, quickly, with and without tiktoken."""
 
+import pickle
 import time
 
 import pytest
 
 from rag import tokens
-from rag.tokens import count_tokens, estimate_tokens
+from rag.tokens import ENCODING, count_tokens, encoding_named, estimate_tokens
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,12 @@ def test_estimates_where_the_tables_are_missing(monkeypatch):
     monkeypatch.setattr(tokens, "ENCODING", "no-such-encoding")
 
     assert count_tokens("x" * 9) == estimate_tokens("x" * 9) == 3
+
+
+def test_an_encoding_that_gave_up_its_tables_counts_and_can_be_sent_to_another_process():
+    encoding = encoding_named(ENCODING)
+
+    again = pickle.loads(pickle.dumps(encoding))
+
+    assert again.encode_ordinary("How long do refunds take?") == [4438, 1317, 656, 73618, 1935, 30]
+    assert encoding.decode(again.encode_ordinary("naïve 中国")) == "naïve 中国"

@@ -1,6 +1,8 @@
 """A converted model is made once, whole or not at all, and only used where it is exact."""
 
+import mmap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,3 +124,25 @@ def test_a_containers_limit_counts_as_processors(tmp_path, monkeypatch, limit, m
     monkeypatch.setattr(engines, "CPU_LIMIT", tmp_path / "cpu.max")
 
     assert engines.processors() == (unlimited if most is None else min(unlimited, most))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="tells of memory elsewhere")
+def test_pages_of_a_file_that_was_read_are_given_back_and_can_be_read_again(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(b"weights." * 100_000)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert mapped[:].count(b"weights.") == 100_000
+        before = resident(path)
+
+        engines.give_back(path)
+
+        assert before > 100
+        assert resident(path) == 0
+        assert mapped[-8:] == b"weights."
+
+
+def resident(path):
+    """KiB of a mapped file that this process holds."""
+    rows = Path("/proc/self/smaps").read_text().splitlines()
+    at = next(number for number, row in enumerate(rows) if row.endswith(f" {path}"))
+    return next(int(row.split()[1]) for row in rows[at:] if row.startswith("Rss:"))

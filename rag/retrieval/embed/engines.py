@@ -1,9 +1,11 @@
 """What computes the vectors of a model on this disk: OpenVINO, or sentence-transformers."""
 
+import ctypes
 import math
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +16,7 @@ from rag.errors import SetupError
 from rag.seams import Matrix
 
 CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+DONT_NEED = 4  # of mman.h
 FEW = 4  # texts that one thread embeds sooner than two that wait for each other
 
 
@@ -50,6 +53,20 @@ class Converted:
         request = self._compiled.create_infer_request()
         request.infer([ids, mask])
         return unit(request.get_output_tensor(0).data)
+
+
+def give_back(file: Path) -> None:
+    """Let go of the pages of a file that stays mapped, but was read for the last time.
+
+    The model keeps its weights in another form. Where they are needed after all, they are read
+    again.
+    """
+    with suppress(OSError, AttributeError):  # another system
+        libc = ctypes.CDLL(None)
+        for row in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+            if row.endswith(f" {file}"):
+                first, last = (int(each, 16) for each in row.split()[0].split("-"))
+                libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), DONT_NEED)
 
 
 def _compiled(model: Path, *, streams: int) -> Any:

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from rag.errors import SetupError
 from rag.retrieval.embed.convert import converted
-from rag.retrieval.embed.engines import Converted, Engine, Reference, clean, stay_offline
+from rag.retrieval.embed.engines import (
+    Converted,
+    Engine,
+    Reference,
+    clean,
+    give_back,
+    stay_offline,
+)
 from rag.retrieval.embed.known import folder_of, name_of, note
 from rag.retrieval.embed.together import Together
 from rag.seams import Matrix
@@ -175,6 +182,7 @@ class LocalEmbedder:
             try:
                 engine = Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
                 note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
+                give_back((found / "model.bin").resolve())
             except RuntimeError as error:
                 otherwise = "sentence-transformers takes its place" if anew else "it is made anew"
                 log.warning("The model in %s does not run here: %s (%s)", found, otherwise, error)
