@@ -19,7 +19,8 @@ _CONTEXT = 500  # characters of the line that are kept for looking back
 _MAX_LINE = 300  # of a line that may open or close a fence
 
 _SPECIAL = r"\n`$\\(（<^*_{&" + re.escape(grammar.OPENING) + grammar.SUPERSCRIPT
-_PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ])+")
+# Nor may `source 7` and `Quelle 7` begin in it.
+_PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ]|[sS](?=[^oO])|[qQ](?=[^uU]))+")
 _LINE = regex.compile(r"[^\n]+")
 _RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
 _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
@@ -97,10 +98,13 @@ class Scanner:
             return self._taken_by(_LINE)
         if char == "`":
             return self._ticks()
+        plain = _PLAIN.match(self._text, self._at)
+        if plain:  # most of any text
+            return self._take(plain.end())
         found = self._citation(char)
         if found:
             return found
-        return self._mathematics(char) if char in grammar.MATH else self._taken_by(_PLAIN)
+        return self._mathematics(char) if char in grammar.MATH else self._take(self._at + 1)
 
     def _take(self, end: int) -> str:
         taken = self._text[self._at : end]
