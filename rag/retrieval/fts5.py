@@ -26,6 +26,7 @@ from rag.retrieval.word_index import (
 from rag.text.stemming import stem_of
 
 _WORD = re.compile(r"[^\W_]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _BEGINNING = 3  # letters of a word that its stem keeps
 
 
@@ -94,7 +95,7 @@ class Fts5Words:
         for weight in sorted({term.weight for term in terms}, reverse=True):
             match = _match(" OR ", [term for term in terms if term.weight == weight], within)
             found = connection.execute(self._SCORES, {"match": match, "limit": limit})
-            for row, scored in found:
+            for row, scored in found.all():
                 scores[row] = scores.get(row, 0.0) + weight * scored
         return scores
 
@@ -122,7 +123,7 @@ class Fts5Words:
         weighed = plan.common if within.ids is None else plan.all
         stems = _Stems(self.stemmer, weighed)
         keys = list(dict.fromkeys([*rows, *together]))
-        texts = connection.execute(self._TEXTS, {"keys": keys})
+        texts = connection.execute(self._TEXTS, {"keys": keys}).all()
         read: dict[int, Candidate] = {row.row: stems.read(row.heading, row.text) for row in texts}
         shares = score(weighed, stems.of_term, read)
         if within.ids is not None:
@@ -196,19 +197,26 @@ class _Stems:
             term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
             for term in terms
         }
-        stems = (stem for stems in self.of_term.values() for stem in stems)
-        self._beginnings = {stem[:_BEGINNING] for stem in stems}
+        stems = (stem for stems in self.of_term.values() for stem in stems if stem)
+        self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
 
     def read(self, heading: str, told: str) -> Candidate:
-        """Where the terms stand."""
+        """Where the terms stand: of two places, which is right behind the other is all that counts.
+
+        So only words that may be terms are looked at.
+        """
         lexemes: dict[str, dict[int, float]] = {}
         heading, told = _plain(heading), _plain(told)
         start = 0
         for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
-            words = _WORD.findall(part)
-            for place, word in enumerate(words, start):
-                if word[:_BEGINNING] in self._beginnings:
-                    lexemes.setdefault(self._stem(word), {})[place] = weight
+            place, end = start, 0
+            for found in self._words.finditer(part):
+                at = found.start()
+                if at and part[at - 1].isalnum():
+                    continue  # within a word
+                place += 2 if _WORD.search(part, end, at) else 1
+                lexemes.setdefault(self._stem(found.group()), {})[place] = weight
+                end = found.end()
             for letters in self._letters:
                 for found in re.finditer(letters, part):
                     lexemes.setdefault(letters, {})[start + found.start()] = weight
@@ -226,9 +234,16 @@ def _plain(told: str) -> str:
     if told.isascii():
         return told.lower()
     apart = unicodedata.normalize("NFD", told.lower())
-    return unicodedata.normalize(
-        "NFC", "".join(each for each in apart if each < "\u0300" or each > "\u036f")
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
+
+
+def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
+    """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
+    each = (
+        re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
+        for letters in sorted(beginnings)
     )
+    return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
 
 
 def _match(joined: str, terms: Sequence[Term], within: Within) -> str:

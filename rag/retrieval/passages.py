@@ -95,7 +95,8 @@ def _edges(text: str) -> Iterator[int]:
 
 def count_words(text: str) -> int:
     """Words; two letters of an unspaced script count as one."""
-    return len(text.split()) + len(_UNSPACED.findall(text)) // 2
+    words = len(text.split())
+    return words if text.isascii() else words + len(_UNSPACED.findall(text)) // 2
 
 
 def _table_start(text: str, start: int) -> int | None:

@@ -1,4 +1,5 @@
 import os
+import re
 import time
 from collections.abc import Iterator
 from uuid import uuid4
@@ -11,6 +12,9 @@ from sqlalchemy import Engine, make_url, text
 from rag.database import migrate, open_engine
 from rag.records import EVERYTHING, Within
 from rag.retrieval import lexical, word_index
+from rag.retrieval.fts5 import _plain, _Stems
+from rag.retrieval.query import Term
+from rag.retrieval.word_index import HEADING_WEIGHT, Weighed, _count
 from tests.retrieval.conftest import Library
 
 
@@ -422,3 +426,23 @@ def test_a_word_is_known_in_any_form_and_but_for_a_slip_of_the_keyboard(
     library.add("Places", "Gandhi never saw Bendigo, nor any router.")
 
     assert library.lexical.is_known(word, EVERYTHING) is is_known
+
+
+WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
+
+
+@given(WRITTEN, WRITTEN)
+def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
+    terms = [Term(("abc",)), Term(("ab",)), Term(("a", "abc")), Term(("abc", "abca"))]
+    stems = _Stems("porter", [Weighed(term, 1, 1.0) for term in terms])
+
+    read = stems.read(heading, told)
+
+    for term in terms:
+        wanted = list(stems.of_term[term])
+        counted = 0.0
+        for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
+            words = [stems._stem(word) for word in re.findall(r"[^\W_]+", _plain(part))]
+            starts = range(len(words) - len(wanted) + 1)
+            counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
+        assert _count(wanted, read) == counted
