@@ -445,4 +445,4 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
             words = [stems._stem(word) for word in re.findall(r"[^\W_]+", _plain(part))]
             starts = range(len(words) - len(wanted) + 1)
             counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
-        assert _count(wanted, read) == counted
+        assert _count(wanted, read.lexemes) == counted
