@@ -22,7 +22,7 @@ from benchmarks.retrieval import CachingEmbedder
 from rag.database import migrate, open_engine
 from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
-from rag.followups.resolve import resolve
+from rag.followups.resolve import FollowUps
 from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
 from rag.retrieval.embed.local import LocalEmbedder
 from rag.retrieval.lexical import LexicalIndex
@@ -111,7 +111,7 @@ def recalls(
     """Mean Recall@10 of the raw question, of ours and of the rewrite."""
     ways: tuple[Callable[[Query], Resolution], ...] = (
         lambda query: Resolution(query.text, False, "raw", query.text, query.text),
-        lambda query: resolve(query.text, query.history),
+        lambda query: FollowUps().resolve(query.text, query.history, EVERYTHING),
         lambda query: Resolution(query.rewrite, True, "rewrite", query.rewrite, query.rewrite),
     )
     judged = [query for query in queries if judgments.get(query.id)]
@@ -204,7 +204,7 @@ def texts(data: Path, name: str) -> None:
     for row in rows_of(data / name / "dev" / "rewrites.jsonl"):
         question, rewrite = row["question"], row["rewrite"]
         history = turns_of(row["history"])[-KEPT_TURNS:]
-        query = resolve(question, history).query
+        query = FollowUps().resolve(question, history, EVERYTHING).query
         copied.append(f1(question, rewrite))
         ours.append(f1(query, rewrite))
         if not history or words_of(question) == words_of(rewrite):

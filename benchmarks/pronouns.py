@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.followup import TEXTS, turns_of, words_of
 from rag.followups.names import NO_NAMES
-from rag.followups.pronouns import KINDS, PRONOUN, Turn, candidates, model_of
+from rag.followups.pronouns import KINDS, PRONOUN, Turn, candidates
 
 MODELS = ("person", "it", "they")
 KEPT_TURNS = 10
@@ -36,7 +36,7 @@ def choices(data: Path, name: str) -> Iterator[Choice]:
         meant = np.array([bool(each) and each <= whole and not each & asked for each in words])
         if rated and meant.any():
             signs = np.array([each.signs for each in rated])
-            yield str(row["conversation"]), model_of(kind), signs, meant
+            yield str(row["conversation"]), kind, signs, meant
 
 
 def fitted(some: Sequence[Choice], model: str) -> np.ndarray:

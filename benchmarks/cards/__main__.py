@@ -4,7 +4,7 @@
 
 All three passages are read in the same neighbourhood, over the same chunks, in one run. Shares are
 of all questions of a set; `wrong` counts lines above that do not answer, `weak` the cards that
-claim nothing. No weight was fitted on the last five sets. Of clapnq each question comes with the
+claim nothing. No weight was fitted on the last six sets. Of clapnq each question comes with the
 passage it was judged with; half of them are not answered by it.
 """
 
@@ -23,6 +23,7 @@ from rag.answers.card import card_of
 from rag.records import Card, Source
 
 MEASURED = ("sample", "emanual", "anthropic_docs", "flask", "meshtastic", "sec10q", *UNFITTED)
+DEFINED = "declined: nothing is shown. weak: passages under “Closest passages”; shown counts them."
 COLUMNS = ("plain", "ours", "line", "wrong", "first", "shown", "weak", "declined")
 
 
@@ -99,6 +100,7 @@ def main(data: Path, names: tuple[str, ...], cache: Path | None, wrong: bool) ->
     for title, answerable in (("clapnq answered", True), ("clapnq unanswered", False)):
         of_kind = [each for each in passages if each.wanted.answerable is answerable]
         row(title, [outcome(each) for each in of_kind])
+    print(DEFINED)
 
 
 def _show_wrong(found: Sequence[Found], outcomes: Sequence[Outcome]) -> None:

@@ -36,7 +36,7 @@ FITTED = (
     "sample", "emanual", "anthropic_docs", "flask", "meshtastic", "sec10q", "xquad-en", "xquad-de",
     "chunking",
 )  # fmt: skip
-UNFITTED = ("zmk", "prometheus", "samsung", "own", "mixed")
+UNFITTED = ("zmk", "prometheus", "samsung", "own", "mixed", "trades")
 ROOMS = {"rag.answers": ("signs", "choosing", "units", "wanted", "words", "quoting")}
 MOST = 300  # questions of a set
 STRANGERS = 6  # questions of each other set that are put to a library

@@ -295,6 +295,7 @@ def sets_of(data: Path) -> Mapping[str, Callable[[], QuestionSet]]:
         "samsung": lambda: manuals(data),
         "own": lambda: own_files("own", "unseen"),
         "mixed": lambda: own_files("mixed", "mixed"),
+        "trades": lambda: own_files("trades", "trades"),
         "xquad-en": lambda: paragraphs(data, "en"),
         "xquad-de": lambda: paragraphs(data, "de"),
         "chunking": lambda: long_texts(data),

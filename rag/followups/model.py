@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 
@@ -24,15 +23,9 @@ answer nothing, keep the language of the question. If it can be understood alone
 word for word. Reply with JSON only: {"question": "<the question>"}"""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTrial:
-    """How long a model may take for one question."""
-
-    model: ChatModel
-    timeout_seconds: float
-
-
-def ask_model(trial: ModelTrial, question: str, turns: Sequence[tuple[str, str]]) -> str:
+def ask_model(
+    model: ChatModel, question: str, turns: Sequence[tuple[str, str]], seconds: float
+) -> str:
     """The model's rewrite; "" when it fails, is late, or replies in another form."""
     request = ModelRequest(
         messages=(
@@ -41,10 +34,10 @@ def ask_model(trial: ModelTrial, question: str, turns: Sequence[tuple[str, str]]
         ),
         max_tokens=MAX_REPLY_TOKENS,
         temperature=0.0,
-        timeout_seconds=trial.timeout_seconds,
+        timeout_seconds=seconds,
         thinks=False,
     )
-    return read_reply(_reply_in_time(trial, request), question)
+    return read_reply(_reply_in_time(model, request, seconds), question)
 
 
 def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
@@ -54,15 +47,15 @@ def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
     return "\n".join([*lines, "", f"Last question: {question}"])
 
 
-def _reply_in_time(trial: ModelTrial, request: ModelRequest) -> str:
+def _reply_in_time(model: ChatModel, request: ModelRequest, seconds: float) -> str:
     """The reply, or "" once the time is over: a server that never answers must not hold us up."""
     replies: SimpleQueue[str] = SimpleQueue()
-    deadline = time.monotonic() + trial.timeout_seconds
+    deadline = time.monotonic() + seconds
 
     def read() -> None:
         pieces: list[str] = []
         try:
-            for delta in trial.model.stream(request):
+            for delta in model.stream(request):
                 if delta.discard:
                     pieces.clear()
                 pieces.append(delta.text)
@@ -74,7 +67,7 @@ def _reply_in_time(trial: ModelTrial, request: ModelRequest) -> str:
 
     Thread(target=read, name="follow-up", daemon=True).start()
     try:
-        return replies.get(timeout=trial.timeout_seconds)
+        return replies.get(timeout=seconds)
     except Empty:
         return ""
 
@@ -86,18 +79,15 @@ def read_reply(reply: str, question: str) -> str:
         parsed = json.loads(text)
     except ValueError:
         return ""
-    if not isinstance(parsed, dict) or set(parsed) != {"question"}:
-        return ""
-    rewritten = parsed["question"]
-    if not isinstance(rewritten, str) or not _is_sound(rewritten, question):
-        return ""
-    return rewritten.strip()
+    match parsed:
+        case {"question": str(rewritten), **rest} if not rest and _is_sound(rewritten, question):
+            return rewritten.strip()
+    return ""
 
 
 def _is_sound(rewritten: str, question: str) -> bool:
     """One line, not empty, not an essay, and no source number that the user did not name."""
     line = rewritten.strip()
-    room = max(MAX_QUERY_CHARACTERS, 2 * len(question))
-    if not line or len(line) > room or "\n" in line:
-        return False
-    return set(source_numbers(line)) <= set(source_numbers(question))
+    is_short = len(line) <= max(MAX_QUERY_CHARACTERS, 2 * len(question))
+    is_line = bool(line) and "\n" not in line
+    return is_line and is_short and set(source_numbers(line)) <= set(source_numbers(question))

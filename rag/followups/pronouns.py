@@ -19,7 +19,7 @@ JUDGEMENTS = (
     "difficult|ok|okay|good|bad|wise|advisable|recommended"
 )
 DUMMY_IT = re.compile(
-    r"\bit\s+(?:take|takes|took|turns?\s+out|seems?|rain\w*|snow\w*)\b"
+    r"\bit\s+(?:take|takes|took|turns?\s+out|seems?|says?|rain\w*|snow\w*)\b"
     rf"|\bit(?:'s|\s+is|\s+was)?\s+(?:really\s+|so\s+|ever\s+)?(?:{JUDGEMENTS})\b"
     r"(?:\s+(?:to|that|if|for|idea)\b|.*\b(?:to|that|if)\b)"
     rf"|\bis\s+it\s+(?:{JUDGEMENTS})\b|\bhow\s+is\s+it\s+that\b",
@@ -27,13 +27,12 @@ DUMMY_IT = re.compile(
 )
 CLAUSE = re.compile(r"[,;:]|\b(?:and|but|if|when|because|while|since|so|after|before|that)\b")
 PRONOUN = re.compile(
-    r"(?<![\w'’\"“])(he|him|his|she|her|hers|it|its|they|them|their|theirs)"
+    r"(?<![\w'’\"“])(he|him|his|she|her|hers|it|its|they|(?<!of )them|their|theirs)"
     r"(['’](?:s|re|ve|d|ll))?(?![\w’'\"”])",
     re.IGNORECASE,
 )
 KINDS = {
-    **dict.fromkeys(("he", "him", "his"), "he"),
-    **dict.fromkeys(("she", "her", "hers"), "she"),
+    **dict.fromkeys(("he", "him", "his", "she", "her", "hers"), "person"),
     **dict.fromkeys(("it", "its"), "it"),
 }
 POSSESSIVE = {"his", "hers", "its", "their", "theirs"}
@@ -91,19 +90,14 @@ def replace_pronouns(question: str, past: Sequence[Turn], lexicon: Names) -> str
     return PRONOUN.sub(put, question)
 
 
-def model_of(kind: str) -> str:
-    """The regression that chooses for a kind of pronoun."""
-    return "person" if kind in {"he", "she"} else kind
-
-
 def candidates(kind: str, past: Sequence[Turn], lexicon: Names) -> list[Candidate]:
-    """Each thing that was talked of, as it was last; nobody but possible people for "he"."""
+    """Each thing that was talked of and may be meant, as it was last."""
     found: dict[str, Candidate] = {}
     talked = [turn.told(lexicon) for turn in past]
     for age, told in enumerate(reversed(talked)):
         for mention, is_asked in told:
             is_product = mention.text in lexicon
-            if model_of(kind) == "person" and (is_product or not mention.may_be_person):
+            if not _may_be(kind, mention, is_product):
                 continue
             key = mention.text.lower()
             often = sum(any(m.text.lower() == key for m, _ in each) for each in talked)
@@ -116,9 +110,19 @@ def candidates(kind: str, past: Sequence[Turn], lexicon: Names) -> list[Candidat
     return list(found.values())
 
 
+def _may_be(kind: str, mention: Mention, is_product: bool) -> bool:
+    """No product is a person, nor several; a heading such as `Returns` is not one thing."""
+    if kind == "it":
+        return is_product or not mention.is_plural
+    if kind == "they":
+        is_model = is_product or any(map(str.isdigit, mention.text))
+        return mention.is_plural or not is_model
+    return mention.may_be_person and not is_product
+
+
 def probability(kind: str, candidate: Candidate) -> float:
     """That the pronoun stands for it."""
-    weights = WEIGHTS[model_of(kind)]
+    weights = WEIGHTS[kind]
     total = sum(w * sign for w, sign in zip(weights, candidate.signs, strict=True))
     return 1.0 / (1.0 + math.exp(-total))
 
@@ -134,7 +138,7 @@ def _chosen(kind: str, past: Sequence[Turn], lexicon: Names) -> str:
 def _says_itself(before: str, kind: str, lexicon: Names) -> bool:
     """Whether the sentence itself says, before the pronoun, what the pronoun means."""
     inside = [mention for mention in mentions(before, lexicon) if not mention.is_located]
-    if model_of(kind) == "person":
+    if kind == "person":
         return any(mention.may_be_person for mention in inside)
     if kind == "they" and any(mention.is_plural for mention in inside):
         return True

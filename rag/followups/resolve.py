@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from rag.followups.model import ModelTrial, ask_model
+from rag.followups.model import ask_model
 from rag.followups.names import Names
 from rag.followups.rules import CUE_WORDS, recall_turns, rewrite
 from rag.followups.searched import resolution
-from rag.records import EVERYTHING, Resolution, Within
+from rag.records import Resolution, Within
 from rag.seams import ChatModel
-
-__all__ = ["CUE_WORDS", "FollowUps", "resolve"]
 
 MODEL_TURNS = 3
 LEXICONS_KEPT = 64  # for so many sets of collections
@@ -28,7 +26,7 @@ class FollowUps:
         timeout_seconds: float = 5.0,
         is_mentioned: Callable[[str, Within], bool] = lambda name, within: False,
     ) -> None:
-        self._trial = ModelTrial(model, timeout_seconds) if model else None
+        self._model, self._timeout = model, timeout_seconds
         self._lexicon = lexicon
         self._is_mentioned = is_mentioned
         self._names: dict[Within, tuple[tuple[str, ...], Names]] = {}
@@ -42,11 +40,11 @@ class FollowUps:
         turns = list(history)[-self._max_turns :] if self._max_turns else []
         names = self._known_names(within)
         past = recall_turns(turns, names, self._cue_words)
-        whole = rewrite(question, past, names, self._cue_words)
-        by_rules = resolution(question, whole.text, past, "rules", leans=whole.leans)
-        if self._trial is None or not by_rules.is_followup:
+        whole, leans = rewrite(question, past, names, self._cue_words)
+        by_rules = resolution(question, whole, past, "rules", leans=leans)
+        if self._model is None or not by_rules.is_followup:
             return by_rules
-        told = ask_model(self._trial, question, turns[-MODEL_TURNS:])
+        told = ask_model(self._model, question, turns[-MODEL_TURNS:], self._timeout)
         return (
             resolution(question, told, past, "model", leans=told != question) if told else by_rules
         )
@@ -61,16 +59,3 @@ class FollowUps:
                 self._names.clear()
             self._names[within] = known
         return known[1]
-
-
-def resolve(
-    question: str,
-    history: Sequence[tuple[str, str]],
-    *,
-    lexicon: Sequence[str] = (),
-    cue_words: Sequence[str] = CUE_WORDS,
-) -> Resolution:
-    """Resolve by rules alone."""
-    return FollowUps(lexicon=lambda within: lexicon, cue_words=cue_words).resolve(
-        question, history, EVERYTHING
-    )

@@ -1,47 +1,26 @@
 """Resolve a follow-up by rules: carry over what it leaves out from the turns before."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rag.followups import slots
-from rag.followups.mentions import tokens
 from rag.followups.names import NO_NAMES, Names
 from rag.followups.pronouns import Turn, replace_pronouns
 from rag.text.languages.language import words as word_set
-from rag.text.words import QUESTION_WORDS, STOP_WORDS
+from rag.text.words import QUESTION_WORDS, STOP_WORDS, tokens
 
 # Openings that say: this goes on from the last question.
 CUE_WORDS = (
-    "what about",
-    "how about",
-    "and what about",
-    "and how about",
-    "and",
-    "and for",
-    "same for",
-    "the same for",
-    "or",
-    "but",
-    "now",
-    "also",
-    "then",
-    "so",
-)
+    "what about", "how about", "and what about", "and how about", "and", "and for", "same for",
+    "the same for", "or", "but", "now", "also", "then", "so",
+    "und", "oder", "was ist mit", "und was ist mit", "wie ist es mit",
+)  # fmt: skip
 POINTING = word_set(
     "it its they them their theirs he him his she her hers this that these those one ones "
-    "here former latter"
+    "here former latter er sie es ihn ihm ihnen sein seine ihr ihre dieser diese dieses"
 )
 MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_FRAGMENT_WORDS = 7
 FEW_WORDS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A question made whole, as far as it could be."""
-
-    text: str
-    leans: bool = False  # on the turns before, even where nothing could be put in
 
 
 def rewrite(
@@ -49,13 +28,16 @@ def rewrite(
     past: Sequence[Turn],
     lexicon: Names = NO_NAMES,
     cue_words: Sequence[str] = CUE_WORDS,
-) -> Rewritten:
-    """The question made whole from the turns before; as it came when it stands alone."""
+) -> tuple[str, bool]:
+    """The question made whole from the turns before, as far as it could be.
+
+    And whether it leans on them, even where nothing could be put in.
+    """
     if not past or not question.strip() or len(question) > MAX_QUESTION:
-        return Rewritten(question)
+        return question, False
     carried = _carried(question, past, lexicon, cue_words)
     text = carried or replace_pronouns(question, past, lexicon)
-    return Rewritten(text, text != question or _leans(question, cue_words))
+    return text, text != question or _leans(question, cue_words)
 
 
 def recall_turns(
@@ -66,7 +48,7 @@ def recall_turns(
     """The turns so far, each question resolved by those before it."""
     past: list[Turn] = []
     for question, answer in history:
-        past.append(Turn(rewrite(question, past, lexicon, cue_words).text, answer))
+        past.append(Turn(rewrite(question, past, lexicon, cue_words)[0], answer))
     return past
 
 
@@ -91,16 +73,16 @@ def _cue(text: str, cue_words: Sequence[str]) -> str:
 
 
 def _is_fragment(text: str) -> bool:
-    words = [token for token in tokens(text) if token.is_word]
+    words = list(tokens(text))
     if not words or len(words) > MAX_FRAGMENT_WORDS:
         return False
-    inner = [word.lower for word in words if not (len(word.text) > 1 and word.text.isupper())]
+    inner = [word.lowered for word in words if not (len(word.text) > 1 and word.text.isupper())]
     return slots.is_period(text) or not (QUESTION_WORDS | POINTING) & set(inner)
 
 
 def _leans(question: str, cue_words: Sequence[str]) -> bool:
     """Whether a question, left as it is, still points at the turns before."""
-    words = [token.lower for token in tokens(question) if token.is_word]
+    words = [word.lowered for word in tokens(question)]
     told = [word for word in words if word not in STOP_WORDS]
     is_opened = bool(_cue(question.strip(), cue_words)) and len(told) <= FEW_WORDS
     return is_opened or bool(POINTING & set(words)) or (0 < len(words) <= FEW_WORDS)

@@ -8,8 +8,9 @@ asked.
 import re
 from collections.abc import Sequence
 
-from rag.followups.mentions import Mention, mentions
+from rag.followups.mentions import ARTICLES, LOCATIVES, Mention, mentions
 from rag.followups.names import Names
+from rag.text.words import language_of
 
 MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
@@ -29,7 +30,9 @@ PERIODS = tuple(
 )
 BEFORE_PERIOD = re.compile(r"^(?:in|for|during|on|of)\s+", re.IGNORECASE)
 CIRCUMSTANCES = frozenset({"from", "without", "during", "within", "outside"})
-DETERMINER = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
+PREPOSITION = re.compile(rf"^({'|'.join(LOCATIVES)}|for|für)\s+", re.IGNORECASE)
+FITS_ANY = frozenset({"on", "for", "auf", "bei", "beim", "für"})
+DETERMINER = re.compile(rf"^(?:{'|'.join(ARTICLES)})\s+", re.IGNORECASE)
 
 
 def fill(earlier: str, fragment: str, lexicon: Names) -> str:
@@ -79,19 +82,26 @@ def _added(question: str, words: str) -> str:
 
 
 def _name(earlier: str, fragment: str, lexicon: Names) -> str:
-    """A product, or another name, takes the place of the one that is most like it."""
-    names = mentions(earlier, lexicon)
+    """A product, or another name, takes the place of the one that is most like it.
+
+    In German every noun has a capital: there only what the library calls a product is a name.
+    """
+    place = PREPOSITION.match(fragment)
+    fragment = PREPOSITION.sub("", fragment)
+    is_german = language_of(earlier).code == "de"
+    names = [m for m in mentions(earlier, lexicon) if not is_german or m.text in lexicon]
     new = _new_name(fragment, [mention.text for mention in names], lexicon)
-    if not new or not names:
+    if not new or not names or (is_german and new not in lexicon):
         return ""
     likeness = [_likeness(new, mention) for mention in names]
     if likeness.count(max(likeness)) > 1:
         return ""
     old = names[likeness.index(max(likeness))]
-    # Behind an article the new name needs none of its own.
-    has_own = bool(DETERMINER.match(fragment)) and new == DETERMINER.sub("", fragment)
-    new = f"the {new}" if has_own and not old.has_article and new not in lexicon else new
-    return _put(earlier, old, new)
+    if place and place[1].lower() not in FITS_ANY and not old.is_located:
+        return ""
+    own = DETERMINER.match(fragment)  # behind an article the new name needs none of its own
+    is_bare = own is not None and new == fragment[own.end() :] and new not in lexicon
+    return _put(earlier, old, f"the {new}" if is_bare and not old.has_article else new)
 
 
 def _likeness(new: str, old: Mention) -> tuple[int, bool, bool]:

@@ -217,7 +217,7 @@ class LibraryAnswers:
         both = section_and_document(asked.subject)
         if both is not None:
             heading, document = both
-            named = documents_named(document, documents)
+            named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
             parts = (part_called(heading, *self._read(each, within)) for each in named)

@@ -206,6 +206,17 @@ class TestText:
             (("Setup",), "Plug in."),
         ]
 
+    def test_has_sections_for_few_words_above_clauses(self):
+        rent = "Clause 2. Rent\n2.1 It is due monthly.\n2.2 It is paid in advance."
+        use = "Clause 3. Use\n3.1 One cat is allowed."
+
+        document = read("a.txt", f"Lease\n\n{rent}\n\n{use}\n")
+
+        assert [each.heading_path for each in document.sections] == [
+            ("Clause 2. Rent",),
+            ("Clause 3. Use",),
+        ]
+
     def test_has_sections_for_headings_in_capitals(self):
         document = read("a.txt", "AERO 4: END OF LIFE\nNotice.\n\n1. WHAT ENDS\n\nAll of it.\n")
 

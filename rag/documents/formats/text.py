@@ -11,6 +11,7 @@ from rag.documents.outline import Outline
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
+CLAUSE = re.compile(r"\s*\d{1,3}(?:\.\d{1,3})+\.?\s+\S")  # 4.1 Tenants pay for light.
 SET_IN = ("  ", "\t")
 TITLE_CHARS = 90
 LEAD_CHARS = 40
@@ -130,11 +131,12 @@ def _is_capitals(line: str) -> bool:
 
 
 def _lead_heading(block: list[str]) -> Heading | None:
-    """A few words above a long line or a list."""
+    """A few words above a long line, a list or clauses."""
     line = block[0].strip()
     if len(block) < 2 or len(line) > LEAD_CHARS or len(line.split()) > 6 or line[-1] in ".,;:!?":
         return None
-    follows = len(block[1]) > LEAD_CHARS * 1.5 or BULLET.match(block[1])
+    is_list = BULLET.match(block[1]) or CLAUSE.match(block[1])
+    follows = len(block[1]) > LEAD_CHARS * 1.5 or is_list
     starts_well = line[0].isalnum() and not line[0].islower() and not BULLET.match(line)
     return Heading(2, line, 1) if follows and starts_well and ":" not in line else None
 
