@@ -242,8 +242,9 @@ class TableAnswers:
         named = [self.library.named(question, e.table, e.understood.plan) for e in both]
         if not near and (named[0] < named[1] or self._said(choice) != self._said(best)):
             return False
-        found = [self.library.run(each.table, each.understood.plan) for each in both]
-        return found[0].rows != found[1].rows  # what says the same needs no asking
+        results = [self.library.run(each.table, each.understood.plan) for each in both]
+        found = [[list(map(_plain, row)) for row in result.rows] for result in results]
+        return found[0] != found[1]  # what says the same needs no asking
 
     def _said(self, choice: Choice) -> object:
         """What a plan with figures says whatever columns, but that of its rows, are called."""
@@ -337,6 +338,14 @@ def _result_of(session: SessionHandle, question: Message, answer: Message) -> Ta
         return None
     stored = session.result(answer.answer.result)
     return None if stored is None else result_from(stored)
+
+
+def _plain(cell: object) -> object:
+    """A cell as it is compared: 129 in one file is 129.00 in another."""
+    try:
+        return float(str(cell))
+    except ValueError:
+        return str(cell)
 
 
 def _names(table: Table) -> set[str]:

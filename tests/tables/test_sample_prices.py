@@ -58,18 +58,18 @@ def test_one_figure_is_given_at_once(application, question, figure):
     [
         pytest.param(
             "How much do the Aero 5 and the Aero 5 Pro cost?",
-            ["Aero 5 | €129.00", "Aero 5 Pro | €199.00"],
+            ["Aero 5 | 129.00", "Aero 5 Pro | 199.00"],
             id="two products",
         ),
-        pytest.param("How much are the speakers?", ["One | €149.00", "One+ | €199.00"], id="kind"),
+        pytest.param("How much are the speakers?", ["One | 149.00", "One+ | 199.00"], id="kind"),
     ],
 )
 def test_prices_are_not_added_up_unless_asked(application, question, rows):
     content = told(application, question)
 
     assert all(row in content for row in rows)
-    assert "€328" not in content
-    assert "€1,015" not in content
+    assert "328" not in content
+    assert "1,015" not in content
 
 
 @pytest.mark.parametrize(

@@ -219,20 +219,28 @@ def ask_figure(question: Question) -> TablePlan | None:
         question.doubt(f"took {column.name} for the figure: none is named")
     wanted = kind or figure_kind(question, column)
     measures = tuple(Measure(wanted, each.name) for each in figures or [column])
-    keys, having = _of_groups(question, groups or _apart(question, wanted, column), column)
+    if not groups and wanted is Kind.SUM and _is_of_each(question, column):
+        return _of_each(question, column)
+    keys, having = _of_groups(question, groups, column)
     filters = tuple(each for each in filters_of(question) if each not in having)
     bounds = tuple(replace(each, column="measure 1") for each in having)
     return TablePlan("", (*filters, *bounds), keys, measures[:4])
 
 
-def _apart(question: Question, kind: Kind, column: TableColumn) -> tuple[Key, ...]:
+def _is_of_each(question: Question, column: TableColumn) -> bool:
     """ "How much are the speakers?" asks for each one's price, unless it says "together"."""
-    if kind is not Kind.SUM or TOTAL.search(question.masked):
-        return ()
+    if TOTAL.search(question.masked):
+        return False
     subject = question.index.subject
     named = [e.values for e in filters_of(question) if e.column == subject and e.op is Op.IS]
-    are_several = any(len(values) > 1 for values in named)
-    return (Key(subject),) if are_several or not (named or is_added(column)) else ()
+    return any(len(values) > 1 for values in named) or not (named or is_added(column))
+
+
+def _of_each(question: Question, column: TableColumn) -> TablePlan:
+    subject, filters = question.index.subject, filters_of(question)
+    if repeats(question, subject):
+        return TablePlan("", filters, (Key(subject),), (Measure(Kind.SUM, column.name),))
+    return TablePlan("", filters, order=(Order(column.name),), columns=(subject, column.name))
 
 
 def _of_groups(
@@ -259,8 +267,9 @@ def _counted_groups(
         price = measured_by(question, "expensive")
         if price is None:
             return None
-        keys = groups or _apart(question, Kind.SUM, price)
-        return TablePlan("", filters_of(question), keys, (Measure(Kind.SUM, price.name),))
+        if not groups and _is_of_each(question, price):
+            return _of_each(question, price)
+        return TablePlan("", filters_of(question), groups, (Measure(Kind.SUM, price.name),))
     if question.takes(OF_A_NOUN.search(question.masked)):  # of something that it does not have
         return None
     columns = [column for column in figure_columns(question) if is_added(column)]
