@@ -201,7 +201,8 @@ class TableAnswers:
         choices = [each for each in choices if is_for_rows or each.understood.plan.group]
         if not choices:
             return None
-        best = choices[0]
+        best = choices[0] if is_asked else next(filter(_is_closed, choices), choices[0])
+        choices = [best, *(each for each in choices if each is not best)]
         is_open = bool(best.understood.unused or best.understood.doubts)
         is_open = is_open and (is_asked or not _only_picks(best.understood.plan))
         if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
@@ -311,6 +312,11 @@ def _notes(understood: Understood) -> tuple[str, ...]:
 def _only_picks(plan: TablePlan) -> bool:
     """One cell, as texts give it too: not worth a model's call before the answer's own."""
     return not (plan.measures or plan.order or plan.step or _is_sought(plan))
+
+
+def _is_closed(choice: Choice) -> bool:
+    """Not one cell with words of the question left open."""
+    return not (choice.understood.unused and _only_picks(choice.understood.plan))
 
 
 def _is_sought(plan: TablePlan) -> bool:

@@ -16,6 +16,8 @@ FILES = (
     "networking/kontor-service-manual.pdf",
     "audio/cantoro-speakers.md",
     "company/support-handbook.md",
+    "networking/nornhem-app-guide.md",
+    "networking/office-planning-guide.pdf",  # has a column Router and no prices
 )
 
 
@@ -73,11 +75,23 @@ def test_prices_are_not_added_up_unless_asked(application, question, rows):
 
 
 @pytest.mark.parametrize(
+    ("question", "product"),
+    [
+        pytest.param("What is the cheapest router?", "Aero 5 Mini | 59.00", id="of a kind"),
+        pytest.param("Which is the most expensive speaker?", "Cantoro Duo | 329.00", id="dearest"),
+    ],
+)
+def test_the_end_of_prices_is_taken_where_prices_are(application, question, product):
+    assert product in told(application, question)
+
+
+@pytest.mark.parametrize(
     "question",
     [
         pytest.param("How much does the Cantoro One cost, and how heavy is it?", id="two parts"),
         pytest.param("How much current does the Cantoro One take?", id="a noun of no column"),
         pytest.param("What is the part number of the replacement battery?", id="names a cell"),
+        pytest.param("What is the newest firmware?", id="versions are no numbers"),
     ],
 )
 def test_what_no_table_says_alone_is_left_to_the_writer(application, question):

@@ -96,6 +96,11 @@ def measured_by(question: Question, adjective: str) -> TableColumn | None:
     return None
 
 
+def is_of_price(adjective: str) -> bool:
+    """Whether nothing but an amount of money can be so: cheap, expensive."""
+    return "$" in MEASURES.get(adjective, ())
+
+
 def _is_hinted(column: TableColumn, hint: str) -> bool:
     said = set(stems(hint.removeprefix("-")))
     return any(said & set(stems(word)) for word in normalised(column.name).split())

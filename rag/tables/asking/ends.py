@@ -12,6 +12,7 @@ from rag.tables.asking.choosing import (
     figure_columns,
     grouped_by,
     is_added,
+    is_of_price,
     is_rank,
     listed_column,
     measured_by,
@@ -100,9 +101,11 @@ def ask_top(question: Question) -> TablePlan | None:
 
 def _ranked(
     question: Question, adjective: str, descending: bool, limit: int, *, after: int = 0
-) -> TablePlan:
+) -> TablePlan | None:
     """Rows or groups in the order of a figure, cut off."""
     figure = _ordering_figure(question, adjective, after)
+    if figure is None and is_of_price(adjective):
+        return None
     groups = [key for _found, key in grouped_by(question)]
     if figure is not None:
         groups = [key for key in groups if key.column != figure.name]
@@ -160,7 +163,7 @@ def _ordering_figure(question: Question, adjective: str, after: int) -> TableCol
     if named:
         return named[0]
     columns = figure_columns(question)
-    if not columns:
+    if not columns or is_of_price(adjective):
         return None
     if len(columns) > 1:
         question.doubt(f"ranked by {columns[0].name}: the question names no figure")
@@ -203,7 +206,7 @@ def ask_end(question: Question) -> TablePlan | None:
     return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
 
 
-def _one_end(question: Question, adjective: str, descending: bool, at: int) -> TablePlan:
+def _one_end(question: Question, adjective: str, descending: bool, at: int) -> TablePlan | None:
     figures = named_figures(question, at) or named_figures(question)
     hinted = measured_by(question, adjective) if adjective else None
     figure = hinted if hinted is not None and hinted not in figures and not figures else None
@@ -212,7 +215,7 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     if figure is None and question.words[at] in RANKED_ENDS and repeats(question, target):
         return _ranked(question, adjective, descending, 1, after=at)
     if figure is None:
-        return _most_rows(question, target, descending, at)
+        return _most_rows(question, target, adjective, descending)
     descending = directed(adjective, question.words[at], figure, down=descending)
     asks_value = _asks_value(question, figure)
     filters = filters_of(question)
@@ -240,14 +243,17 @@ def _asks_value(question: Question, figure: TableColumn) -> bool:
     return bool(starts and first is not None and first.column == figure.name)
 
 
-def _most_rows(question: Question, target: str, descending: bool, at: int) -> TablePlan:
-    """ "Which team appears most": the value that most rows have."""
-    if not repeats(question, target):
-        figures = figure_columns(question)
-        if figures:
-            question.doubt(f"ordered by {figures[0].name}: the question names no figure")
-            order = (Order(figures[0].name, descending != is_rank(figures[0])),)
-            return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
+def _most_rows(
+    question: Question, target: str, adjective: str, descending: bool
+) -> TablePlan | None:
+    """ "Which team appears most": the value that most rows have; nothing of "the cheapest"."""
+    figures = figure_columns(question)
+    if figures and not repeats(question, target) and not is_of_price(adjective):
+        question.doubt(f"ordered by {figures[0].name}: the question names no figure")
+        order = (Order(figures[0].name, descending != is_rank(figures[0])),)
+        return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
+    if adjective:  # of what no column measures
+        return None
     order = (Order("measure 1", descending),)
     return TablePlan(
         "", filters_of(question), (Key(target),), (Measure(Kind.COUNT),), order, limit=1

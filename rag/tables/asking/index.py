@@ -57,12 +57,22 @@ class Found:
     is_written: bool = False  # a value that stands in the question sign by sign
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the words are the whole value, not a part of a longer one."""
+        return self.is_value and self.score >= _whole_score(self.length) - 0.01
+
+    @property
     def is_value(self) -> bool:
         return self.op is not None
 
     @property
     def length(self) -> int:
         return self.end - self.start
+
+
+def _whole_score(length: int) -> float:
+    """More than any part of a value scores, the more the longer it is."""
+    return 1.2 + 0.2 * length
 
 
 Probe = Callable[[Sequence[str]], list[tuple[str, str]]]
@@ -182,7 +192,7 @@ class TableIndex:
         for column, value in self.probe(list(spans)):
             start, end = spans[value.lower()]
             taken.update(range(start, end))
-            yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, (value,))
+            yield Found(start, end, column, _whole_score(end - start), Op.IS, (value,))
 
     def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
         by_column: dict[str, list[str]] = defaultdict(list)
@@ -192,7 +202,7 @@ class TableIndex:
         ):
             by_column[column].append(value)
         for column, values in by_column.items():
-            yield Found(start, end, column, 1.2 + 0.2 * (end - start), Op.IS, tuple(values))
+            yield Found(start, end, column, _whole_score(end - start), Op.IS, tuple(values))
 
     def _parts(self, start: int, end: int, gram: Sequence[str]) -> Iterator[Found]:
         """Values that hold these words one after the other."""

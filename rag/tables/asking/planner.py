@@ -93,7 +93,6 @@ def _passes(question: Question, at: int) -> bool:
 ARTICLES = words("the a an der die das den dem")
 WHICH = words("which what welche welcher welches welchen list")
 COUNTED = words("many viele wieviele number anzahl count")
-WHOLE = 1.2  # the least that a value scores which stands in a question whole
 PART = 0.4
 AUXILIARIES = words("is are was were do does did has have had can could")
 
@@ -113,7 +112,7 @@ def _weight(found: Found, question: Question) -> float:
     """
     if found.is_near:
         return 0.4
-    if found.score < WHOLE:
+    if not found.is_whole:
         return PART * found.length
     is_subject = found.column == question.index.subject
     return 0.6 + 0.4 * found.length + 0.1 * found.is_written + 0.1 * is_subject

@@ -265,6 +265,9 @@ def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | N
     return -value if is_negative or in_brackets else value
 
 
+GROUPED = re.compile(r"\d+(?:(?:[.,]\d{2,3})*[.,]\d{3})?")  # thousands, lakhs
+
+
 def _value_of(digits: str, comma_is_decimal: bool) -> float | None:
     digits = re.sub(r"['\u00a0\u202f ]", "", digits)
     commas, dots = digits.count(","), digits.count(".")
@@ -276,7 +279,10 @@ def _value_of(digits: str, comma_is_decimal: bool) -> float | None:
     else:
         after = len(digits) - digits.rfind(".") - 1
         decimal = "," if dots > 1 or (dots == 1 and after == 3 and comma_is_decimal) else "."
-    whole, _, rest = digits.replace("," if decimal == "." else ".", "").partition(decimal)
+    grouped, _, rest = digits.partition(decimal)
+    if not GROUPED.fullmatch(grouped):  # 3.4.0 is a version
+        return None
+    whole = re.sub(r"[.,]", "", grouped)
     if not whole.isdecimal() or (rest and not rest.isdecimal()) or len(whole) > 15:
         return None
     return float(f"{whole}.{rest or 0}")
