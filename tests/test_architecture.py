@@ -13,7 +13,7 @@ ORDER = [
     {"tracing"},
     {"metrics"},
     {"seams"},
-    {"text"},
+    {"text", "short_calls"},
     {"citations"},
     {"database"},
     {"documents", "retrieval", "tables", "llm", "followups"},

@@ -1,16 +1,14 @@
 """Judges for open statements: a language model, or a cross-encoder for inference on this disk."""
 
-import json
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag.errors import RagError
 from rag.records import ChatMessage, Role, Verdict
-from rag.seams import ChatModel, ModelRequest
+from rag.seams import ChatModel
 from rag.seams.judging import OpenStatement, Opinion
+from rag.short_calls import json_object, reply_soon
 
 MAX_TOKENS_EACH = 60
 MAX_STATEMENTS = 20
@@ -25,7 +23,6 @@ _VERDICTS = {
     "contradicted": Verdict.CONTRADICTED,
     "unrelated": Verdict.OFF_SUBJECT,
 }
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
 
 class ModelJudge:
@@ -41,20 +38,12 @@ class ModelJudge:
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:
         asked = statements[:MAX_STATEMENTS]
-        request = ModelRequest(
-            messages=(
-                ChatMessage(Role.SYSTEM, INSTRUCTIONS),
-                ChatMessage(Role.USER, "\n\n".join(map(_described, range(1, 99), asked))),
-            ),
-            max_tokens=MAX_TOKENS_EACH * len(asked) + 50,
-            temperature=0,
-            timeout_seconds=self._timeout,
-            thinks=False,
+        messages = (
+            ChatMessage(Role.SYSTEM, INSTRUCTIONS),
+            ChatMessage(Role.USER, "\n\n".join(map(_described, range(1, 99), asked))),
         )
-        try:
-            reply = "".join(delta.text for delta in self._model.stream(request))
-        except RagError:
-            return [None] * len(statements)
+        tokens = MAX_TOKENS_EACH * len(asked) + 50
+        reply = reply_soon(self._model, messages, max_tokens=tokens, seconds=self._timeout)
         found = _opinions(reply)
         return [found.get(at) for at in range(1, len(statements) + 1)]
 
@@ -66,12 +55,7 @@ def _described(number: int, statement: OpenStatement) -> str:
 
 def _opinions(reply: str) -> dict[int, Opinion]:
     """What can be read of a reply; nothing of one that is no JSON of the form asked for."""
-    found = _OBJECT.search(reply)
-    try:
-        read: Any = json.loads(found[0]) if found else {}
-    except ValueError:
-        return {}
-    listed = read.get("verdicts") if isinstance(read, dict) else None
+    listed = (json_object(reply) or {}).get("verdicts")
     opinions: dict[int, Opinion] = {}
     for each in listed if isinstance(listed, list) else ():
         verdict = _VERDICTS.get(str(each.get("verdict"))) if isinstance(each, dict) else None

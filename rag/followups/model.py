@@ -1,16 +1,11 @@
 """Make a question stand alone with a language model; what it replies is checked."""
 
-import json
-import re
-import time
 from collections.abc import Sequence
-from queue import Empty, SimpleQueue
-from threading import Thread
 
-from rag.errors import ModelError
 from rag.followups.searched import source_numbers
 from rag.records import ChatMessage, Role
-from rag.seams import ChatModel, ModelRequest
+from rag.seams import ChatModel
+from rag.short_calls import json_object, reply_soon
 
 ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400
@@ -27,17 +22,12 @@ def ask_model(
     model: ChatModel, question: str, turns: Sequence[tuple[str, str]], seconds: float
 ) -> str:
     """The model's rewrite; "" when it fails, is late, or replies in another form."""
-    request = ModelRequest(
-        messages=(
-            ChatMessage(Role.SYSTEM, INSTRUCTIONS),
-            ChatMessage(Role.USER, _transcript(question, turns)),
-        ),
-        max_tokens=MAX_REPLY_TOKENS,
-        temperature=0.0,
-        timeout_seconds=seconds,
-        thinks=False,
+    messages = (
+        ChatMessage(Role.SYSTEM, INSTRUCTIONS),
+        ChatMessage(Role.USER, _transcript(question, turns)),
     )
-    return read_reply(_reply_in_time(model, request, seconds), question)
+    reply = reply_soon(model, messages, max_tokens=MAX_REPLY_TOKENS, seconds=seconds)
+    return read_reply(reply, question)
 
 
 def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
@@ -47,39 +37,9 @@ def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
     return "\n".join([*lines, "", f"Last question: {question}"])
 
 
-def _reply_in_time(model: ChatModel, request: ModelRequest, seconds: float) -> str:
-    """The reply, or "" once the time is over: a server that never answers must not hold us up."""
-    replies: SimpleQueue[str] = SimpleQueue()
-    deadline = time.monotonic() + seconds
-
-    def read() -> None:
-        pieces: list[str] = []
-        try:
-            for delta in model.stream(request):
-                if delta.discard:
-                    pieces.clear()
-                pieces.append(delta.text)
-                if time.monotonic() > deadline:
-                    break
-        except ModelError:
-            pieces = []
-        replies.put("".join(pieces))
-
-    Thread(target=read, name="follow-up", daemon=True).start()
-    try:
-        return replies.get(timeout=seconds)
-    except Empty:
-        return ""
-
-
 def read_reply(reply: str, question: str) -> str:
     """The question in a model's reply; "" unless it is the JSON that was asked for."""
-    text = re.sub(r"^```(?:json)?\s*|\s*```$", "", reply.strip())
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        return ""
-    match parsed:
+    match json_object(reply):
         case {"question": str(rewritten), **rest} if not rest and _is_sound(rewritten, question):
             return rewritten.strip()
     return ""

@@ -45,9 +45,8 @@ class FollowUps:
         if self._model is None or not by_rules.is_followup:
             return by_rules
         told = ask_model(self._model, question, turns[-MODEL_TURNS:], self._timeout)
-        return (
-            resolution(question, told, past, "model", leans=told != question) if told else by_rules
-        )
+        by_model = resolution(question, told, past, "model", leans=told != question)
+        return by_model if told else by_rules
 
     def _known_names(self, within: Within) -> Names:
         """The lexicon, indexed anew only when it changed."""

@@ -35,8 +35,7 @@ def rewrite(
     """
     if not past or not question.strip() or len(question) > MAX_QUESTION:
         return question, False
-    carried = _carried(question, past, lexicon, cue_words)
-    text = carried or replace_pronouns(question, past, lexicon)
+    text = _carried(question, past, lexicon, cue_words) or replace_pronouns(question, past, lexicon)
     return text, text != question or _leans(question, cue_words)
 
 

@@ -49,11 +49,8 @@ def resolution(
 
 def _dense_context(past: Sequence[Turn]) -> tuple[tuple[str, float], ...]:
     """The previous and the first question."""
-    if not past:
-        return ()
-    if len(past) == 1:
-        return ((_searched(past[-1]), PREVIOUS_WEIGHT),)
-    return ((_searched(past[-1]), PREVIOUS_WEIGHT), (_searched(past[0]), FIRST_WEIGHT))
+    ends = ((past[-1], PREVIOUS_WEIGHT), (past[0], FIRST_WEIGHT)) if past else ()
+    return tuple((_searched(turn), weight) for turn, weight in ends[: len(past)])
 
 
 def _searched(turn: Turn) -> str:

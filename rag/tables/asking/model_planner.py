@@ -1,13 +1,12 @@
 """A language model fills the plan: it sees schemas and the question, never a figure to repeat."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from rag.errors import ModelError, UserError
+from rag.errors import UserError
 from rag.records import ChatMessage, Role, Table
-from rag.seams import ChatModel, ModelRequest
+from rag.seams import ChatModel
+from rag.short_calls import json_object, reply_soon
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import Kind, Op, Part, checked, plan_from
 from rag.tables.running.engine import OWN_NAME
@@ -52,10 +51,7 @@ class ModelPlanner:
             ChatMessage(Role.USER, f"{described}\n\nQuestion: {question}"),
         ]
         for _attempt in range(2):
-            try:
-                reply = self._ask(messages)
-            except ModelError:
-                return None
+            reply = reply_soon(self._model, messages, max_tokens=REPLY_TOKENS, seconds=SECONDS)
             if "{" not in reply:
                 return None
             try:
@@ -67,14 +63,10 @@ class ModelPlanner:
                 ]
         return None
 
-    def _ask(self, messages: Sequence[ChatMessage]) -> str:
-        request = ModelRequest(
-            tuple(messages), REPLY_TOKENS, temperature=0.0, timeout_seconds=SECONDS, thinks=False
-        )
-        return "".join(delta.text for delta in self._model.stream(request))
-
     def _run(self, question: str, reply: str, tables: dict[str, Table]) -> TableResult | None:
-        given = _object(reply)
+        given = json_object(reply)
+        if given is None:
+            raise UserError("That is no JSON object.")
         if given.get("table") is None:
             return None
         table = tables.get(str(given["table"]))
@@ -86,18 +78,6 @@ class ModelPlanner:
             raise UserError("The object holds neither a plan nor sql.")
         plan = replace(plan_from(given["plan"]), table=table.id)
         return self._library.run(table, checked(plan, table), question=question)
-
-
-def _object(reply: str) -> dict[str, Any]:
-    """The JSON object of a reply, in whatever it is wrapped."""
-    start, end = reply.find("{"), reply.rfind("}")
-    try:
-        found = json.loads(reply[start : end + 1])
-    except ValueError as error:
-        raise UserError(f"That is no JSON object ({error}).") from error
-    if not isinstance(found, dict):
-        raise UserError("That is no JSON object.")
-    return found
 
 
 def _described(name: str, table: Table) -> str:
