@@ -15,9 +15,9 @@ CUE_WORDS = (
     "und", "oder", "was ist mit", "und was ist mit", "wie ist es mit",
 )  # fmt: skip
 POINTING = word_set(
-    "it its they them their theirs he him his she her hers this that these those one ones "
-    "here former latter er sie es ihn ihm ihnen sein seine ihr ihre dieser diese dieses"
-)
+    "it its they them their theirs he him his she her hers this that these those one ones here "
+    "former latter"
+) | word_set("er sie es ihn ihm ihnen sein seine ihr ihre dieser diese dieses")
 MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_FRAGMENT_WORDS = 7
 FEW_WORDS = 3

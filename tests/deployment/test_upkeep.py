@@ -135,7 +135,7 @@ def test_a_backup_of_a_running_library_comes_back_whole(place):
         application = place.open()
         client = create_app(application).test_client()
         assert everything(client, session_id) == before
-        assert compare(application.engine, application.documents, application.index).is_whole
+        assert compare(application.engine, application.index.chunk_ids()).is_whole
         assert "120 g" in ask(client, session_id, "How much does the Aero 5 weigh?")
         assert "129" in ask(client, session_id, "What is the highest price in prices?")
         application.jobs.start()
@@ -218,7 +218,7 @@ def test_a_library_of_an_early_version_is_whole_after_the_upgrade(old_url, tmp_p
     assert written["summaries"][0]["text"] in [each["text"] for each in summaries["summaries"]]
     assert {each["name"] for each in listed["documents"]} == {"aero.md", "prices.csv"}
     assert application.repair().missing_vectors  # the folder of vectors was left behind
-    assert compare(application.engine, application.documents, application.index).is_whole
+    assert compare(application.engine, application.index.chunk_ids()).is_whole
     assert [hit.chunk.document_name for hit in application.retriever.search("battery", EVERYTHING)]
     found = client.get(f"/api/v1/sessions/{session_id}/search?q=battery").get_json()
     assert found["total"] > 0, found
