@@ -77,7 +77,7 @@ def ask_share(question: Question) -> TablePlan | None:
 
 
 OF_A_NOUN = re.compile(r"\b(?:how much|wie ?viel) (?!in\b|total\b|¤|altogether\b|all\b)\w+")
-PRICED = re.compile(r"\bhow much (?:is|are|was|does|do|for)\b|\bwas kostet\b")
+PRICED = re.compile(r"\bhow much (?:is|are|was|for)\b|\bwas kostet\b")  # else a verb says what
 
 
 def ask_difference(question: Question) -> TablePlan | None:
