@@ -246,7 +246,7 @@ def _shape(line: Line) -> str:
 
 RECALLED = "Earlier statements of this conversation that bear on the question, the newest first:"
 LATER = "(Said later than the next statement, which gives another figure for the same.)"
-MOST_RECALLED = 32
+MOST_RECALLED = 24
 JOINED_TOKENS = 3  # that a text put before another may take more
 
 
