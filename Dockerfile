@@ -2,14 +2,15 @@
 # For one person, at http://127.0.0.1:8000 (for more see auth.mode; compose.yaml has tokens):
 #   docker run --read-only --tmpfs /tmp -v groundnote:/data -p 127.0.0.1:8000:8000 -e GROUNDNOTE_AUTH__ALLOW_PUBLIC=true groundnote
 FROM python:3.11-slim AS build
-# PyTorch converts the model once. A build for processors is a tenth in size: the version's "+cpu" fits no other.
+# PyTorch converts the model once. A build for processors is a tenth in size: the version's "+cpu" fits no other, and
+# --build-arg TORCH_INDEX_URL=… names the index that has it (PyTorch's own page tells which).
 ARG TORCH_INDEX_URL
 WORKDIR /build
 RUN python -m venv /opt/groundnote
 ENV PATH=/opt/groundnote/bin:$PATH PIP_NO_CACHE_DIR=1
 COPY requirements.lock ./
 RUN pip install --no-deps --require-hashes --requirement requirements.lock \
- && pip install --no-deps --index-url "$TORCH_INDEX_URL" torch==2.13.0+cpu
+ && pip install --no-deps --index-url "${TORCH_INDEX_URL:?name an index with PyTorch for processors}" torch==2.13.0+cpu
 COPY pyproject.toml README.md app.py ./
 COPY rag rag
 COPY templates templates
