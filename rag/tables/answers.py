@@ -213,6 +213,7 @@ class TableAnswers:
             other = self._joined(best, choices[1:])
             return None if other is None else _of_two(best, other)
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
+        rivals = self._saying_otherwise(best, rivals)
         if rivals:
             is_sure = is_asked or best.understood.score >= ASSUMING
             said = asking_which([best, *rivals])
@@ -241,11 +242,18 @@ class TableAnswers:
         near = best.understood.score - choice.understood.score <= TOO_NEAR
         both = (choice, best)
         named = [self.library.named(question, e.table, e.understood.plan) for e in both]
-        if not near and (named[0] < named[1] or self._said(choice) != self._said(best)):
-            return False
-        results = [self.library.run(each.table, each.understood.plan) for each in both]
-        found = [[list(map(_plain, row)) for row in result.rows] for result in results]
-        return found[0] != found[1]  # what says the same needs no asking
+        return near or (named[0] >= named[1] and self._said(choice) == self._said(best))
+
+    def _saying_otherwise(self, best: Choice, rivals: Sequence[Choice]) -> list[Choice]:
+        """Those that give another result: what says the same needs no asking."""
+        if not rivals:
+            return []
+        told = self._cells(best)
+        return [each for each in rivals if self._cells(each) != told]
+
+    def _cells(self, choice: Choice) -> list[list[object]]:
+        rows = self.library.run(choice.table, choice.understood.plan).rows
+        return [list(map(_plain, row)) for row in rows]
 
     def _said(self, choice: Choice) -> object:
         """What a plan with figures says whatever columns, but that of its rows, are called."""

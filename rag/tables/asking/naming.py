@@ -86,6 +86,8 @@ def _choose(question: Question, written: str) -> None:
 
 def _as_written(found: Found, written: str) -> Found:
     """Of values that differ by signs alone, "One" and "One+", those that stand in the question."""
+    if not found.is_whole:
+        return found
     kept = tuple(each for each in found.values if _stands(unaccented(each), written))
     return replace(found, values=kept, is_written=True) if kept else found
 
