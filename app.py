@@ -20,6 +20,7 @@ def create() -> "Flask":
 
     os.umask(0o077)  # what is written is somebody's documents and conversations
     application = build(load_settings())
+    application.load()
     application.index.check()
     application.start()
     Thread(target=application.warm_up, daemon=True).start()

@@ -31,7 +31,7 @@ from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.summaries.compact import Compactor
-from rag.turns.answering import Answering
+from rag.turns.answering import Answering, Shown
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")
@@ -115,7 +115,7 @@ def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
     question, answer = turn(number * 7)
     opened = session.begin(question)
     memory.before_turn(session)
-    memory.prepare(session, opened, ())
+    memory.prepare(session, opened, Shown())
     ended = session.finish(replace(opened.answer, content=answer, status=MessageStatus.COMPLETE))
     memory.after_turn(session, opened, ended)
 

@@ -27,6 +27,7 @@ from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
+from rag.turns.answering import Shown
 
 
 class LossyModel:
@@ -104,7 +105,7 @@ def shared_prefix(
         session.register([_hit(number) for number in cited_numbers(answered["content"])])
         turn = session.begin(asked["content"])
         sources = session.sources(cited_numbers(answered["content"]))
-        now = memory.prepare(session, turn, sources).messages
+        now = memory.prepare(session, turn, Shown(sources)).messages
         if before:
             same = _alike(_joined(before), _joined(now))
             shares.append(

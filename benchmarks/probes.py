@@ -5,8 +5,9 @@ clinic), each fact said once or several times with its number. Then every one of
 in other words, for one fact that fell out of the context; it is met if a statement with the fact
 and its number stands in what is sent: by the trimmer or, with --application, by a stored session,
 where sources fill their room. With --described the probes do not even name the thing, but say
-other words for it and for where it stands. With --chooser: how many probes the summary alone
-answers, with a model that chooses what will be asked, none, and one that chooses at random.
+other words for it and for where it stands; with --unseen so, in a vocabulary that was written
+after all rules stood. With --chooser: how many probes the summary alone answers, with a model that
+chooses what will be asked, none, and one that chooses at random.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
+from rag.turns.answering import Shown
 from rag.wiring.parts import open_embedder
 
 # What is said of a thing, what is asked for it in other words, and the range of its figure.
@@ -94,6 +96,29 @@ ASPECTS = (
     ("is insured for {v} crowns", "How much would the insurer give us for the {p}?", 100, 9000),
 )
 
+# The same of a farm, written when all rules of recall stood: none may be fitted to it.
+UNSEEN_OBJECTS = (
+    ("tractor", "farm vehicle"), ("cow", "milk cattle"), ("fence", "barrier"),
+    ("well", "water hole"), ("dog", "watchful hound"), ("ladder", "steps"),
+    ("seed bag", "sack of grain"), ("pump", "compressor"), ("shovel", "spade"),
+    ("wagon", "cart"), ("saw", "blade for wood"), ("oven", "stove"), ("contract", "agreement"),
+    ("laptop", "portable computer"),
+)  # fmt: skip
+UNSEEN_PLACES = (
+    ("by the river", "along the stream"), ("in the barn", "in the stable"),
+    ("on the hill", "up on the slope"), ("in the village", "in the settlement"),
+    ("at the office", "where the clerks sit"), ("in the orchard", "among the apple trees"),
+    ("in the shop", "at the store"), ("near the road", "beside the highway"),
+    ("in the forest", "in the woods"), ("at the market", "where produce is sold"),
+)  # fmt: skip
+UNSEEN_ASPECTS = (
+    ("is rented for {v} francs", "What is the lease of the {p}?", 20, 900),
+    ("is {v} years old", "What is the age of the {p}?", 2, 90),
+    ("was cleaned {v} days ago", "When was the {p} last washed?", 2, 240),
+    ("may be used {v} hours a week", "For how long can one employ the {p}?", 2, 70),
+    ("needs {v} watts", "How much electricity does the {p} consume?", 100, 9000),
+)
+
 
 @dataclass(frozen=True)
 class Known:
@@ -112,11 +137,12 @@ class House:
     facts: list[list[Known]] = field(default_factory=list)
 
 
-def house(turns: int, seed: int, *, described: bool = False) -> House:
+def house(turns: int, seed: int, *, described: bool = False, unseen: bool = False) -> House:
     """About one new fact a turn at first, fewer later; old ones are said again."""
+    described = described or unseen
     chance = random.Random(seed)
     made, known = House(), []
-    described_facts = _described(random.Random(seed))
+    described_facts = _described(random.Random(seed), unseen=unseen)
     for turn in range(turns):
         wanted = int(6 * (turn + 1) ** 0.55)
         fresh = [
@@ -148,9 +174,12 @@ def _fact(chance: random.Random, number: int) -> Known:
     return Known(words if is_rule else f"the {thing} {words}", number, probe.format(p=thing))
 
 
-def _described(chance: random.Random) -> list[Known]:
+def _described(chance: random.Random, *, unseen: bool) -> list[Known]:
     """A fact about every thing in every place."""
-    every = [(*each, aspect) for each in product(OBJECTS, PLACES) for aspect in ASPECTS]
+    objects, places, aspects = (
+        (UNSEEN_OBJECTS, UNSEEN_PLACES, UNSEEN_ASPECTS) if unseen else (OBJECTS, PLACES, ASPECTS)
+    )
+    every = [(*each, aspect) for each in product(objects, places) for aspect in aspects]
     chance.shuffle(every)
     return [
         Known(
@@ -247,7 +276,7 @@ def stored_probe(
 
         def sent(question: str) -> list[str]:
             turn = session.begin(question)
-            return [m.content for m in memory.prepare(session, turn, sources).messages]
+            return [m.content for m in memory.prepare(session, turn, Shown(sources)).messages]
 
         return shares_met(gone, sent, chance)
 
@@ -300,12 +329,13 @@ def main() -> None:
     parser.add_argument("--embed", action="store_true", help="with the application's embedder, too")
     parser.add_argument("--chooser", action="store_true", help="what a choosing model is worth")
     parser.add_argument("--described", action="store_true", help="probes do not name the thing")
+    parser.add_argument("--unseen", action="store_true", help="the same in words of a farm")
     parser.add_argument("--application", action="store_true", help="a stored session instead")
     chosen = parser.parse_args()
     for turns in chosen.turns:
         for budget in chosen.budgets:
             for seed in chosen.seeds:
-                made = house(turns, seed, described=chosen.described)
+                made = house(turns, seed, described=chosen.described, unseen=chosen.unseen)
                 label = f"{turns:>5} turns {budget:>6} tokens seed {seed}"
                 if chosen.chooser:
                     worth(made, label, budget, seed)

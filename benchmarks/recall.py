@@ -29,6 +29,7 @@ from rag.sessions.recall import Recall
 from rag.sessions.session_tools import Actions, SessionTools
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
+from rag.turns.answering import Shown
 
 PRODUCTS = [
     f"{stem} {kind}".strip()
@@ -136,7 +137,7 @@ def in_context_share(
     for turn in chance.sample(evicted, min(60, len(evicted))):
         form = OTHER_WORDS[turn.about] if other_words else chance.choice(PROBES)
         probe = session.begin(form.format(x=turn.about, p=turn.product))
-        prepared = memory.prepare(session, probe, ())
+        prepared = memory.prepare(session, probe, Shown())
         sent = "\n".join(message.content for message in prepared.messages)
         same = (t for t in told if (t.product, t.about) == (turn.product, turn.about))
         hits.append(any(_shows(sent, session, other.index + 1) for other in same))

@@ -187,7 +187,7 @@ def measure_words(database_url: str, size: int) -> None:
     lexical = LexicalIndex(engine)
     lexical.search("words", EVERYTHING, limit=1)
     sleep(1)
-    while lexical.is_reading:
+    while lexical._reading.locked():
         sleep(0.5)
 
     def search(query: str) -> None:

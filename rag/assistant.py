@@ -7,9 +7,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from rag.calm import is_time_to_tell
+from rag.database import waiting_for_database
 from rag.errors import (
     ContextTooLong,
     IndexAway,
@@ -19,12 +20,13 @@ from rag.errors import (
     TooLarge,
     UserError,
 )
+from rag.followups.resolve import FollowUps
 from rag.hangup import hang_up_reason
+from rag.memory import Memory
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
-    Compacted,
     Event,
     Failed,
     Finished,
@@ -58,49 +60,6 @@ NO_WISHES = Wishes()
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
 log = logging.getLogger(__name__)
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
-
-
-class FollowUps(Protocol):
-    """Makes questions stand alone."""
-
-    def resolve(
-        self, question: str, history: Sequence[tuple[str, str]], within: Within
-    ) -> Resolution: ...
-
-
-class Memory(Protocol):
-    """What the model sees of a session, and when its past is summarised (see `rag.memory`)."""
-
-    def prepare(
-        self,
-        session: SessionHandle,
-        turn: OpenTurn,
-        sources: Sequence[Source],
-        *,
-        resolved: str = "",
-        fewer: int = 0,
-        is_sure: bool = False,
-    ) -> Prepared:
-        """The context for this question, with `fewer` pairs than the budget would allow.
-
-        `resolved` is what a follow-up stands for; `is_sure` says that the sources answer, as it
-        seems, so that tools can wait.
-        """
-
-    def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
-        """Have the past summarised in the background, if it is time."""
-
-    def before_turn(self, session: SessionHandle) -> Compacted | None:
-        """Summarise at once, without a model, what the background has not come round to."""
-
-    def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
-        """What would be sent before the next question, and its statistics."""
-
-    def compact(self, session: SessionHandle) -> Summary | None:
-        """Summarise now, as much as can be."""
-
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
-        """A summary of messages `[start, end)`, stored beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +187,10 @@ class Assistant:
         yield from _about_unknown(known, resolution, draft)
         shown = yield from self._write(session, turn, found, draft)
 
-        with draft.trace.part("check") as span:
+        with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
             span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
-        message = session.finish(draft.complete(answer))
+            message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
@@ -309,12 +268,9 @@ class Assistant:
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
         fewer, asked, refused = 0, 0, None
-        resolved = found.resolution.query if found.resolution.is_followup else ""
-        sources = self._answering.worth_showing(found)
+        shown = self._answering.worth_showing(found)
         while True:
-            prepared = self._memory.prepare(
-                session, turn, sources, resolved=resolved, fewer=fewer, is_sure=found.is_sure
-            )
+            prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats
             try:
@@ -373,7 +329,7 @@ def _verdicts(answer: Answer) -> Mapping[str, int]:
 def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
     """Store what there is of a broken answer, unless its session was deleted meanwhile."""
     if not draft.has_ended:
-        with suppress(NotFound):
+        with suppress(NotFound), waiting_for_database():
             session.finish(draft.broken(reason))
 
 

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
-from rag.commands import terminal
-from rag.commands.remote import RemoteServer
-from rag.commands.terminal import Told
+from rag.commands.remote import RemoteServer, Told
 from rag.errors import RagError
-from rag.records import Failed
-from rag.settings import Settings, load_settings
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # each is loaded by the commands that need it
+    from rich.console import Console
+
     from rag.documents.storing.collections import Collections
+    from rag.settings import Settings
 
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (20_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
@@ -35,7 +33,7 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except (RagError, terminal.Failure) as error:
+        except RagError as error:
             raise click.ClickException(str(error)) from error
 
 
@@ -47,7 +45,11 @@ def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
     gc.set_threshold(*LOADING)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # Looking for some would read what each installed package says of itself.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     os.umask(0o077)  # what is written here is somebody's documents and conversations
+    from rag.settings import load_settings
+
     context.obj = load_settings(named)
 
 
@@ -58,14 +60,14 @@ def main(context: click.Context, named: str | None) -> None:
 @as_json_option
 @click.pass_obj
 def ingest(
-    settings: Settings, paths: tuple[Path, ...], once: bool, collection: str, as_json: bool
+    settings: "Settings", paths: tuple[Path, ...], once: bool, collection: str, as_json: bool
 ) -> None:
     """Add files and folders to the library; unchanged files cost nothing."""
     from rag.commands.ingest import ingest_paths, was_ingested
 
     if once and was_ingested(settings, paths):
         return
-    counts = ingest_paths(settings, paths, console=_console(as_json), collection=collection)
+    counts = ingest_paths(settings, paths, console=_console(stderr=as_json), collection=collection)
     if as_json:
         click.echo(json.dumps(counts.as_dict(), ensure_ascii=False))
     if counts.failed:
@@ -79,19 +81,21 @@ def ingest(
 @as_json_option
 @click.pass_obj
 def ask(
-    settings: Settings,
+    settings: "Settings",
     question: str,
     session_id: str | None,
     collections: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Answer one question."""
+    from rag.commands import terminal
+
     with _asking(settings, session_id, collections) as (asking, _):
         told = asking(question)
         if not as_json:
-            terminal.show(told, _console(as_json))
+            terminal.show(told, _console())
             return
-        finished = terminal.show(told, Console(quiet=True))
+        finished = terminal.show(told, _console(quiet=True))
         click.echo(json.dumps(finished, ensure_ascii=False))
 
 
@@ -99,15 +103,17 @@ def ask(
 @click.option("--session", "session_id", help="Go on with this session.")
 @collection_option
 @click.pass_obj
-def chat(settings: Settings, session_id: str | None, collections: tuple[str, ...]) -> None:
+def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it."""
-    console = Console()
+    from rag.commands import terminal
+
+    console = _console()
     with _asking(settings, session_id, collections) as (asking, used_id):
         console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
         while question := _prompt():
             try:
                 terminal.show(asking(question), console)
-            except (RagError, terminal.Failure) as error:
+            except RagError as error:
                 console.print(str(error), style="red", markup=False, highlight=False)
 
 
@@ -123,7 +129,7 @@ def _prompt() -> str:
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of web.workers.")
 @click.pass_obj
-def serve(settings: Settings, host: str | None, port: int | None, workers: int | None) -> None:
+def serve(settings: "Settings", host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the page and the APIs."""
     from rag.web.serving.server import serve as serve_web
 
@@ -135,7 +141,7 @@ def serve(settings: Settings, host: str | None, port: int | None, workers: int |
 
 @main.command()
 @click.pass_obj
-def worker(settings: Settings) -> None:
+def worker(settings: "Settings") -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""
     from rag.web.serving.server import work
 
@@ -147,12 +153,13 @@ def worker(settings: Settings) -> None:
 @click.option("--delete", "unwanted", metavar="ID", help="Delete this session and all it holds.")
 @as_json_option
 @click.pass_obj
-def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_json: bool) -> None:
+def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_json: bool) -> None:
     """List sessions, newest use first."""
-    from rag.wiring.stores import open_store
+    from rag.sessions.store import SqlConversationStore
+    from rag.wiring.stores import open_database
 
     owner = owner or settings.sessions.default_owner
-    store = open_store(settings)
+    store = SqlConversationStore(open_database(settings))
     if unwanted is not None:
         store.open(unwanted, owner=owner).delete()
         return
@@ -170,12 +177,12 @@ def sessions(settings: Settings, owner: str | None, unwanted: str | None, as_jso
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @as_json_option
 @click.pass_obj
-def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
+def regress(settings: "Settings", files: tuple[Path, ...], as_json: bool) -> None:
     """Replay scripted conversations; folders stand for the .json files in them."""
     from rag.commands.evaluate import regress as replay_all
     from rag.evaluation import report
 
-    console = Console()
+    console = _console()
     replays = []
     for replay in replay_all(settings, files):
         replays.append(replay)
@@ -192,7 +199,7 @@ def regress(settings: Settings, files: tuple[Path, ...], as_json: bool) -> None:
 @click.argument("documents", type=click.Path(exists=True, path_type=Path))
 @as_json_option
 @click.pass_obj
-def evaluate(settings: Settings, questions: Path, documents: Path, as_json: bool) -> None:
+def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bool) -> None:
     """Ask questions whose answers are known, and measure what comes back."""
     from rag.commands.evaluate import evaluate as ask_all
     from rag.evaluation import report
@@ -202,35 +209,34 @@ def evaluate(settings: Settings, questions: Path, documents: Path, as_json: bool
     if as_json:
         click.echo(json.dumps(summary_of(graded), ensure_ascii=False))
     else:
-        report.show_measures(graded, Console())
+        report.show_measures(graded, _console())
 
 
 @main.command()
 @click.pass_obj
-def reindex(settings: Settings) -> None:
+def reindex(settings: "Settings") -> None:
     """Build the vector index anew from the database."""
     from rag.commands.ingest import reindex as rebuild
 
-    rebuild(settings, console=Console(stderr=True))
+    rebuild(settings, console=_console(stderr=True))
 
 
 @main.command()
 @click.option("--repair", "repairs", is_flag=True, help="First make the indexes whole.")
 @as_json_option
 @click.pass_obj
-def doctor(settings: Settings, repairs: bool, as_json: bool) -> None:
+def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
     """Check everything Groundnote needs, and say what to do where something is missing."""
     from rag.commands.doctor import examine, repair
 
     if repairs:
         click.echo(f"Before the repair: {repair(settings)}.", err=True)
     findings = []
-    console = Console(quiet=as_json)
     for finding in examine(settings):
         findings.append(finding)
-        sign = "[green]ok[/green]  " if finding.is_ok else "[red]not ok[/red]"
-        console.print(f"{sign} {finding.subject}: ", end="")
-        console.print(finding.detail, markup=False, highlight=False, soft_wrap=True)
+        if not as_json:
+            sign = click.style("ok  ", "green") if finding.is_ok else click.style("not ok", "red")
+            click.echo(f"{sign} {finding.subject}: {finding.detail}")
     if as_json:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
@@ -255,7 +261,7 @@ def collections(context: click.Context) -> None:
 @click.option("--everybody", default="none", help="none, read or add.")
 @click.option("--owner", default="", help="Whose it is; without, yours who run the server.")
 @click.pass_obj
-def add(settings: Settings, name: str, everybody: str, owner: str) -> None:
+def add(settings: "Settings", name: str, everybody: str, owner: str) -> None:
     """Make a collection."""
     from rag.documents.storing.collections import right_named
 
@@ -268,7 +274,7 @@ def add(settings: Settings, name: str, everybody: str, owner: str) -> None:
 @click.argument("member")
 @click.argument("right")
 @click.pass_obj
-def give(settings: Settings, name: str, member: str, right: str) -> None:
+def give(settings: "Settings", name: str, member: str, right: str) -> None:
     """Give a member, or `group:…`, a right: none, read, add, write or manage."""
     from rag.documents.storing.collections import right_named
 
@@ -277,7 +283,7 @@ def give(settings: Settings, name: str, member: str, right: str) -> None:
     found.change(held.id, members=found.members(held.id) | {member: right_named(right)})
 
 
-def _collections(settings: Settings) -> "Collections":
+def _collections(settings: "Settings") -> "Collections":
     from rag.wiring.parts import open_collections
     from rag.wiring.stores import open_database
 
@@ -286,7 +292,7 @@ def _collections(settings: Settings) -> "Collections":
 
 @main.command()
 @click.pass_obj
-def audit(settings: Settings) -> None:
+def audit(settings: "Settings") -> None:
     """Print who did what, when and from where: one JSON object a line, oldest first."""
     from dataclasses import asdict
 
@@ -298,14 +304,16 @@ def audit(settings: Settings) -> None:
         click.echo(json.dumps(row, ensure_ascii=False))
 
 
-def _console(as_json: bool) -> Console:
+def _console(*, stderr: bool = False, quiet: bool = False) -> "Console":
     """Standard output for people; for programs it stays free, progress goes to the error output."""
-    return Console(stderr=as_json)
+    from rich.console import Console
+
+    return Console(stderr=stderr, quiet=quiet)
 
 
 @contextmanager
 def _asking(
-    settings: Settings, session_id: str | None, collections: tuple[str, ...]
+    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
 ) -> Iterator[tuple[Asking, str]]:
     """Ask here, or ask the running server, which holds the index."""
     from rag.wiring.running import running_server
@@ -325,8 +333,9 @@ def _asking(
 
 @contextmanager
 def _asking_here(
-    settings: Settings, session_id: str | None, collections: tuple[str, ...]
+    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
 ) -> Iterator[tuple[Asking, str]]:
+    from rag.records import Failed
     from rag.web.serving.server import opened
     from rag.web.sse import encode
 

@@ -1,8 +1,8 @@
 """What the model sees of a session, and when its past is summarised."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
 from rag.llm.windows import Budget
@@ -12,11 +12,10 @@ from rag.records import (
     ContextConfig,
     Message,
     Role,
-    Source,
     Summary,
     SummaryReport,
 )
-from rag.seams import OpenTurn, SessionHandle, TokenCounter, ToolSpec
+from rag.seams import OpenTurn, SessionHandle, TokenCounter
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
@@ -30,10 +29,12 @@ from rag.sessions.context import (
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.sessions.recall import Recall
+from rag.summaries.compact import Compactor
 from rag.summaries.recall import InSight, index_of, put_back
 from rag.summaries.summarise import Room
-from rag.turns.answering import Prepared
+from rag.turns.answering import Prepared, Shown
 from rag.turns.statistics import stats_of
+from rag.turns.tools import ToolOffer
 
 LEAST_SUMMARY, SUMMARY_SHARE = 1_000, 0.5  # what one may take whatever the turns take: the less
 MOST_SHARE = 0.8  # of the history's budget: for a summary's numbers and names, if they need it
@@ -41,25 +42,10 @@ RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief on
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
-RECALL_SHARE = 0.1  # of it: what sources leave to recall, once something is left out
+RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
-RECALLED_TURNS = 32  # of whose statements the best are shown
+RECALLED_TURNS = 96  # of whose statements the best are shown
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
-
-
-class Offer(Protocol):
-    """Which tools a model is offered (see `rag.turns.tools`)."""
-
-    def most_tokens(self) -> int:
-        """What describing all of them takes now; 0 where there are none."""
-
-    def specs(
-        self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
-    ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
-        """Those that a question needs at once, and those that wait for what the sources answer."""
-
-    def tokens(self, specs: Sequence[ToolSpec]) -> int:
-        """What describing these takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +59,7 @@ class MemoryRules:
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
-    tools: Offer | None = None
-
-
-class Compactor(Protocol):
-    """Makes verified summaries (see `rag.summaries.compact`)."""
-
-    def compact(
-        self, session: SessionHandle, room: Room, *, at_once: bool, force: bool
-    ) -> Summary | None:
-        """Summarise the oldest pairs; `at_once` without a model, `force` whatever the water."""
-
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
-        """A summary of messages `[start, end)`, stored as requested."""
+    tools: ToolOffer | None = None
 
 
 class Memory:
@@ -123,16 +97,10 @@ class Memory:
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
-        self,
-        session: SessionHandle,
-        turn: OpenTurn,
-        sources: Sequence[Source],
-        *,
-        resolved: str = "",
-        fewer: int = 0,
-        is_sure: bool = False,
+        self, session: SessionHandle, turn: OpenTurn, shown: Shown, *, fewer: int = 0
     ) -> Prepared:
-        """The context of one question; see `rag.assistant.Memory`."""
+        """The context of one question, with `fewer` pairs than the budget would allow."""
+        resolved = shown.resolved
         state = self._turns.of(session, turn.answer.index + 1)
         if state is None:
             state = self._state(session)
@@ -140,7 +108,9 @@ class Memory:
         budget = self._budget(state.session.config)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
-        fitted = fit_sources(sources, budget_tokens=room, count=self._count)
+        fitted = fit_sources(
+            shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
+        )
         before = turn.question.index
         parts = Parts(
             system=self._system(state, budget),
@@ -158,7 +128,10 @@ class Memory:
             ((), ())
             if offer is None
             else offer.specs(
-                session, resolved or question, leaves_out=context.is_compressed, is_sure=is_sure
+                session,
+                resolved or question,
+                leaves_out=context.is_compressed,
+                is_sure=shown.is_sure,
             )
         )
         described = offer.tokens(told) if offer else 0

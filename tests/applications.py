@@ -1,8 +1,9 @@
 """Applications for tests: over a copied database, with templates that are compiled once."""
 
 from functools import cache
+from pathlib import Path
 
-from jinja2 import BytecodeCache
+from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
 
 from rag.assistant import Assistant, Limits
@@ -13,27 +14,37 @@ from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
 from rag.web import create_app
-from rag.wiring import building
+from rag.wiring.application import Application
 from rag.wiring.building import build
+from rag.wiring.once import once
+from rag.wiring.parts import load_limits
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
 
-class Compiled(BytecodeCache):
-    """Templates that another test compiled."""
+class Compiled(FileSystemBytecodeCache):
+    """Templates that another test compiled, in this run or an earlier one."""
 
-    def __init__(self):
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(str(folder))
         self.known = {}
 
     def load_bytecode(self, bucket):
-        if bucket.key + bucket.checksum in self.known:
-            bucket.bytecode_from_string(self.known[bucket.key + bucket.checksum])
+        name = bucket.key + bucket.checksum
+        if name in self.known:
+            bucket.bytecode_from_string(self.known[name])
+            return
+        super().load_bytecode(bucket)
+        if bucket.code is not None:
+            self.known[name] = bucket.bytecode_to_string()
 
     def dump_bytecode(self, bucket):
         self.known[bucket.key + bucket.checksum] = bucket.bytecode_to_string()
+        super().dump_bytecode(bucket)
 
 
-COMPILED = Compiled()
+COMPILED = Compiled(Path(__file__).parents[1] / ".pytest_cache" / "d" / "templates")
 
 
 class SharedLoader(GuardedLoader):
@@ -43,7 +54,14 @@ class SharedLoader(GuardedLoader):
         """They end with the tests."""
 
 
-building.GuardedLoader = cache(SharedLoader)
+@once
+def loader(application):
+    """Everybody's."""
+    return shared_loader(load_limits(application.settings))
+
+
+shared_loader = cache(SharedLoader)
+Application.loader = loader
 
 
 def application_of(settings):

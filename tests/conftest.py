@@ -34,22 +34,45 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+def together(nodeid):
+    """What runs in one process: a file's tests share what its fixtures build."""
+    # All tests of deployment share the servers that they start, stop and kill.
+    return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
+
+
 def pytest_xdist_make_scheduler(config, log):
-    """A file's tests run in one process: they share what its fixtures build."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            # All tests of deployment share the servers that they start, stop and kill.
-            return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
+            return together(nodeid)
 
+    config.option.loadscopereorder = False  # they are in order
     return ByFile(config, log)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    longest_first(config.cache.get(SECONDS, {}), items)
+    if config.option.markexpr == "not slow":
+        try_fewer_examples(items)
+
+
+def longest_first(known, items):
+    """What took long the last time begins first: at the end no process waits for another."""
+    guessed = Counter()
+    for item in items:
+        guessed[together(item.nodeid)] += 10 if item.get_closest_marker("slow") else 0.05
+
+    def order(item):
+        name = together(item.nodeid)
+        return -known.get(name, guessed[name]), name
+
+    items.sort(key=order)
+
+
+def try_fewer_examples(items):
     """Who runs no slow tests tries a quarter of the generated examples."""
-    if config.option.markexpr != "not slow":
-        return
     for test in {getattr(item, "function", None) for item in items}:
         if getattr(test, "is_hypothesis_test", False):
             wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
@@ -133,24 +156,28 @@ def public_data():
     return DATA
 
 
+MANY = 60  # seconds of tests
+SECONDS = "groundnote/seconds"  # where they are kept for the next time
 skipped: list[str] = []
 spent: Counter[str] = Counter()
 
 
 def pytest_runtest_logreport(report):
-    spent[report.nodeid.partition("::")[0]] += report.duration
+    spent[together(report.nodeid)] += report.duration
     if report.skipped and not hasattr(report, "wasxfail"):
         skipped.append(f"{report.nodeid}: {report.longrepr}")
 
 
 def pytest_sessionfinish(session, exitstatus):
     """In CI a skipped test is one that never runs anywhere: it counts as failed."""
+    if sum(spent.values()) > MANY and not hasattr(session.config, "workerinput"):
+        session.config.cache.set(SECONDS, dict(spent))
     if os.environ.get("CI") and skipped and exitstatus == 0:
         session.exitstatus = 1
 
 
 def pytest_terminal_summary(terminalreporter):
-    if sum(spent.values()) > 60:
+    if sum(spent.values()) > MANY:
         terminalreporter.write_line("Files that took longest, in seconds of the clock:")
         for file, seconds in spent.most_common(10):
             terminalreporter.write_line(f"{seconds:8.1f} {file}")

@@ -11,9 +11,34 @@ from rag.database import engine as databases
 
 def do_once():
     """For all tests of this process."""
+    Rule._parse_rule = _parsed_once(Rule._parse_rule)
     Rule._compile_builder = _compiled_once(Rule._compile_builder)
     ssl.create_default_context = cache(ssl.create_default_context)
     databases.create_engine = _with_one_compiler(databases.create_engine)
+
+
+def _parsed_once(parse_rule):
+    """The places of a route are read from its text anew for each application."""
+    known = {}
+
+    def parsed(rule, text):
+        if text not in known:
+            before = len(rule._trace)
+            parts = list(parse_rule(rule, text))
+            trace = rule._trace[before:]
+            known[text] = (
+                parts,
+                trace,
+                {name: rule._converters[name] for is_one, name in trace if is_one},
+            )
+            return parts
+        parts, trace, converters = known[text]
+        rule._trace += trace
+        rule._converters |= converters
+        rule.arguments |= converters.keys()
+        return parts
+
+    return parsed
 
 
 def _compiled_once(compile_builder):

@@ -7,6 +7,9 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+from rag.settings import Settings
+from rag.wiring.stores import open_database
+
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup", "calm", "parallel"},
@@ -47,10 +50,15 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
 def parts_imported_by(path: Path) -> set[str]:
     """The parts of rag/ that a file imports: `from rag.llm.windows import X` gives "llm"."""
     names = set()
-    for found in ast.walk(tree_of(path)):
+    for found in nodes_of(path):
         if isinstance(found, ast.Import):
             names |= {alias.name for alias in found.names}
         elif isinstance(found, ast.ImportFrom):
@@ -84,7 +92,7 @@ class TestEveryModule:
         long_functions = [
             f"{path}: {found.name} is {found.end_lineno - found.lineno + 1} lines long"
             for path in MODULES
-            for found in ast.walk(tree_of(path))
+            for found in nodes_of(path)
             if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef)
             and found.end_lineno - found.lineno + 1 > 50
         ]
@@ -106,8 +114,8 @@ class TestEveryModule:
 
 
 def modules_after(statement: str) -> set[str]:
-    """The top-level modules that are loaded once a statement ran in a fresh interpreter."""
-    code = f"{statement}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    """What is loaded once a statement ran in a fresh interpreter."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
@@ -117,6 +125,23 @@ def modules_after(statement: str) -> set[str]:
 class TestImporting:
     def test_the_package_loads_nothing_heavy(self):
         assert not modules_after("import rag; rag.HistoryTrimmer") & HEAVY
+
+    def test_help_is_shown_before_anything_is_loaded(self):
+        loaded = modules_after("from rag.cli import main; main(['--help'], standalone_mode=False)")
+
+        assert not loaded & {"pydantic", "rich", "sqlalchemy", "rag.records", "rag.settings"}
+
+    def test_sessions_are_listed_before_what_answers_is_loaded(self, tmp_path):
+        open_database(Settings(data_dir=tmp_path)).dispose()
+
+        loaded = modules_after(
+            f"import os; os.environ['GROUNDNOTE_DATA_DIR'] = {str(tmp_path)!r};"
+            "from rag.cli import main; main(['sessions'], standalone_mode=False)"
+        )
+
+        assert "rag.sessions.store" in loaded
+        assert not loaded & (HEAVY - {"sqlalchemy"})
+        assert not loaded & {"alembic", "numpy", "rich", "rag.wiring.application"}
 
     def test_a_page_is_shown_before_models_queues_and_indexes_are_loaded(self, tmp_path):
         loaded = modules_after(
@@ -128,7 +153,11 @@ class TestImporting:
 
         clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
         models = {"torch", "sentence_transformers", "transformers", "openvino", "tokenizers"}
-        assert not loaded & (clients | models | {"chromadb", "duckdb", "pyarrow", "sqlglot"})
+        readers = {"chromadb", "duckdb", "pyarrow", "sqlglot", "fsspec", "numpy", "rapidfuzz"}
+        shown_later = {"markdown_it", "nh3", "snowballstemmer", "flask_limiter"}
+        assert not loaded & (clients | models | readers | shown_later)
+        assert not loaded & {"rag.assistant", "rag.citations.check", "rag.ingestion", "rag.memory"}
+        assert not {name for name in loaded if name.startswith(("rag.library", "rag.tables.as"))}
 
     def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):
         loaded = modules_after(

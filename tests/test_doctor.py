@@ -135,7 +135,8 @@ import sys
 from rag.commands.doctor import examine
 from rag.settings import load_settings
 print([each.detail for each in examine(load_settings(None)) if each.subject == "indexes"])
-print({"chromadb", "openvino", "torch", "flask", "duckdb"} & set(sys.modules))
+heavy = {"chromadb", "openvino", "torch", "flask", "duckdb", "alembic", "rich"}
+print(heavy & set(sys.modules))
 """
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -7,6 +7,7 @@ import pytest
 
 from rag.errors import ModelInterrupted
 from rag.hangup import HangUp, has_hung_up, on_hang_up
+from rag.web.pages import conversations
 from tests.model_application import World
 from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply, slowly
 
@@ -71,10 +72,11 @@ def test_disturbs_no_call_that_nobody_left():
     assert texts == ["Two weeks."] * 2
 
 
-def test_a_form_without_scripts_leaves_a_slow_model_its_time(tmp_path):
+def test_a_form_without_scripts_leaves_a_slow_model_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversations, "FORM_SECONDS", 0.1)
     said = "The Aero 5 weighs 120 g [1]."
     with World(tmp_path) as world:
-        world.server.behaviours[:] = [slowly(said, seconds_a_word=0.6)]  # longer than forms wait
+        world.server.behaviours[:] = [slowly(said, seconds_a_word=0.3)]  # longer than forms wait
         form = {"content": "How heavy is the Aero 5?"}
         page = world.client.post(f"/sessions/{world.session_id}/ask", data=form)
         pending = last_message(world)

@@ -7,18 +7,20 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from rag.answers.model_writer import ModelWriter
+from rag.assistant import Assistant
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
+from rag.sessions.store import SqlSession
 from rag.settings import Settings
-from rag.turns.answering import Answering
+from rag.turns.answering import Answering, Shown
 from tests.applications import application_of, remembering
 from tests.fakes import ScriptedModel
 
@@ -52,6 +54,31 @@ def questions(count):
         yield f"What is the {topic} of the Nimbus {1 + number % 20}?"
 
 
+@dataclass
+class Talk:
+    session: SqlSession
+    assistant: Assistant
+    finished: list[Finished]
+
+
+def talk_of(application, count, model=None, config=None):
+    """Some turns of a session of its own."""
+    session = application.store.create("ada", config=config)
+    assistant = remembering(application, model)
+    asked = [list(assistant.ask(session, question)) for question in questions(count)]
+    return Talk(session, assistant, [events[-1] for events in asked])
+
+
+@pytest.fixture(scope="module")
+def summarised(application):
+    return talk_of(application, 45)
+
+
+@pytest.fixture(scope="module")
+def truncated(application):
+    return talk_of(application, 40, config=ContextConfig(enabled=False, max_tokens=2000))
+
+
 def context_text(assistant, session):
     return "\n".join(message.content for message in assistant.context_messages(session))
 
@@ -72,13 +99,12 @@ class TestLongSessions:
             ),
         ],
     )
-    def test_keep_every_number_and_always_fit(self, application, model):
-        session = application.store.create("ada")
-        assistant = remembering(application, model)
+    def test_keep_every_number_and_always_fit(self, application, summarised, model):
+        talk = talk_of(application, 45, model) if model else summarised
+        session, assistant = talk.session, talk.assistant
         cited = set()
 
-        for question in questions(45):
-            finished = list(assistant.ask(session, question))[-1]
+        for finished in talk.finished:
             assert isinstance(finished, Finished)
             assert finished.context["tokens"] <= finished.context["budget"]
             cited |= set(cited_numbers(finished.message.content))
@@ -91,26 +117,16 @@ class TestLongSessions:
             assert summary.report.names_kept == summary.report.names_required
         assert len(session.messages()) == 90
 
-    def test_of_plain_truncation_make_no_summary(self, application):
-        session = application.store.create("ada", config=ContextConfig(enabled=False))
-        assistant = remembering(application, None)
+    def test_of_plain_truncation_make_no_summary(self, truncated):
+        assert truncated.session.summaries() == []
+        text = context_text(truncated.assistant, truncated.session)
+        assert "Previous conversation summary" not in text
 
-        for question in questions(40):
-            list(assistant.ask(session, question))
+    def test_of_plain_truncation_put_back_the_turn_that_a_question_is_about(self, truncated):
+        wanted = list(questions(40)).index("What is the battery of the Nimbus 4?")
 
-        assert session.summaries() == []
-        assert "Previous conversation summary" not in context_text(assistant, session)
-
-    def test_of_plain_truncation_put_back_the_turn_that_a_question_is_about(self, application):
-        config = ContextConfig(enabled=False, max_tokens=2000)
-        session = application.store.create("ada", config=config)
-        assistant = remembering(application, None)
-        asked = list(questions(40))
-        for question in asked:
-            list(assistant.ask(session, question))
-        wanted = asked.index("What is the battery of the Nimbus 4?")
-
-        last = list(assistant.ask(session, "What did you say of the Nimbus 4 and its battery?"))[-1]
+        question = "What did you say of the Nimbus 4 and its battery?"
+        last = list(truncated.assistant.ask(truncated.session, question))[-1]
 
         assert last.context["pairs"] < 40
         assert 2 * wanted in last.context["recalled"]
@@ -154,14 +170,9 @@ class TestLongSessions:
 
         assert session.summaries()
 
-    def test_whose_summaries_are_forgotten_summarise_again(self, application):
-        session = application.store.create("ada")
-        assistant = remembering(application, None)
-        for question in questions(30):
-            list(assistant.ask(session, question))
-
-        assert session.forget_summaries() > 0
-        report = assistant.compact(session)
+    def test_whose_summaries_are_forgotten_summarise_again(self, summarised):
+        assert summarised.session.forget_summaries() > 0
+        report = summarised.assistant.compact(summarised.session)
 
         assert report is not None
         assert report.citations_kept == report.citations_required > 0
@@ -186,10 +197,10 @@ class TestSmallWindows:
         hits = application.retriever.search("weight of the Nimbus", EVERYTHING, limit=8)
         sources = session.register(hits)
 
-        alone = memory.prepare(session, session.begin("What does it weigh?"), sources)
+        alone = memory.prepare(session, session.begin("What does it weigh?"), Shown(sources))
         said = [ImportedMessage("user", "Hi. " * 50), ImportedMessage("assistant", "Hi.")]
         session.append(said, [])
-        beside = memory.prepare(session, session.begin("What does it weigh?"), sources)
+        beside = memory.prepare(session, session.begin("What does it weigh?"), Shown(sources))
 
         assert len(alone.shown) > len(beside.shown) > 0
         assert beside.stats["pairs"] == 1
@@ -254,6 +265,7 @@ from pathlib import Path
 from rag.summaries.compact import Compactor
 from rag.sessions.recall import Recall
 from rag.memory import Memory, MemoryRules
+from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.wiring.building import build

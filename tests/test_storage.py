@@ -12,6 +12,7 @@ from sqlalchemy import event
 from rag.cli import main
 from rag.errors import StorageFailed
 from rag.records import EVERYTHING, JobState
+from rag.retrieval.held import words as held_words
 from rag.settings import Settings
 from rag.storage import check_room, compare
 from rag.web import create_app
@@ -44,6 +45,12 @@ def application(opened):
     application.jobs.submit_ingest("refunds.md", TEXT)
     application.jobs.run_waiting()
     return application
+
+
+@pytest.fixture
+def too_large(monkeypatch):
+    """The library's words are not held in memory: the database's index is asked."""
+    monkeypatch.setattr(held_words, "MOST_OF_ALL", 0)
 
 
 def differences(application):
@@ -81,7 +88,7 @@ class TestWhatWasLost:
         assert "Twelve days" in found(application, "twelve days from abroad")[0]
 
     @pytest.mark.parametrize("damage", ["chunks_fts_data WHERE id > 10", "chunks_fts_data"])
-    def test_of_a_damaged_word_index_is_named_and_repaired(self, application, damage):
+    def test_of_a_damaged_word_index_is_named_and_repaired(self, application, damage, too_large):
         with application.engine.begin() as connection:
             connection.exec_driver_sql(f"DELETE FROM {damage}")
         application.engine.dispose()
@@ -94,8 +101,16 @@ class TestWhatWasLost:
         assert differences(application).is_whole
         assert "Twelve days" in found(application, "twelve days from abroad")[0]
 
+    def test_of_a_word_index_hinders_no_search_of_words_in_memory(self, application):
+        with application.engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM chunks_fts_data")
+        application.engine.dispose()
+
+        assert "Twelve days" in found(application, "twelve days from abroad")[0]
+        assert differences(application).words == 0
+
     def test_of_a_damaged_word_index_is_said_by_a_question_in_a_terminal(
-        self, application, tmp_path, monkeypatch
+        self, application, tmp_path, monkeypatch, too_large
     ):
         with application.engine.begin() as connection:
             connection.exec_driver_sql("DELETE FROM chunks_fts_data WHERE id > 10")

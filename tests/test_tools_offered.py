@@ -13,7 +13,8 @@ SEARCH = "search_documents"
     ("question", "is_sure", "names"),
     [
         pytest.param("How heavy is the Aero 5?", True, [], id="the sources answer"),
-        pytest.param("How heavy is the Aero 5?", False, [SEARCH, OF_TABLES], id="perhaps not"),
+        pytest.param("How heavy is the Aero 5?", False, [SEARCH], id="perhaps not"),
+        pytest.param("How many routers are there?", False, [SEARCH, OF_TABLES], id="nor of rows"),
         pytest.param("What is the average price?", True, [OF_TABLES], id="figures of rows"),
         pytest.param("What did we say earlier?", True, OF_THE_PAST, id="the conversation"),
         pytest.param("Fass das Gespräch zusammen.", True, OF_THE_PAST, id="in German"),

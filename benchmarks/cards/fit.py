@@ -1,6 +1,6 @@
 """Fit the weights of a card, and try them on each set of questions when fitted on the others.
 
-Called by `python -m benchmarks.fit --cards`. The first passage is a conditional logit over the
+Called by `python -m benchmarks.fit`. The first passage is a conditional logit over the
 candidates of a question, whether a line stands above it a logistic regression. Nothing is ever
 fitted on the sets of `UNFITTED`.
 """
@@ -12,7 +12,6 @@ from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from benchmarks.cards.searching import Found, KnownTexts, searched
 from benchmarks.cards.sets import QuestionSet, Wanted, sets_of
@@ -116,6 +115,8 @@ def conditional_logit(some: Sequence[Case], *, steps: int = 150) -> Vector:
 
 def logistic(some: Sequence[Row]) -> Vector:
     """Weights, the constant behind them."""
+    from sklearn.linear_model import LogisticRegression  # slow to load, and `ROOMS` needs none
+
     model = LogisticRegression(max_iter=2000).fit(
         [row[0] for row in some], [row[1] for row in some]
     )

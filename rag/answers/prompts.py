@@ -98,17 +98,18 @@ def numbered_source(source: Source) -> str:
 
 
 def fit_sources(
-    sources: Sequence[Source], *, budget_tokens: int, count: TokenCounter
+    sources: Sequence[Source], *, budget_tokens: int, count: TokenCounter, whole: int | None = None
 ) -> FittedSources:
     """As many sources as fit, best first: last ones are shortened to their chunk, then dropped.
 
-    At least one is tried to be kept, cut in the middle of its chunk if it must.
+    Those behind the first `whole` have no more than their chunk in any case. At least one is tried
+    to be kept, cut in the middle of its chunk if it must.
     """
-    whole = [numbered_source(source) for source in sources]
+    texts = [numbered_source(source) for source in sources]
     short = [numbered_source(replace(source, passage=source.text)) for source in sources]
-    shortened = 0
     shown = len(sources)
-    costs = [count(text) + 2 for text in whole]
+    shortened = 0 if whole is None else max(0, shown - whole)
+    costs = [count(text) + 2 for text in texts]
     short_costs = [count(text) + 2 for text in short]
     while shown and _cost(costs, short_costs, shown, shortened) > budget_tokens:
         if shortened < shown:
@@ -117,9 +118,9 @@ def fit_sources(
             shown, shortened = shown - 1, shortened - 1
     if not shown:
         return _cut_source(sources, budget_tokens, count)
-    texts = whole[: shown - shortened] + short[shown - shortened : shown]
+    fitting = texts[: shown - shortened] + short[shown - shortened : shown]
     return FittedSources(
-        "\n\n".join(texts), tuple(sources[:shown]), _cost(costs, short_costs, shown, shortened)
+        "\n\n".join(fitting), tuple(sources[:shown]), _cost(costs, short_costs, shown, shortened)
     )
 
 

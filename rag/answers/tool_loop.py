@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
 
 from rag.errors import ModelInterrupted
 from rag.llm.replies import call_id
@@ -11,6 +10,7 @@ from rag.llm.written_calls import calls_in
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ModelDelta, TokenCounter, Writer, WriteRequest
 from rag.sessions.context import MESSAGE_TOKENS, message_tokens
+from rag.sessions.tools import Toolbox
 
 SHOWN_ARGUMENTS = 500  # characters, in the event for people
 NO_MORE_CALLS = "\n\n(No further tool calls are possible. Answer now with what you have.)"
@@ -21,22 +21,6 @@ TOO_MANY = "Error: too many calls at once; at most {} are made. Call again if yo
 CUT = "\n… (cut: no more fits)"
 RESULT_SHARE = 0.25  # of the budget: for so much of a result the oldest turns are left out
 SEAM_TOKENS = 4  # by which texts may count more together than each for itself
-
-
-class ToolResult(Protocol):
-    """What a call gave."""
-
-    @property
-    def content(self) -> str: ...
-    @property
-    def outcome(self) -> str: ...
-
-
-class Tools(Protocol):
-    """Tools by name (see `rag.sessions.tools.Toolbox`)."""
-
-    def run(self, call: ToolCall) -> ToolResult:
-        """The result; an error that is the model's own is a result, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +42,7 @@ class Reply:
 
 
 def tool_rounds(
-    writer: Writer, request: WriteRequest, tools: Tools, *, limits: RoundLimits = RoundLimits()
+    writer: Writer, request: WriteRequest, tools: Toolbox, *, limits: RoundLimits = RoundLimits()
 ) -> Iterator[ModelDelta | ToolUsed]:
     """The answer in pieces, and each tool call that was made for it.
 
@@ -91,7 +75,7 @@ class Conversation:
     """The messages of one answer's rounds, growing by calls and their results."""
 
     def __init__(
-        self, writer: Writer, request: WriteRequest, tools: Tools, limits: RoundLimits
+        self, writer: Writer, request: WriteRequest, tools: Toolbox, limits: RoundLimits
     ) -> None:
         self._writer = writer
         self._request = request

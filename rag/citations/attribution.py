@@ -34,15 +34,11 @@ def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
     placed: list[tuple[Statement, int]] = []
     for statement in read_statements(text):
         if statement.states and not statement.parts:
-            number = _carrying(_said(text, statement), known)
+            lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+            number = _carrying(Said(bare(text, statement), lead.strip(" #*:\n")), known)
             if number:
                 placed.append((statement, number))
     return _written(text, placed)
-
-
-def _said(text: str, statement: Statement) -> Said:
-    lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
-    return Said(bare(text, statement), lead.strip(" #*:\n"))
 
 
 def _carrying(said: Said, sources: Mapping[int, SourceText]) -> int:

@@ -11,7 +11,7 @@ from rag.citations.checking.reading import Reading, SourceText, read, read_sourc
 from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part, says_enough
-from rag.citations.markers import find_markers, keep_markers
+from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams.judging import Judge, OpenStatement
@@ -123,21 +123,21 @@ def _open_statement(each: JudgedPart, sources: Mapping[int, SourceText]) -> Open
 
 def _said(text: str, statement: Statement, part: Part) -> Said:
     """What a part says, with what it cannot be understood without."""
-    own = _without_markers(text[part.start : part.end])
+    own = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
     if statement.kind == "row":
         return _said_in_row(text, statement, part, lead)
     if not says_enough(own):
         own = bare(text, statement)
-    return Said(own, _without_markers(lead).strip(" #*:"))
+    return Said(own, without_markers(lead).strip(" #*:"))
 
 
 def _said_in_row(text: str, statement: Statement, part: Part, head: str) -> Said:
     """A cell with the label of its row and the header of its column."""
-    row = _without_markers(text[statement.start : statement.end])
-    own = " ".join(_without_markers(text[part.start : part.end]).replace("|", " ").split())
+    row = without_markers(text[statement.start : statement.end])
+    own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
     rule = "\n|" + "---|" * max(1, row.count("|") - 1)
-    lines = _without_markers(head).strip().splitlines()
+    lines = without_markers(head).strip().splitlines()
     table = f"{lines[-1]}{rule}\n{row}" if lines else row
     windows = read_windows(table)
     cells = [each for each in windows if each.kind == "cell" and own and own in each.text]
@@ -149,11 +149,7 @@ def _said_in_row(text: str, statement: Statement, part: Part, head: str) -> Said
 
 def bare(text: str, statement: Statement) -> str:
     """A statement without its markers."""
-    return _without_markers(text[statement.start : statement.end])
-
-
-def _without_markers(text: str) -> str:
-    return keep_markers(text, lambda _: False).text
+    return without_markers(text[statement.start : statement.end])
 
 
 # ── Citations ────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +207,9 @@ class _Above:
         self.figures: list[Figure] = []
         for each in judged:
             if not each.judgement.verdict.is_warning:
-                self._add(self._read(f"{each.said.around} {each.said.text}"))
+                reading = self._read(f"{each.said.around} {each.said.text}")
+                self.words.update(reading.words)
+                self.figures.extend(reading.figures)
         cited = {number for each in judged for number in each.part.numbers}
         for number in sorted(cited & set(sources)):
             self.words.update(sources[number].words)
@@ -219,10 +217,6 @@ class _Above:
 
     def _read(self, text: str) -> Reading:
         return read(text, self.lexicon, language_of(text))
-
-    def _add(self, reading: Reading) -> None:
-        self.words.update(reading.words)
-        self.figures.extend(reading.figures)
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""

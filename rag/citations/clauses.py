@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag.citations.markers import Marker
+from rag.text.languages import told
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,7 @@ _INTRODUCES = re.compile(
     rf"described|said) (?:in|by)|as|laut|nach|gemäß|zufolge|wie in)\s+)?{_SOURCE}\s*[*_(\"]*$",
     re.IGNORECASE,
 )
-_REPORTS = re.compile(
-    r"[*_)\"\s]*(?:also |further |only |even |auch |nur )?(?:says?|said|states?|stated|gives?|gave|"
-    r"notes?|reports?|reported|shows?|showed|lists?|adds?|puts?|claims?|mentions?|confirms?|denies|"
-    r"deny|specif(?:ies|y)|recommends?|requires?|allows?|forbids?|warns?|explains?|describes?|"
-    r"suggests?|advises?|rates?|quotes?|names?|has|have|agrees?|disagrees?|contradicts?|does|do|"
-    r"sagt|nennt|gibt|schreibt|zeigt|meldet|verlangt|erlaubt|empfiehlt|warnt|bestätigt|verneint)\b",
-    re.IGNORECASE,
-)
+_REPORTS = re.compile(rf"[*_)\"\s]*(?:{told('reports')})\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(
     r"[,;:—–]\s|\s(?:but|while|whereas|although|though|and|aber|während|und)\s", re.IGNORECASE
 )

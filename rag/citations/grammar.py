@@ -29,48 +29,62 @@ _DIGIT = r"\d"  # of any script
 _NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
 _DASH = (
     rf"(?:--?|[‐‑‒–—―−－~〜～…]|\.{{2,3}}|"
-    rf"(?<=[{BLANKS}])(?:to|through|bis|until)(?=[{BLANKS}]))"
+    rf"(?<=[{BLANKS}])(?:to|through|bis|until|à|al?|tot|till)(?=[{BLANKS}]))"
 )
 _SOURCE = (
-    r"(?:sources?|src|refs?|references?|cit(?:e|ation)s?|quellen?|fuentes?|fontes?|fonti|bron(?:nen)?|"
+    r"(?:sources?|src|r[ée]f(?:[ée]ren[ct]e?)?s?|cit(?:e[ds]?|ations?)|quellen?|belege?|fuentes?|fontes?|fonti|bron(?:nen)?|"
     r"kilder?|källa|lähde|źródło|zdroj|forrás|kaynak|nguồn|источник|джерело|πηγή|مصدر|מקור|"
     r"来源|來源|出典|参考|출처|स्रोत)"
 )
 _WORDS = (
-    rf"(?:{_SOURCE}|doc(?:ument)?s?|passages?|excerpts?|chunks?|snippets?|contexts?|results?|"
-    r"footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
+    rf"(?:{_SOURCE}|do[ck](?:ument[eos]?)?s?|passages?|excerpts?|chunks?|snippets?|contexts?|results?|"
+    r"evidence|footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
 )
 _CONNECTS = rf"{_B}[.:：#=_-]?{_B}[#№@]?[\"']?"
+_SEE = (
+    rf"(?:(?:see|cfr?\.?|siehe|vgl\.?|voir|véase|vedi|zie|см\.|参见|參見|見|见)"
+    rf"(?:[{BLANKS}](?:also|auch|aussi|también|anche|ook))?:?)"
+)
 _PREFIX = (
-    rf"(?:(?:see|cf\.?|siehe|vgl\.?):?{_B})?+"
-    rf"(?:{_WORDS}{_CONNECTS}|(?:s|[#^№@†*→]|n(?:[or]\.|[°º])){_B})?+"
+    rf"(?:(?=\D)(?:{_SEE}{_B})?+"  # nearly always a figure follows at once
+    rf"(?:{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
 )
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
+# A part of a document, where a number or a letter of its own follows.
+_PART = (
+    r"(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|rows?|col(?:umn)?s?|cells?|steps?|items?|"
+    r"slides?|sheets?|notes?|para(?:graph)?s?|clauses?|art(?:icle|ikel)?|app(?:endix)?|annexe?|"
+    r"tab(?:le|leau|elle)?s?|fig(?:ure)?s?|abb(?:ildung)?|eq(?:uation)?s?|"
+    r"seiten?|abs(?:chnitt|atz)?|kapitel|zeilen?|anhang|folie)"
+)
 _LONG = r"[^\W\d_]{2}|[\"“„'‘«]"  # a title begins
 _MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[kc]t|nov|de[zc])"
 
 
 def _item(rest: str) -> str:
     """A number or range, with what names it before and what tells of it behind."""
+    # To the end, or to another citation: `7, p. 3; 9, p. 4`.
+    told = rf"(?:(?:(?!;){rest}){{0,120}}+(?=;{_B}{_NUMBER}{_B}[,:])|{rest}{{0,120}}+)"
     tail = (
         rf"(?:(?::[0-9]{{1,4}})?[†‡]{rest}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
         rf"|[ \u00a0](?:[-–—|][ \u00a0](?=pp?\.|{_LONG})|\((?:pp?\.)?(?={_LONG}|\s?\d))"
         rf"{rest}{{0,120}}+"  # 7 – title
-        rf"|{_B}[,;:]?{_B}(?:§|(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|tables?|"
-        rf"fig(?:ure)?s?|eq(?:uation)?s?|seiten?|abschnitt|kapitel|zeilen?)\b\.?{_B}\(?\d|"
-        rf"(?<=[,;]{_S})s\.{_B}\d)"
-        rf"{rest}{{0,80}}+"  # 7, §1.1
-        rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){rest}{{0,120}}+"  # 7: title
+        rf"|{_B}[,;:]?{_B}(?:§|{_PART}\.?{_B}\(?(?:\d|(?-i:(?<=\W)[A-Z]\b))|(?<=[,;]{_S})[ls]\.{_B}\d)"
+        rf"{told}"  # 7, §1.1
+        rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){told}"  # 7: title
         rf"|\.[ \u00a0](?!{_MONTH})(?-i:[A-ZÄÖÜ]){rest}{{1,120}}+"  # 7. Title
         rf"|[,;][ \u00a0](?!None|True|False|NaN|{_WORDS})"
-        rf"(?:(?-i:[A-ZÄÖÜ][a-zäöüß]{{2}}){rest}{{0,120}}+|{rest}{{1,80}}\.[a-z]{{2,4}}\b{rest}{{0,40}}+))"
+        rf"(?:(?-i:[“„«‘]|[A-ZÄÖÜ][a-zäöüß]{{2}}){rest}{{0,120}}+|{rest}{{1,80}}\.[a-z]{{2,4}}\b{rest}{{0,40}}+))"
     )
-    return rf"{_PREFIX}{_RANGE}[\"']?+(?:{tail})?+"
+    return rf"{_PREFIX}{_RANGE}[\"']?+(?:(?=[{BLANKS}{INVISIBLE},.:：;§†‡a-z]){tail})?+"
 
 
 _BREAK = rf"{_B}\n?{_B}"
 # A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
-_JOINS = r"(?!(?:x|by|of|von|vs|per|pro)(?:\b|\d))[^\W\d_]{1,3}"
+_JOINS = (
+    rf"(?!(?:x|by|of|von|vs|per|pro|l|{_PART}|{_MONTH})(?:\b|\d))"
+    r"(?:[^\W\d_]{1,3}|also|auch|aussi)"
+)
 _BETWEEN = (
     rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:{_JOINS}[{BLANKS}])?|{_JOINS}(?=[{BLANKS}\d])|"
     rf"(?P<unsure>[/|+·])){_BREAK}"
@@ -79,7 +93,7 @@ _BETWEEN = (
 _NO_BRACKET = rf"[^{re.escape(OPENING + CLOSING)}\n]"
 _NO_ROUND = rf"[^{re.escape(OPENING + CLOSING)}()（）\n]"
 _INNER, _IN_ROUND, _BRACKET, _ROW = "(?&inner)", "(?&round)", "(?&bracket)", "(?&row)"
-_LIGHT = r"(?P<light>[*_]{1,3}|[({<])"  # within the brackets
+_LIGHT = r"(?P<light>[*_]{1,3}|[(^{<])"  # within the brackets
 
 
 def _items(rest: str) -> str:
@@ -93,7 +107,7 @@ _TARGET = (
 _SEPARATOR = (
     rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?(?<=[{BLANKS}])(?:and|und|or|oder|&)(?=[{BLANKS}]))?{_B}"
 )
-_HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++){_B}"
+_HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+){_B}"
 _DOUBLE = rf"\[(?:{_B}(?:{_SOURCE}{_B}[.:\#]?{_B})?{_ROW}{_B}|{_HIGH})\]"
 _EITHER = rf"(?:{_ROW}|(?P<figure>{_INNER}))"
 _ENTITY = rf"&(?:\#0*91|\#x0*5b|lbrack|lsqb);{_INNER}&(?:\#0*93|\#x0*5d|rbrack|rsqb);"
@@ -130,16 +144,19 @@ BRACKET = _compiled(_BRACKET)
 TARGET = _compiled(_TARGET)
 SEPARATOR = _compiled(rf"{_SEPARATOR}(?=[{regex.escape(OPENING)}\\])")
 _AROUND = {  # by the character that they begin with
-    "[": (rf"{_DOUBLE}|\[(?P<tag>sup|cite|ref|citation|source)\]{_INNER}\[/(?P=tag)\]"),
+    "[": (
+        rf"{_DOUBLE}|(?P<start>\[cite_start\])|\[(?P<tag>sup|cite|ref|citation|source)\]{_INNER}\[/(?P=tag)\]"
+    ),
     "(": (
-        rf"[(（]{_B}(?:(?:see|cf\.?|siehe|vgl\.?|{_SOURCE}{_CONNECTS}){_B})?(?:{_ROW}|{_DOUBLE}|"
+        rf"[(（]{_B}(?:(?:{_SEE}|{_SOURCE}{_CONNECTS}){_B})?(?:{_ROW}|{_DOUBLE}|"
         rf"{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
     ),
     "<": (
         rf"<(?P<tag>sup|cite|co?|ref|citation|sources?|footnote)\b[^<>\n]{{0,80}}+>{_B}"
         rf"(?:{_ANCHOR}|{_ROW}|(?P<figure>{_INNER})){_B}</(?P=tag)>|{_ANCHOR}"
         rf"|<(?P<style>b|i|u|em|strong|small|span|mark)\b[^<>\n]{{0,80}}+>{_B}{_ROW}{_B}</(?P=style)>"
-        rf"|<(?:cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?/?>"
+        rf"|<(?P<tag>cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?"
+        rf"(?:/>|>{_B}</(?P=tag)>)"
     ),
     "^": (rf"\^(?:{_BRACKET}|{_EITHER})\^|\^{_BRACKET}"),
     "$": (rf"\$\^(?:(?P<figure>{_INNER})|\{{{_EITHER}\}})\$"),
@@ -213,13 +230,14 @@ def beginning_with(char: str) -> "list[regex.Pattern[str]]":
 # What stands before a bracket that is an index: an identifier, a call, an index, an address. A
 # word, a figure, a unit or a name with a number is none.
 _INDEX = _behind(
-    r"(?:(?<![^\W_])(?!_[^_\s]++_(?![\w]))(?:\w+_\w*|_\w+)"  # snake_case, but no _emphasis_
+    r"(?:(?<!\w)(?:\w*[^\W_]_+|_+)[^\W_]+"  # snake_case, but no _emphasis_
+    r"|(?<!_[^_]*)(?<!\w)[^\W_]+_"  # class_
     r"|(?<!\w)[a-z]+[a-z][A-Z][a-z]\w*"  # camelCase
     r"|(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\."
     r"(?!(?:pdf|docx?|xlsx?|pptx?|csv|md|txt|html?)$)[a-z_]\w*"  # with a dot, and no file
     r"|(?<!\w)[A-Za-z_]\w*(?!\((?:s|es|n|en|e|r|er|in|innen)\)$)\([^()\n]*\)"  # a call
     r"|\w\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|\w\[[^\[\]\s]*"  # after or within another index
-    r"|(?:->|::|[$@])\w+|(?<!\w)\w*vec!"
+    r"|(?:->|::|[$@]\{?)\w+|(?<!\w)\w*vec!"
     r"|(?<!\w)[A-Z](?:\[-?\d+\][A-Z])+"  # R[1]C[2]
     r"|(?<![\w.,'’-]|\d[ ])[a-uw-z]\d?)"  # a lone letter, no unit behind a figure
 )
@@ -227,18 +245,26 @@ _INDEX = _behind(
 
 # An address that goes on: a closing bracket ends it unless it was opened within, as does a stop.
 _ADDRESS = _behind(r"://(?:[^\s()<>]|\([^\s()<>]*\))*(?<=[\w)\]/=&?#%+~@-])")
+# A list in JSON, one that is assigned, an interval.
+_LIST = _behind(
+    rf"(?:(?:^|[{{,])\s*[\"'](?!{_SOURCE}[\"'])\w+[\"']:|^\s*(?!{_SOURCE}\b)[a-z_]\w*[ ]?=|∈)[ ]?"
+)
 ROW = _behind(r"(?<!\w)[A-Z]")
 COLUMN = regex.compile(r"\[\d+\][A-Z]\[")
+MEMBER = regex.compile(r"\[\d+\]\.[a-z_]")  # what follows: `args[7].name`
 
 
 def is_index(before: str) -> bool:
     """Whether a bracket directly after this text is an index, or part of an address."""
     last = before[-1:]
+    near = before[-_LOOK_BACK:]
+    if last and last in " :=∈" and _LIST.match(near):
+        return True
     if not last or not (last.isalnum() or last in "_)]!/=&?#%+~@-"):
         return False
-    return bool(_INDEX.match(before[-_LOOK_BACK:]) or _ADDRESS.match(before))
+    return bool(_INDEX.match(near) or _ADDRESS.match(before))
 
 
 # What stands before a raised figure that is an exponent: a figure, a symbol or a unit.
-EXPONENT = _behind(r"(?:(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
+EXPONENT = _behind(r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
 UNIT = _behind(r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))")

@@ -17,6 +17,7 @@ __all__ = [
     "keep_markers",
     "marker_text",
     "neutralise",
+    "without_markers",
 ]
 
 
@@ -42,7 +43,7 @@ def _markers(text: str) -> tuple[Marker, ...]:
         return ()
     tokens = Scanner().scan(text, final=True)
     found = (token for token in tokens if isinstance(token, Cited) and not token.is_unsure)
-    return tuple(marker for cited in found for marker in cited.markers)
+    return tuple(marker for cited in found for marker in cited.markers if marker.numbers)
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -58,6 +59,11 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> Kept:
     rewriter = Rewriter(allowed)
     kept = rewriter.feed(text) + rewriter.finish()
     return Kept(kept, tuple(rewriter.removed))
+
+
+def without_markers(text: str) -> str:
+    """A text without any citation."""
+    return keep_markers(text, lambda _: False).text
 
 
 def marker_text(numbers: Sequence[int]) -> str:
@@ -172,7 +178,7 @@ class Rewriter:
         gap = self._gap
         if not self._removed_here:
             return gap or (" " if self._after_marker and following == "(" else "")
-        if following in grammar.SUPERSCRIPT or self._would_join(following):
+        if following in grammar.SUPERSCRIPT + "{" or self._would_join(following):
             return gap + "…"
         if _TIGHT.match(following):
             return "" if self._line[-1:] != following else "…"

@@ -193,7 +193,7 @@ class Scanner:
         if target and is_plain and self._before(at).endswith("!"):
             return None  # an image
         numbers = _numbers(_ranges(found))
-        if not numbers:
+        if not numbers and not found.groupdict().get("start"):
             return None
         end = target.end() if target else end
         unsure = found.capturesdict().get("unsure", [])
@@ -208,7 +208,8 @@ class Scanner:
         before = self._before(at)
         if grammar.ROW.match(before) and self._match(grammar.COLUMN, at):
             return True
-        return grammar.is_index(before)
+        touches = before[-1:].isalnum() and self._match(grammar.MEMBER, at)
+        return bool(touches) or grammar.is_index(before)
 
     def _cited(
         self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False
@@ -240,7 +241,7 @@ class Scanner:
                 break
             if span:
                 unit = _with_all_between(found, unit)
-            between = (*found.between, separator.group())
+            between = (*found.between, "" if span else separator.group())
             text = found.text + separator.group() + unit.text
             found = Cited(found.markers + unit.markers, between, text)
             at = separator.end() + len(unit.text)

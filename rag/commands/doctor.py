@@ -105,18 +105,15 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
     from rag.retrieval.embed.known import name_of
     from rag.retrieval.embedded.contents import ids_in_file
-    from rag.retrieval.embedded.holding import acquire, release
+    from rag.retrieval.embedded.holding import holding
     from rag.wiring.parts import index_folder
 
     if settings.retrieval.chroma_url is not None:
         return None
     folder, model = index_folder(settings), settings.embedding.model
-    acquire(folder)
-    try:
-        is_local = settings.embedding.base_url is None
+    is_local = settings.embedding.base_url is None
+    with holding(folder):
         return ids_in_file(folder, embedding=name_of(model) if is_local else str(model))
-    finally:
-        release(folder)
 
 
 def repair(settings: Settings) -> str:

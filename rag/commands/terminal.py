@@ -9,14 +9,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rag.commands.remote import Told
+from rag.errors import RagError
+
 # A header, a rule and rows, as one piece.
 PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
 LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # to a page that is not here
 CELL_ENDS = re.compile(r"(?<!\\)\|")
-Told = tuple[str, dict[str, Any]]
 
 
-class Failure(Exception):
+class Failure(RagError):
     """The turn failed; what to tell is the message."""
 
 

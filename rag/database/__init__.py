@@ -9,6 +9,7 @@ from rag.database.engine import (
     open_engine,
     reading,
     storable,
+    waiting_for_database,
     writing,
 )
 from rag.database.schema import (
@@ -73,5 +74,6 @@ __all__ = [
     "transcript_hashes",
     "uploads",
     "versions",
+    "waiting_for_database",
     "writing",
 ]

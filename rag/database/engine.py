@@ -1,8 +1,10 @@
 """Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk says, in words."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,8 +25,15 @@ from rag.errors import SetupError, StorageFailed
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
+POSTGRESQL_SETTINGS = (
+    "SET jit = off; SET plan_cache_mode = force_custom_plan; SET synchronize_seqscans = off"
+)
+
 POOL = 10  # connections of a process to PostgreSQL, and as many again at times
 CONNECT_SECONDS = 10  # that whoever needs one waits
+AWAY_SECONDS = 60.0  # that whoever has an answer to keep waits for PostgreSQL
+TRY_AGAIN_SECONDS = 0.5
+_waits_until: ContextVar[float] = ContextVar("waits_until", default=0.0)
 
 
 def open_engine(url: str) -> Engine:
@@ -69,16 +78,37 @@ def _open_postgresql(url: URL) -> Engine:
             "Install it: pip install 'groundnote[postgresql]'."
         ) from error
     event.listen(engine, "connect", _prepare_postgresql)
+    event.listen(engine, "do_connect", _connected)
     return engine
+
+
+@contextmanager
+def waiting_for_database() -> Iterator[None]:
+    """Have connections wait for a database that is away; nobody else waits for it."""
+    before = _waits_until.set(time.monotonic() + AWAY_SECONDS)
+    try:
+        yield
+    finally:
+        _waits_until.reset(before)
+
+
+def _connected(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
+    while True:
+        try:
+            return dialect.connect(*where, **options)
+        except dialect.loaded_dbapi.OperationalError:
+            if time.monotonic() >= _waits_until.get():
+                raise
+        time.sleep(TRY_AGAIN_SECONDS)
 
 
 def _prepare_postgresql(connection: Any, _record: Any) -> None:
     """Every query is planned for its own values: a rare and a common word need different plans.
 
-    Compiling a plan takes longer than any query of ours.
+    Compiling a plan takes longer than any query of ours. Scans begin at the table's start, so that
+    runs agree.
     """
-    for setting in ("jit = off", "plan_cache_mode = force_custom_plan"):
-        connection.execute(f"SET {setting}")
+    connection.execute(POSTGRESQL_SETTINGS)
     connection.commit()
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -113,7 +114,8 @@ class _Reader:
             self._process.kill()
             self._process.wait()
             for stream in _streams(self._process):
-                _close(stream)
+                with suppress(OSError):  # bytes were left that nobody will read
+                    stream.close()
             self._process = None
         if self._folder is not None:
             self._folder.cleanup()
@@ -161,10 +163,3 @@ def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     if process.stdin is None or process.stdout is None:
         raise OSError("the reading process has no pipes")
     return process.stdin, process.stdout
-
-
-def _close(stream: IO[bytes]) -> None:
-    try:
-        stream.close()
-    except OSError:  # bytes were left that nobody will read
-        return

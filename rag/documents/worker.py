@@ -10,6 +10,8 @@ import math
 import os
 import struct
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any
 
 from rag.documents.limits import LoadLimits
@@ -125,7 +127,10 @@ def leave_the_network() -> None:
 
 
 def serve() -> None:
-    """Answer until stdin closes; the first message holds the limits."""
+    """Answer until stdin closes; the first message holds the limits.
+
+    Then the folder of this process goes, if nothing is in it: whoever made it may have been killed.
+    """
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Native parsers print; what they print must not land among the replies.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -137,10 +142,12 @@ def serve() -> None:
         try:
             asked = json.loads(receive(files))
             data = receive(files)
-        except EOFError:
+            limit_processor_time(asked["max_seconds"])
+            send(replies, answer(asked["name"], data, limits))
+        except (EOFError, BrokenPipeError):
+            with suppress(OSError):
+                Path.cwd().rmdir()
             return
-        limit_processor_time(asked["max_seconds"])
-        send(replies, answer(asked["name"], data, limits))
 
 
 if __name__ == "__main__":

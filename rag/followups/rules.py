@@ -36,6 +36,8 @@ def rewrite(
     if not past or not question.strip() or len(question) > MAX_QUESTION:
         return question, False
     text = _carried(question, past, lexicon, cue_words) or replace_pronouns(question, past, lexicon)
+    if text == question and _asks_alone(question) and len(past[-1].question) <= MAX_QUESTION:
+        text = f"{past[-1].question} {question}"
     return text, text != question or _leans(question, cue_words)
 
 
@@ -77,6 +79,14 @@ def _is_fragment(text: str) -> bool:
         return False
     inner = [word.lowered for word in words if not (len(word.text) > 1 and word.text.isupper())]
     return slots.is_period(text) or not (QUESTION_WORDS | POINTING) & set(inner)
+
+
+def _asks_alone(question: str) -> bool:
+    """ "Why?", "How heavy?", "Since when?": nothing but the asking, which names nothing."""
+    words = [word.lowered for word in tokens(question)]
+    is_asking = bool(QUESTION_WORDS & set(words)) and set(words) <= QUESTION_WORDS | STOP_WORDS
+    is_degree = len(words) == 2 and words[0] in ("how", "wie")
+    return (is_asking or is_degree) and len(words) <= FEW_WORDS and not POINTING & set(words)
 
 
 def _leans(question: str, cue_words: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -13,12 +13,14 @@ from rag.calm import tell
 from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
-from rag.ingestion import Ingestion
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
+
+if TYPE_CHECKING:  # whoever only looks at jobs reads no files
+    from rag.ingestion import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
 MOST_JOBS = 2_000  # of one upload, that are told of together
@@ -118,9 +120,10 @@ class Background:
     def __init__(
         self,
         queue: JobQueue,
-        ingestion: Ingestion,
         store: ConversationStore,
         *,
+        ingestion: Callable[[], "Ingestion"],
+        compact: Compact,
         uploads: Uploads,
         metrics: Metrics,
     ) -> None:
@@ -129,13 +132,9 @@ class Background:
         self._store = store
         self._uploads = uploads
         self._metrics = metrics
-        self._compact: Compact = lambda session: None
+        self._compact = compact
         queue.handle(INGEST, self._ingest, lambda job: uploads.forget(job.id))
         queue.handle(COMPACT, self._compact_session)
-
-    def compact_with(self, compact: Compact) -> None:
-        """Say how sessions are compacted; memory needs this queue, so it comes second."""
-        self._compact = compact
 
     def submit_ingest(
         self, name: str, data: bytes, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
@@ -199,7 +198,7 @@ class Background:
 
     def _ingest(self, running: RunningJob) -> None:
         upload_id, name = running.job.id, running.job.subject
-        if running.job.total and not self._ingestion.holds(name, running.job.collection_id):
+        if running.job.total and not self._ingestion().holds(name, running.job.collection_id):
             return  # its text came in before a process was killed, and was moved or deleted since
         try:
             file = self._uploads.file(upload_id, name=name)
@@ -213,7 +212,7 @@ class Background:
 
     def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None
-        for progress in self._ingestion.ingest([file]):
+        for progress in self._ingestion().ingest([file]):
             running.report(progress.done, progress.total)
             last = progress
         if last is not None:

@@ -23,9 +23,8 @@ from rag.library.unread import UnreadFile
 from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.passages import neighbourhood
-from rag.seams import DirectAnswer, SessionHandle
+from rag.seams import LIBRARY, DirectAnswer, SessionHandle
 
-NAME = "library"
 MOST_STATEMENTS = 8
 MOST_CITED = 10  # documents that mention something, each with a passage that does
 FIRST_STATEMENTS = 2
@@ -300,7 +299,7 @@ class LibraryAnswers:
 
 
 def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
-    return DirectAnswer(text, sources, made_by=NAME, declined=declined)
+    return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 
 def _quotation(statement: Statement, number: int) -> str:

@@ -7,16 +7,11 @@ from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
 from rag.records import Chunk, Document, Section
-from rag.text.languages.language import words as word_set
+from rag.text.languages import LANGUAGES
 from rag.text.words import stem
 
 _SEPARATORS = re.compile(r"[\W_]+")
-_AROUND = word_set(
-    """
-    the a an my our your this that of in document documents doc file pdf section chapter part
-    der die das den dem des ein eine mein unser dieses dokument datei von im abschnitt kapitel teil
-    """
-)
+_AROUND = frozenset[str]().union(*(each.around_documents for each in LANGUAGES))
 _SECTION = re.compile(
     r"(?:the |das |den )?(?:section|chapter|part|abschnitt|kapitel|teil|§) ?(?P<a>.+)"
     r" (?:of|in|from|von|vom|des|der|im|in der) (?P<b>.+?)"

@@ -14,8 +14,8 @@ from rag.errors import (
     UnreadableReply,
 )
 
-# Wordings of OpenAI, vLLM, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI and
-# LM Studio.
+# Wordings of OpenAI, vLLM, SGLang, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI,
+# TensorRT, ExLlama, LM Studio, Cohere, Kimi, Qwen and xAI.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|(maximum|max) context (length|size)"
     r"|maximum model length|(exceed\w*|larger than|longer than|over) (the |its |this model's )?"
@@ -23,12 +23,16 @@ _TOO_LONG = re.compile(
     r"|context (length|size|window) (is |was )?exceeded|model is loaded with context length"
     r"|context the overflows|context overflow|prompt is too long|input is too long|n_keep"
     r"|greater than the context length"
-    r"|input token count .{0,40}exceeds|reduce the length of the (messages|prompt|input)"
+    r"|(prompt|input|sequence)\b.{0,60}?(exceed\w*|(great|long)er than).{0,40}?(max|length|cache)"
+    r"|reduce the length of the (messages|prompt|input)|ContextWindowExceeded|context length is"
+    r"|(maximum prompt|range of input) length|model token limit|too many tokens(?! per)"
+    r"|inputs?\W{0,3}must have less|too large for \S+ model\. max size"
     r"|tokens.{0,30}max_new_tokens.{0,20}must be|request too large for model",
     re.IGNORECASE,
 )
 _FITS = re.compile(
-    r"(?:maximum|max\b|available|allowed|only|limit:?|n_ctx|must be)[^\d,.]{0,40}(\d{3,8})\b"
+    r"(?:maximum|max\b|available|allowed|only|limit:?|n_ctx|must be|cannot exceed|less than"
+    r"|max_seq_len|cache size|context length|range of input length[^\d]*1,)[^\d,.]{0,40}(\d{3,8})\b"
     r"|\b(\d{3,8})(?: tokens?)? (?:maximum|max\b|limit)",
     re.IGNORECASE,
 )

@@ -155,7 +155,8 @@ def _tokens_in(body: Mapping[str, Any]) -> int:
 # As OpenAI, Groq, DeepSeek and Qwen say it.
 _MOST_TOKENS = re.compile(
     r"at most (\d+) (?:completion|output) tokens"
-    r"|max_(?:completion_|output_|new_)?tokens.{0,60}?(?:less than or equal to|at most|<=|\[\d+,)"
+    r"|max_(?:completion_|output_|new_)?tokens.{0,60}?(?:less than or equal to|at most|<=|\[\d+,"
+    r"|\d+ >|maximum is)"
     r"\s*`?(\d+)",
     re.IGNORECASE,
 )
@@ -183,7 +184,7 @@ _REFUSALS = (
     ("max_tokens", re.compile(r"max_tokens")),
     ("max_completion_tokens", re.compile(r"max_completion_tokens")),
     ("temperature", re.compile(r"temperature")),
-    ("stop", re.compile(r"['\"`]stop['\"`]")),
+    ("stop", re.compile(r"['\"`]stop['\"`]|: stop\b")),
     ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
     ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
     ("reasoning", re.compile(r"\breasoning\b")),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import mktime_tz, parsedate_tz
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError, UnreadableReply
@@ -191,7 +192,9 @@ class OpenAIChatModel:
 
         written = unread_call(refusal)
         if written:
-            return nullcontext(_Written(written))
+            choice = {"message": {"content": written}, "finish_reason": "stop"}
+            whole = json.dumps({"choices": [choice]}).encode()
+            return nullcontext(SimpleNamespace(iter_bytes=lambda: iter([whole])))
         bare = self._habits.without_options(refusal, body)
         if bare is None:
             return None
@@ -222,17 +225,6 @@ class OpenAIChatModel:
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What a model wrote that its server could not read, as a reply."""
-
-    text: str
-
-    def iter_bytes(self) -> Iterator[bytes]:
-        choice = {"message": {"content": self.text}, "finish_reason": "stop"}
-        yield json.dumps({"choices": [choice]}).encode()
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ _T = (  # words for thoughts
     r"|reasoning|reflection|deliberation|scratch_?pad|planning|cot|analysis"
     r"|(?:inner|internal)_(?:monologue|thoughts?)))"
 )
-_A = r"(?:(?:final_?)?(?:answer|response|output|reply|solution)|final)"  # for the answer
+_A = r"(?:(?:final_?)?(?:answer|response|output|reply|result|solution)|final)"  # for the answer
 _C = r"\w{0,20}(?:tool|function)\w{0,20}"  # for calls
 _LT, _GT, _BAR = r"(?:<|&lt;|<\|open\|>)", r"(?:>|&gt;|<\|sep\|>)", r"[|｜]"
 _CLOSE_LT = r"(?:</|&lt;/|<\|close\|>)"
@@ -74,6 +74,8 @@ TOKENS = _tokens(_NOT_ALONE, "")
 TOKENS_AT_END = _tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
 _KINDS = ("channel", "call", "opens", "closes", "bytes", "ends", "other", "head", "control")
 CLOSE = regex.compile(rf"(?i:{_CLOSES}|</details>|<\|end\|>)")
+# Some models call in the middle of a thought, and never end it.
+CLOSE_OR_CALL = regex.compile(rf"{CLOSE.pattern}|(?P<stays><tool_call>(?=\s*[{{<]))")
 THOUGHT_NAME = regex.compile(_T)
 
 # Thoughts whose opening mark the chat template has swallowed, or the server has stripped:

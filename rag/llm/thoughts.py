@@ -12,6 +12,7 @@ from rag.llm import written_calls
 from rag.llm.spoken_forms import (
     BARE_INFO,
     CLOSE,
+    CLOSE_OR_CALL,
     ELEMENT,
     HELD_STARTS,
     LEADING,
@@ -80,7 +81,7 @@ class SpokenText:
 
     def _start(self) -> bool:
         """Blanks go; some first words tell that thoughts come whose opening mark was swallowed."""
-        self._buffer = self._buffer.lstrip()
+        self._buffer = self._buffer.lstrip().lstrip("\u200b\u2060")
         if self.thought:
             self._state = self._text
             return bool(self._buffer)
@@ -310,7 +311,8 @@ class SpokenText:
     def _meet(self, kind: str, found: "regex.Match[str]") -> None:
         match kind:
             case "opens":
-                self.thought, self._close, self._state = True, CLOSE, self._thinking
+                close = CLOSE_OR_CALL if self._tools else CLOSE
+                self.thought, self._close, self._state = True, close, self._thinking
             case "closes":
                 self.thought_unopened = self.thought = True
                 self._orphan = bool(self._said)

@@ -215,7 +215,8 @@ def _decode(text: str) -> tuple[int, Any]:
         return whole
     quoted = regex.sub(r"([{,]\s*)([A-Za-z_]\w*)\s*:", r'\1"\2":', text)
     single = text.replace("{{", "{").replace("}}", "}") if text.startswith("{{") else text
-    for repaired in (text, quoted, single):
+    straight = text.translate({ord("“"): '"', ord("”"): '"'})
+    for repaired in (text, quoted, single, straight):
         for end in (m.end() for m in regex.finditer(r"[}\]]", repaired[:4000])):
             with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
                 return len(text), ast.literal_eval(repaired[:end])

@@ -2,12 +2,13 @@
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from sqlalchemy import Connection, text
 
-from rag.records import EVERYTHING, Within
+from rag.records import Within
 from rag.retrieval.lexical_schema import TOKENIZER, set_apart
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
@@ -16,10 +17,9 @@ from rag.retrieval.word_index import (
     IN_TEXT,
     MOST_WORDS,
     RANKED,
-    Candidate,
     Places,
     Plan,
-    Weighed,
+    held_by,
     score,
     with_list,
 )
@@ -41,7 +41,7 @@ class Fts5Words:
     )
     _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
     _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
-    _ROWS = with_list("SELECT row, id FROM chunks WHERE id IN :keys")
+    _TEXTS_OF = with_list("SELECT row, id, heading, text FROM chunks WHERE id IN :keys")
     _TEXTS = with_list("SELECT row, heading, text FROM chunks WHERE row IN :keys")
     _FREQUENCY = text(
         "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :most)"
@@ -51,13 +51,6 @@ class Fts5Words:
         "USING fts5vocab(main, chunks_fts, row)"
     )
     _WORDS = text(f"SELECT term, doc FROM temp.library_words ORDER BY doc DESC LIMIT {MOST_WORDS}")
-    _HOLDERS = with_list(
-        "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match AND rowid IN :keys"
-    )
-    _HOLDING = text(
-        "SELECT id FROM chunks JOIN chunks_fts ON chunks_fts.rowid = chunks.row "
-        "WHERE chunks_fts MATCH :match ORDER BY chunks_fts.rowid LIMIT :limit"
-    )
 
     # The index tells no collection's words apart from others': they are indexed once more.
     _APART = (
@@ -71,7 +64,8 @@ class Fts5Words:
     )
     _WORDS_OF = (
         "SELECT term, group_concat((doc << 16) | (CASE col WHEN 'text' THEN "
-        f"{IN_TEXT} ELSE 0 END) | min(offset, {IN_TEXT - 1})) FROM temp.own_words GROUP BY term"
+        f"{IN_TEXT} ELSE 0 END) | min(offset, {IN_TEXT - 1})) FROM temp.own_words "
+        "WHERE term <> '' GROUP BY term"  # a lone accent leaves nothing
     )
     _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
 
@@ -121,11 +115,12 @@ class Fts5Words:
             if len(together) >= most:
                 break
         weighed = plan.common if within.ids is None else plan.all
-        stems = _Stems(self.stemmer, weighed)
+        stems = _Stems(self.stemmer, [each.term for each in weighed])
         keys = list(dict.fromkeys([*rows, *together]))
-        texts = connection.execute(self._TEXTS, {"keys": keys}).all()
-        read: dict[int, Candidate] = {row.row: stems.read(row.heading, row.text) for row in texts}
-        shares = score(weighed, stems.of_term, read)
+        lengths: dict[int, int] = {}
+        for row in connection.execute(self._TEXTS, {"keys": keys}):
+            lengths[row.row] = stems.read(row.row, row.heading, row.text)
+        shares = score(weighed, stems.of_term, stems.places(), lengths)
         if within.ids is not None:
             return shares
         return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
@@ -143,23 +138,18 @@ class Fts5Words:
 
     def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
         asked = {"match": _match("", [term], within), "limit": limit}
-        found = connection.execute(self._HOLDING, asked)
-        return list(found.scalars())
+        rows = connection.execute(self._TOGETHER, asked).scalars().all()
+        found = connection.execute(self._IDS, {"keys": rows})
+        return [row.id for row in sorted(found, key=lambda row: row.row)]
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        rows = connection.execute(self._ROWS, {"keys": list(chunk_ids)})
-        ids = {found.row: found.id for found in rows}
-        return [
-            [
-                ids[row]
-                for row in connection.execute(
-                    self._HOLDERS, {"match": _match("", [term], EVERYTHING), "keys": list(ids)}
-                ).scalars()
-            ]
-            for term in terms
-        ]
+        found = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
+        stems = _Stems(self.stemmer, terms)
+        for row in found:
+            stems.read(row.row, row.heading, row.text)
+        return held_by(stems.of_term, stems.places(), {row.row: row.id for row in found})
 
     def tokens(self, term: Term) -> Sequence[str]:
         return term.tokens
@@ -188,40 +178,41 @@ class Fts5Words:
 class _Stems:
     """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
 
-    def __init__(self, stemmer: str, weighed: Iterable[Weighed]) -> None:
+    def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
         self._rules = stemmer
         self._known: dict[str, str] = {}
-        terms = [each.term for each in weighed]
         self._letters = [term.tokens[0] for term in terms if term.is_letters]
         self.of_term = {
             term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
             for term in terms
         }
+        self._found: defaultdict[str, list[int]] = defaultdict(list)
         stems = (stem for stems in self.of_term.values() for stem in stems if stem)
         self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
 
-    def read(self, heading: str, told: str) -> Candidate:
-        """Where the terms stand: of two places, which is right behind the other is all that counts.
+    def read(self, row: int, heading: str, told: str) -> int:
+        """Note where the terms stand; returns the length.
 
-        So only words that may be terms are looked at.
+        Of two places, which is right behind the other is all that counts. So only words that may
+        be terms are looked at.
         """
-        lexemes: dict[str, dict[int, float]] = {}
         heading, told = _plain(heading), _plain(told)
-        start = 0
-        for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
-            place, end = start, 0
+        for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
+            place, end = first, 0
             for found in self._words.finditer(part):
                 at = found.start()
                 if at and part[at - 1].isalnum():
                     continue  # within a word
                 place += 2 if _WORD.search(part, end, at) else 1
-                lexemes.setdefault(self._stem(found.group()), {})[place] = weight
+                self._found[self._stem(found.group())].append(place)
                 end = found.end()
             for letters in self._letters:
                 for found in re.finditer(letters, part):
-                    lexemes.setdefault(letters, {})[start + found.start()] = weight
-            start += len(part) + 1  # no phrase goes from the one into the other
-        return Candidate(start, lexemes)
+                    self._found[letters].append(first + min(found.start(), IN_TEXT - 1))
+        return len(heading) + len(told)
+
+    def places(self) -> dict[str, Places]:
+        return {stem: np.unique(np.array(found)) for stem, found in self._found.items()}
 
     def _stem(self, word: str) -> str:
         if word not in self._known:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -10,10 +11,11 @@ from math import prod
 from sqlalchemy import Connection, Engine, text
 
 from rag.database import reading
+from rag.errors import StorageFailed
 from rag.records import Within
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.held.words import CollectionWords, HeldWords, Lexemes
-from rag.retrieval.query import Term, names_in, terms_of, words_of
+from rag.retrieval.query import REMEMBERED, Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
 from rag.retrieval.vocabulary import Vocabulary
 from rag.retrieval.word_index import (
@@ -26,8 +28,6 @@ from rag.retrieval.word_index import (
     idf,
 )
 
-SOON_READ = 20_000  # chunks whose words are read while a query waits; those of more beside it
-REMEMBERED = 100  # queries: each is searched for first, and then the coverage of what was found
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 _NEWEST = text("SELECT max(row) FROM chunks")
 _COUNT = text("SELECT count(*) FROM chunks")
@@ -35,17 +35,14 @@ _COUNT = text("SELECT count(*) FROM chunks")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The library's words as they were at a time."""
+    """The words of a library that is too large to be held, as they were at a time."""
 
-    version: tuple[int, int]  # chunks, and the newest one's row
+    size: int  # chunks
+    newest: int  # row
     vocabulary: Vocabulary
     read_at: float = 0.0
     seconds: float = 0.0
     asked: dict[str, list[Weighed]] = field(default_factory=dict)  # by query
-
-    @property
-    def size(self) -> int:
-        return self.version[0]
 
 
 class LexicalIndex:
@@ -108,7 +105,7 @@ class LexicalIndex:
                 counting = {term: found for term, found in lexemes.items() if term.counts}
                 return own.coverage(counting, chunk_ids)
             known = self._knowing(connection)
-            asked = self._asked(connection, known, query, within, only_counting=True)
+            asked = self._asked(connection, known, query, within)
             weighed = [each for each in asked if each.term.counts]
             size = self._size(connection, known, within)
             weights = [idf(size, each.frequency) for each in weighed]
@@ -119,24 +116,18 @@ class LexicalIndex:
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
     def _asked(
-        self,
-        connection: Connection,
-        known: _Known,
-        query: str,
-        within: Within,
-        *,
-        only_counting: bool = False,
+        self, connection: Connection, known: _Known, query: str, within: Within
     ) -> list[Weighed]:
         """What to look up, with its frequencies; those of all collections are remembered."""
-        if within.ids is None and query in known.asked:
-            return known.asked[query]
-        terms = self._terms(connection, known, query, within)
-        if within.ids is not None:  # documents may be moved out of them at any time
-            counting = [term for term in terms if term.counts]
-            return self._weighed(connection, known, counting if only_counting else terms, within)
-        if len(known.asked) >= REMEMBERED:
-            known.asked.clear()
-        return known.asked.setdefault(query, self._weighed(connection, known, terms, within))
+        known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
+        asked = known_to_all.get(query)
+        if asked is None:
+            terms = self._terms(connection, known, query, within)
+            asked = self._weighed(connection, known, terms, within)
+            if len(known_to_all) >= REMEMBERED:
+                known_to_all.clear()
+            known_to_all[query] = asked
+        return asked
 
     def _lexemes(self, connection: Connection, own: CollectionWords, query: str) -> Lexemes:
         vocabulary = own.vocabulary
@@ -193,24 +184,15 @@ class LexicalIndex:
             return None
         return int(known.size * prod(count / known.size for count in common))
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether the words of a large library are just being read."""
-        return self._reading.locked()
-
     # ── What is known of the library's words ─────────────────────────────────────────────────
 
     def _knowing(self, connection: Connection) -> _Known:
+        """What is known by now; read beside the query, which does not wait."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
         known = self._known
-        if newest <= SOON_READ:
-            version = int(connection.execute(_COUNT).scalar_one()), newest
-            if known is None or known.version != version:
-                known = self._known = self._read(connection, version)
-            return known
-        if known is None or (known.version[1] != newest and self._is_time(known)):
+        if known is None or (known.newest != newest and self._is_time(known)):
             threading.Thread(target=self._read_beside, name="words", daemon=True).start()
-        return known or _Known((newest, newest), Vocabulary({}, self._words.stemmer))
+        return known or _Known(newest, newest, Vocabulary({}, self._words.stemmer))
 
     def _is_time(self, known: _Known) -> bool:
         return time.monotonic() - known.read_at > known.seconds / SHARE_OF_TIME
@@ -218,14 +200,13 @@ class LexicalIndex:
     def _read_beside(self) -> None:
         if self._reading.acquire(blocking=False):
             try:
-                with reading(self._engine) as connection:
+                # Of a damaged index the searches themselves tell.
+                with suppress(StorageFailed), reading(self._engine) as connection:
                     newest = int(connection.execute(_NEWEST).scalar_one() or 0)
                     size = int(connection.execute(_COUNT).scalar_one())
-                    self._known = self._read(connection, (size, newest))
+                    began = time.monotonic()
+                    words = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
+                    now = time.monotonic()
+                    self._known = _Known(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
-
-    def _read(self, connection: Connection, version: tuple[int, int]) -> _Known:
-        began = time.monotonic()
-        vocabulary = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
-        return _Known(version, vocabulary, time.monotonic(), time.monotonic() - began)

@@ -16,7 +16,7 @@ _SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]|\n+
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _CODE = re.compile(rf"\n*{CODE_INDENT}")
 _ENTRY = re.compile(r"[ \t]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)])[ \t]+(?=\S)")
-_NEAR = 3_000  # characters around a range: a block of more is too long
+_NEAR = 3_000  # characters around a range: a block of more is too long, as is what is read
 _TABLE_LINE = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
@@ -30,7 +30,7 @@ def neighbourhood(
     get the table's header when it is near enough.
     """
     start, end = _with_table_header(text, start, end)
-    edges = [0, *_edges(text), len(text)]
+    edges = [0, *_edges(text, max(0, start - _NEAR), end + _NEAR), len(text)]
     before = [edge for edge in edges if edge < start]
     after = [edge for edge in reversed(edges) if edge > end]
     room = words - count_words(text[start:end])
@@ -85,9 +85,9 @@ def _kind(line: str, above: str) -> str:
     return "code" if line.startswith(CODE_INDENT) else ""
 
 
-def _edges(text: str) -> Iterator[int]:
-    """Where sentences and lines end; a row of a table is never cut."""
-    for line in _LINE.finditer(text):
+def _edges(text: str, first: int, last: int) -> Iterator[int]:
+    """Where sentences and lines end between places; a row of a table is never cut."""
+    for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
         if not line.group().lstrip().startswith("|"):
             yield from (match.end() for match in _SENTENCE_END.finditer(text, *line.span()))
         yield line.end()

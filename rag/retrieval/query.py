@@ -1,9 +1,9 @@
 """A user's text as terms to look up: words, runs of unspaced letters, model codes."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
@@ -12,6 +12,7 @@ from rag.text.words import language_of
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
 MAX_TERMS = 64
+REMEMBERED = 100  # queries: each is asked for its hits, and then how much of it they hold
 PHRASE_WEIGHT = 0.4
 CODE_WEIGHT = 3.0
 
@@ -52,8 +53,9 @@ class Term:
     counts: bool = True
 
 
-def terms_of(query: str) -> list[Term]:
-    """What to look up for any text a user may type; [] when there is nothing."""
+@lru_cache(REMEMBERED)
+def terms_of(query: str) -> Sequence[Term]:
+    """What to look up for any text a user may type; nothing when there is nothing."""
     words = _words(query)
     spoken = language_of(query)
     stop_words = spoken.idle_in_questions
@@ -63,7 +65,7 @@ def terms_of(query: str) -> list[Term]:
     found: dict[tuple[str, ...], Term] = {}
     for term in (*_exact(query), *ordinary, *_codes(words), *pairs, *_restated(words)):
         found.setdefault(term.tokens, term)
-    return list(found.values())[:MAX_TERMS]
+    return tuple(found.values())[:MAX_TERMS]
 
 
 def names_in(query: str) -> frozenset[str]:

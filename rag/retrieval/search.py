@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,12 +92,8 @@ class HybridRetriever:
         query = _either(query)
         if not query or limit <= 0:
             return []
-        scores = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
-        chunks = self._documents.chunks([key for key, _ in scores], within)
-        candidates = _in_order(
-            Candidate(chunks[key], score, 0.0) for key, score in scores if key in chunks
-        )
-        found = self._read(_folded(candidates, DEEPEST * limit), within, limit)
+        best = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
+        found = self._read("", best, {}, within, limit)
         coverage = self._coverage({query}, within, [candidate.chunk.id for candidate, _ in found])
         return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
 
@@ -105,10 +101,9 @@ class HybridRetriever:
         self, own: Vector, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
     ) -> list[Hit]:
         """Searched for by `vector`; how relevant a hit is says the query's own."""
-        candidates = self._candidates(vector, lexical, within, max(CANDIDATES, DEEPEST * limit))
-        if self._reranker is not None:
-            candidates = self._reranked(self._reranker, dense, candidates)
-        found = self._read(_folded(candidates, DEEPEST * limit), within, limit)
+        best, similar = self._best(vector, lexical, within)
+        most = max(CANDIDATES, DEEPEST * limit)
+        found = self._read(dense, best[:most], similar, within, limit)
         cosines = {candidate.chunk.id: candidate.cosine for candidate, _ in found}
         if own is not vector:
             known = self._index.vectors(list(cosines))
@@ -138,22 +133,15 @@ class HybridRetriever:
         mixed = np.array([weight for _, weight in context], dtype=np.float32) @ shared
         return [(each, _unit(each + mixed)) for each in own]
 
-    def _candidates(
-        self, vector: Vector, lexical_query: str, within: Within, most: int
-    ) -> list[Candidate]:
+    def _best(
+        self, vector: Vector, lexical_query: str, within: Within
+    ) -> tuple[list[tuple[str, float]], dict[str, float]]:
+        """Ids of chunks with their score, best first, and how similar the nearest are."""
         cosines = dict(self._index.nearest(vector, within, limit=SIMILARITIES))
         words = dict(self._lexical.search(lexical_query, within, limit=CANDIDATES))
         if words and not cosines:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        fused = self._second_look(vector, _fused(cosines, words), words, within)
-        best = ranked(fused)[:most]
-        chunks = self._documents.chunks([key for key, _ in best], within)
-        lowest = min(cosines.values(), default=0.0)
-        return _in_order(
-            Candidate(chunks[key], score, cosines.get(key, lowest))
-            for key, score in best
-            if key in chunks
-        )
+        return ranked(self._second_look(vector, _fused(cosines, words), words, within)), cosines
 
     def _second_look(
         self,
@@ -183,18 +171,44 @@ class HybridRetriever:
         return {key: max(each[key] for each in found) for key in chunk_ids}
 
     def _read(
-        self, candidates: Sequence[Candidate], within: Within, limit: int
+        self,
+        query: str,
+        best: Sequence[tuple[str, float]],
+        cosines: Mapping[str, float],
+        within: Within,
+        limit: int,
     ) -> list[tuple[Candidate, Hit]]:
-        """The best in their neighbourhood; more are read only if too many became one."""
-        for count in (2 * limit, DEEPEST * limit):
-            keys = dict.fromkeys(_section(candidate.chunk) for candidate in candidates[:count])
+        """The best in their neighbourhood; more are read only if too many became one.
+
+        A reranker orders them for the query, if there is one.
+        """
+        for many in (2, DEEPEST):
+            deep = max(RERANKED, (many + 1) * limit)
+            candidates = self._candidates(best[:deep], cosines, within)
+            if query and self._reranker is not None:
+                candidates = self._reranked(self._reranker, query, candidates)
+            chosen = {each.chunk.id: each for each in _folded(candidates, many * limit)}
+            keys = dict.fromkeys(_section(each.chunk) for each in chosen.values())
             texts = self._documents.section_texts(list(keys), within)
-            read = candidates[:count]
-            chosen = {candidate.chunk.id: candidate for candidate in read}
             hits = merged([_hit(each, texts) for each in chosen.values()], texts)
-            if len(hits) >= limit or count >= len(candidates):
+            if len(hits) >= limit or deep >= len(best):
                 break
         return [(chosen[hit.chunk.id], hit) for hit in hits[:limit]]
+
+    def _candidates(
+        self, best: Sequence[tuple[str, float]], cosines: Mapping[str, float], within: Within
+    ) -> list[Candidate]:
+        """Those that exist; equal ones as they are read, since ids differ between libraries."""
+        chunks = self._documents.chunks([key for key, _ in best], within)
+        lowest = min(cosines.values(), default=0.0)
+        found = (
+            Candidate(chunks[key], score, cosines.get(key, lowest))
+            for key, score in best
+            if key in chunks
+        )
+        return sorted(
+            found, key=lambda each: (-each.score, each.chunk.document_name, each.chunk.position)
+        )
 
     def _reranked(
         self, reranker: Reranker, query: str, candidates: Sequence[Candidate]
@@ -216,14 +230,6 @@ def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str
     lowest = min(cosines.values(), default=0.0)
     similar = {key: cosines.get(key, lowest) for key in dict.fromkeys((*nearest, *words))}
     return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
-
-
-def _in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first; equal ones as they are read, since ids differ from library to library."""
-    return sorted(
-        candidates,
-        key=lambda each: (-each.score, each.chunk.document_name, each.chunk.position),
-    )
 
 
 def _either(query: str) -> str:

@@ -5,27 +5,29 @@ heading hides those of the text. It only chooses candidates here; their position
 scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, Row, TextClause, text
 
 from rag.records import Within
 from rag.retrieval.lexical_schema import ACCENTED, UNACCENTED
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
     DEPTH,
-    HEADING_WEIGHT,
     IN_TEXT,
     MOST_WORDS,
     RANKED,
-    Candidate,
     Places,
     Plan,
+    held_by,
     score,
 )
 
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
+_AS_NUMBERS = str.maketrans({IN_HEADING: ".5", "B": "", "C": "", "D": ""})
 
 _WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as the column is made
 
@@ -37,30 +39,22 @@ class TsvectorWords:
     _CANDIDATES = (
         "WITH asked AS (SELECT to_tsquery('english', query) AS query, weight "
         "FROM unnest(CAST(:queries AS text[]), CAST(:weights AS float[])) AS given(query, weight)) "
+        "SELECT id, chunks.row, length(heading) + length(text) AS length FROM ("
         "SELECT id, row FROM asked JOIN chunks ON words @@ query{inside} GROUP BY id, row "
         "ORDER BY sum(weight * ts_rank('{{0, 0, 0.7, 1}}', words, query, 1)) DESC, row LIMIT :limit"
-    )
-    _PLACES = text(
-        "SELECT id, length(heading) + length(text) AS length, lexeme, positions, weights "
-        "FROM chunks, unnest(words) WHERE id = ANY(:ids) AND lexeme = ANY(:lexemes)"
+        ") AS best JOIN chunks USING (id)"
     )
     _LEXEMES = text(
         "SELECT token, ARRAY(SELECT lexeme FROM unnest(to_tsvector('english', token)) "
         "ORDER BY positions[1]) AS lexemes FROM unnest(CAST(:tokens AS text[])) AS given(token)"
     )
     _TOGETHER = (
-        "SELECT id, row FROM chunks WHERE words @@ to_tsquery('english', :query){inside} "
-        "LIMIT :limit"
+        "SELECT id, row, length(heading) + length(text) AS length FROM chunks "
+        "WHERE words @@ to_tsquery('english', :query){inside} LIMIT :limit"
     )
     _FREQUENCIES = (
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM chunks "
         "WHERE words @@ to_tsquery('english', query){inside} LIMIT :most) AS counted) "
-        "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
-        "ORDER BY place"
-    )
-    _HOLDERS = text(
-        "WITH few AS MATERIALIZED (SELECT id, words FROM chunks WHERE id = ANY(:keys)) "
-        "SELECT ARRAY(SELECT id FROM few WHERE words @@ to_tsquery('english', query)) "
         "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
         "ORDER BY place"
     )
@@ -69,10 +63,12 @@ class TsvectorWords:
         "ORDER BY row LIMIT :limit"
     )
 
+    # Taking the columns apart here costs four times as much as reading them as they are written.
+    _WRITTEN = text("SELECT row, id, CAST(words AS text) AS words FROM chunks WHERE id = ANY(:ids)")
     _WORDS_OF = text(
         "SELECT lexeme, array_agg((CAST(chunks.row AS bigint) << 16) | at | "
-        f"(CASE kind WHEN 'A' THEN 0 ELSE {IN_TEXT} END) ORDER BY chunks.row, at) AS places "
-        "FROM chunks, unnest(words) AS held(lexeme, positions, weights), "
+        f"(CASE kind WHEN '{IN_HEADING}' THEN 0 ELSE {IN_TEXT} END) ORDER BY chunks.row, at) "
+        "AS places FROM chunks, unnest(words) AS held(lexeme, positions, weights), "
         "unnest(positions, weights) AS place(at, kind) "
         "WHERE collection_id = :collection AND chunks.row >= :first GROUP BY lexeme"
     )
@@ -87,11 +83,14 @@ class TsvectorWords:
         self, connection: Connection, plan: Plan, within: Within, limit: int
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
-        candidates = self._candidates(connection, plan, within, deep * limit)
+        found = self._candidates(connection, plan, within, deep * limit)
         lexemes = self.lexemes(connection, [each.term for each in plan.all])
-        places = self._places(connection, candidates, lexemes)
-        scores = score(plan.all, lexemes, places)
-        return sorted(scores.items(), key=lambda pair: (-pair[1], candidates[pair[0]]))[:limit]
+        asked = {"ids": [each.id for each in found.values()]}
+        places = _places(connection.execute(self._WRITTEN, asked), lexemes)
+        lengths = {row: each.length for row, each in found.items()}
+        scores = score(plan.all, lexemes, places, lengths)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return [(found[row].id, scored) for row, scored in best]
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Within, most: int
@@ -112,8 +111,9 @@ class TsvectorWords:
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        asked = {"queries": [_tsquery(term) for term in terms], "keys": list(chunk_ids)}
-        return list(connection.execute(self._HOLDERS, asked).scalars())
+        found = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
+        lexemes = self.lexemes(connection, terms)
+        return held_by(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
 
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)
@@ -124,21 +124,21 @@ class TsvectorWords:
 
     def _candidates(
         self, connection: Connection, plan: Plan, within: Within, most: int
-    ) -> dict[str, int]:
-        """Ids of chunks that may be among the best, and their rows."""
+    ) -> dict[int, Row[Any]]:
+        """Ids and lengths of chunks that may be among the best, by row."""
         asked = {
             "queries": [_tsquery(each.term) for each in plan.rare],
             "weights": [each.weight for each in plan.rare],
         }
         rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
-        found = {row.id: row.row for row in rows}
-        together: dict[str, int] = {}
+        found = {row.row: row for row in rows}
+        together: dict[int, Row[Any]] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
             rows = connection.execute(
                 _open(self._TOGETHER, within), {"query": query, "limit": most}
             )
-            together |= {row.id: row.row for row in rows}
+            together |= {row.row: row for row in rows}
             if len(together) >= most:
                 break
         return found | together
@@ -152,19 +152,26 @@ class TsvectorWords:
             for term in terms
         }
 
-    def _places(
-        self, connection: Connection, ids: Iterable[str], lexemes: Mapping[Term, Sequence[str]]
-    ) -> dict[str, Candidate]:
-        wanted = sorted({lexeme for of_term in lexemes.values() for lexeme in of_term})
-        rows = connection.execute(self._PLACES, {"ids": list(ids), "lexemes": wanted}).all()
-        lengths: dict[str, int] = {}
-        found: dict[str, dict[str, dict[int, float]]] = {}
-        for row in rows:
-            lengths[row.id] = row.length
-            counted = [HEADING_WEIGHT if each == IN_HEADING else 1.0 for each in row.weights]
-            at = dict(zip(row.positions, counted, strict=True))
-            found.setdefault(row.id, {})[row.lexeme] = at
-        return {key: Candidate(lengths[key], at) for key, at in found.items()}
+
+def _places(
+    written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
+) -> dict[str, Places]:
+    """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
+    wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
+    each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in written:
+        for lexeme, told in each.findall(row.words):
+            found.setdefault(lexeme, []).append((row.row, told))
+    return {lexeme: _numbered(told) for lexeme, told in found.items()}
+
+
+def _numbered(told: Sequence[tuple[int, str]]) -> Places:
+    """Of rows and the places there."""
+    rows = np.repeat([row for row, _ in told], [each.count(",") + 1 for _, each in told])
+    at = np.fromstring(",".join(each for _, each in told).translate(_AS_NUMBERS), sep=",")
+    in_text = np.where(at % 1, 0, IN_TEXT)
+    return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
 
 
 def _open(statement: str, within: Within) -> TextClause:

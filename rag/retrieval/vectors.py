@@ -23,8 +23,9 @@ Found = TypeVar("Found")
 PLACE = "collection"  # what the index knows of a chunk: where it is
 PAGE = 5000  # ids listed in one request
 # Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
-# packaged model's. Those of a server travel as text, and others write there.
-MOST_HELD, MOST_HELD_OF_A_SERVER = 50_000, 2_000
+# packaged model's. Those of a server travel as text, and others write there. Where nothing is
+# filtered, a graph of more than the third is quicker.
+MOST_HELD, MOST_HELD_OF_A_SERVER, MOST_OF_ALL = 50_000, 2_000, 20_000
 FRESH_SECONDS = 5.0
 # That a server may take: a question has words to go on with, what is written must get there.
 QUERY_SECONDS, WRITE_SECONDS = 5.0, 60.0
@@ -62,6 +63,7 @@ class ChromaIndex:
             self._vectors_in,
             self._count_in,
             most=MOST_HELD if url is None else MOST_HELD_OF_A_SERVER,
+            most_of_all=MOST_OF_ALL if url is None else 0,
             fresh_seconds=math.inf if url is None else FRESH_SECONDS,
         )
 
@@ -114,10 +116,9 @@ class ChromaIndex:
     ) -> list[tuple[str, float]]:
         def query(collection: Any) -> list[tuple[str, float]]:
             self._check(collection, len(vector))
-            if within.ids is not None:
-                exact = self._exact.nearest(vector, within.ids, limit=limit)
-                if exact is not None:
-                    return exact
+            exact = self._exact.nearest(vector, within, limit=limit)
+            if exact is not None:
+                return exact
             found = collection.query(
                 query_embeddings=[vector],
                 n_results=limit,
@@ -129,15 +130,20 @@ class ChromaIndex:
 
         return self._use(query, []) if limit > 0 and within.ids != frozenset() else []
 
-    def _vectors_in(self, place: str) -> tuple[list[str], Matrix]:
-        """All of a collection of ours."""
+    def _vectors_in(self, place: str | None) -> tuple[list[str], Matrix]:
+        """All of a collection of ours, or of all."""
         none: dict[str, Any] = {"ids": [], "embeddings": np.empty((0, 0))}
         found = self._use(
-            lambda collection: collection.get(where={PLACE: place}, include=["embeddings"]), none
+            lambda collection: collection.get(
+                where=place and {PLACE: place}, include=["embeddings"]
+            ),
+            none,
         )
         return found["ids"], np.asarray(found["embeddings"], dtype=np.float32)
 
-    def _count_in(self, place: str) -> int:
+    def _count_in(self, place: str | None) -> int:
+        if place is None:
+            return self.count()
         return self._use(
             lambda collection: len(collection.get(where={PLACE: place}, include=[])["ids"]), 0
         )
@@ -178,13 +184,6 @@ class ChromaIndex:
     def check(self) -> None:
         """Raise IndexMismatch if another embedding model built the index. Opens it."""
         self._use(lambda collection: self._check(collection, None), None)
-
-    def reserve(self) -> None:
-        """Keep other processes from the embedded index, without opening it. Raises SetupError."""
-        with self._lock:
-            if self._directory is not None and not self._is_ours:
-                acquire(self._directory)
-                self._is_ours = True
 
     def close(self) -> None:
         """Let another process open the embedded index."""
@@ -261,7 +260,8 @@ class ChromaIndex:
             session = client._server._session
             session.timeout, session.event_hooks = WRITE_SECONDS, {"request": [_hurry]}
             return client
-        self.reserve()
+        acquire(self._directory)
+        self._is_ours = True
         try:
             return chromadb.PersistentClient(self._directory, settings=quiet)
         except BaseException:

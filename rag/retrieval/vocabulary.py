@@ -40,6 +40,7 @@ class Vocabulary:
         self._by_letter: dict[str, list[str]] = {}
         for word in self._words:
             self._by_letter.setdefault(word[0], []).append(word)
+        self._highest = max(counts.values(), default=0)
         self._rules = stemmer
 
     def count(self, token: str) -> int | None:
@@ -77,8 +78,10 @@ class Vocabulary:
 
     def _longer(self, stem: str, known: int, held: Held) -> str:
         """The word that begins with this one and is far more usual in the library."""
-        at = bisect_left(self._words, stem)
         best, most = "", MORE_USUAL * known
+        if most >= self._highest:  # tens of thousands of words may begin so
+            return best
+        at = bisect_left(self._words, stem)
         begun = takewhile(lambda word: word.startswith(stem), islice(self._words, at, None))
         usual = [word for word in begun if self._counts[word] > most]
         long = [word for word in usual if len(word) >= len(stem) + LONGER_BY]

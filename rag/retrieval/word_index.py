@@ -7,7 +7,7 @@ candidates, together with chunks that hold several common ones at once; common w
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,18 @@ from rag.retrieval.query import Term
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 MOST_WORDS = 200_000  # of a vocabulary
 DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
-MOST_SCORED = 5_000  # chunks that the rare terms of one query may hold, summed
-MOST_COUNTED = 2_000  # chunks of a phrase's rarest word: each is read to count the phrase
+MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
+MOST_COUNTED = 1_000  # chunks of a phrase's rarest word: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
 TOGETHER = 4  # common terms that are looked up as one
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 
 IN_TEXT = 1 << 15  # of a place, beside its position; without it the place is in the heading
 
-Key = TypeVar("Key")  # of a chunk
-Figure = TypeVar("Figure", float, NDArray[np.float64])
 Places = NDArray[np.int64]  # of a lexeme: row << 16 | IN_TEXT | position
-Positions = Mapping[int, float]  # where a lexeme stands, and what it counts there
+Counts = NDArray[np.float64]  # one for each of some rows
+
+NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,6 @@ class Plan:
         words = words or [each.term for each in self.common[:1]]
         for many in range(len(words), 1 if self.rare else 0, -1):
             yield words[:many]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk: its length, and where its lexemes stand."""
-
-    length: int
-    lexemes: Mapping[str, Positions]
 
 
 class WordIndex(Protocol):
@@ -123,10 +115,10 @@ class WordIndex(Protocol):
         """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
 
 
-def chunk_count(connection: Connection, within: Within) -> int:
-    """Of the collections."""
-    counted = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, within))
-    return int(connection.execute(counted).scalar_one())
+def chunk_count(connection: Connection, within: Within, most: int | None = None) -> int:
+    """Of the collections; no more than `most` are counted."""
+    found = select(chunks.c.row).where(inside(chunks.c.collection_id, within)).limit(most)
+    return int(connection.execute(select(func.count()).select_from(found.subquery())).scalar_one())
 
 
 def idf(size: int, frequency: int) -> float:
@@ -135,33 +127,51 @@ def idf(size: int, frequency: int) -> float:
 
 
 def score(
-    weighed: Sequence[Weighed],
+    weighed: Iterable[Weighed],
     lexemes: Mapping[Term, Sequence[str]],
-    found: Mapping[Key, Candidate],
-) -> dict[Key, float]:
-    """BM25 over these terms (Robertson and Zaragoza, 2009); lengths are told by the candidates."""
-    average = sum(each.length for each in found.values()) / max(len(found), 1) or 1.0
-    asked = [(each.weight, lexemes[each.term]) for each in weighed]
-    scores = {}
-    for key, candidate in found.items():
-        length = candidate.length / average
-        counts = ((weight, _count(of_term, candidate.lexemes)) for weight, of_term in asked)
-        scores[key] = sum(weight * saturated(count, length) for weight, count in counts if count)
-    return scores
+    places: Mapping[str, Places],
+    lengths: Mapping[int, int],
+) -> dict[int, float]:
+    """BM25 over these terms, by row (Robertson and Zaragoza, 2009); lengths are of the rows."""
+    rows = np.array(sorted(lengths), dtype=np.int64)
+    told = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
+    relative = told / max(float(told.mean()) if len(told) else 0.0, 1.0)
+    scores = np.zeros(len(rows))
+    for each in weighed:
+        found = _of_term(lexemes[each.term], places)
+        scores += each.weight * saturated(counts_in(rows, found), relative)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-def _count(lexemes: Sequence[str], held: Mapping[str, Positions]) -> float:
-    """How often these stand one after the other; in a heading they count more."""
-    places = [held.get(lexeme) for lexeme in lexemes]
-    if not places or not all(places):
-        return 0.0
-    begun, *rest = filter(None, places)
+def held_by(
+    lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Places], ids: Mapping[int, str]
+) -> list[list[str]]:
+    """For each term, the ids of the rows that it stands in."""
+    found = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
+    return [[ids[row] for row in np.unique(rows).tolist()] for rows in found]
+
+
+def _of_term(lexemes: Sequence[str], places: Mapping[str, Places]) -> Places:
+    return in_a_row([places.get(lexeme, NOWHERE) for lexeme in lexemes])
+
+
+def in_a_row(places: Sequence[Places]) -> Places:
+    """Where these begin to stand one after the other."""
+    starts, *rest = places or [NOWHERE]
     for step, later in enumerate(rest, start=1):
-        begun = {place: weight for place, weight in begun.items() if place + step in later}
-    return sum(begun.values())
+        at = np.searchsorted(later, starts + step)
+        starts = starts[np.append(later, -1)[at] == starts + step]
+    return starts
 
 
-def saturated(count: Figure, relative_length: Figure) -> Figure:
+def counts_in(rows: NDArray[np.int64], places: Places) -> Counts:
+    """How often something stands in each of the rows; in a heading it counts more."""
+    weights = np.where(places & IN_TEXT, 1.0, HEADING_WEIGHT)
+    counts = np.bincount(np.searchsorted(rows, places >> 16), weights, len(rows))
+    return counts.astype(np.float64, copy=False)
+
+
+def saturated(count: Counts, relative_length: Counts) -> Counts:
     """BM25's share of one term: it levels off, the later the longer the chunk."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
 

@@ -12,9 +12,19 @@ from rag.seams.conversations import (
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
-from rag.seams.writing import DirectAnswer, DirectAnswers, Wishes, Writer, WriteRequest
+from rag.seams.writing import (
+    LIBRARY,
+    TABLES,
+    DirectAnswer,
+    DirectAnswers,
+    Wishes,
+    Writer,
+    WriteRequest,
+)
 
 __all__ = [
+    "LIBRARY",
+    "TABLES",
     "ChatModel",
     "ChunkChanges",
     "ChunkIndex",

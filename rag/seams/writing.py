@@ -53,6 +53,9 @@ class Writer(Protocol):
         """Whether this text says that the documents do not answer."""
 
 
+LIBRARY, TABLES = "library", "tables"  # what makes some of them
+
+
 @dataclass(frozen=True, slots=True)
 class DirectAnswer:
     """An answer that needs no writer: it was computed, or is known already."""

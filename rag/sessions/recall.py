@@ -16,8 +16,8 @@ from rag.text.languages.language import words as word_set
 from rag.text.related import alike
 from rag.text.words import is_function_word, stem, tokens
 
-CANDIDATES = 60  # messages that the text search may propose
-RERANKED = 32  # turns that are read, for their words and for their meaning each
+CANDIDATES = 200  # messages that the text search may propose
+RERANKED = 96  # turns that are read, for their words and for their meaning each
 EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
 MOST_STATEMENTS = 40  # of an answer that are embedded
 CAUGHT_UP = 400  # messages embedded in one go
@@ -65,8 +65,14 @@ class Recall:
         matched = session.matching(words, limit=CANDIDATES, before=before, alike=_alike(words))
         by_words = _by_turn(matched)
         closest = near.messages(before=before, most=RERANKED)
-        pairs = _read(session, [*_places(by_words.values()), *_around(closest)], before)
-        said = {turn: by_words[turn].score for turn in pairs if turn in by_words}
+        held = {
+            match.index + step
+            for match in matched
+            if match.turn in by_words
+            for step in STEPS.get(match.role, (-1, 0, 1))
+        }
+        pairs = _read(session, held | _around(closest), before)
+        said = {turn: by_words[turn] for turn in pairs if turn in by_words}
         meant = {turn: max(0.0, _nearest(near, pair)) for turn, pair in pairs.items()}
         best = list(_in_turn(said, meant))[:limit]
         return [RecalledTurn(*pairs[turn], near.of(pairs[turn][1].index)) for turn in best]
@@ -170,26 +176,12 @@ class _Near:
         return list(dict.fromkeys(near))[:most]
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """A turn as far as its matching messages tell of it."""
-
-    score: float = 0.0
-    places: set[int] = field(default_factory=set)  # of its question and answer, as it seems
-
-
-def _by_turn(matched: Sequence[MatchedMessage]) -> dict[int, _Candidate]:
-    """The best turns of these messages."""
-    by_turn: dict[int, _Candidate] = {}
+def _by_turn(matched: Iterable[MatchedMessage]) -> dict[int, float]:
+    """The best turns of these messages, with what these score together."""
+    scores: dict[int, float] = {}
     for match in matched:
-        candidate = by_turn.setdefault(match.turn, _Candidate())
-        candidate.score += match.score
-        candidate.places |= {match.index + step for step in STEPS.get(match.role, (-1, 0, 1))}
-    return dict(sorted(by_turn.items(), key=lambda each: -each[1].score)[:RERANKED])
-
-
-def _places(candidates: Iterable[_Candidate]) -> set[int]:
-    return {at for candidate in candidates for at in candidate.places}
+        scores[match.turn] = scores.get(match.turn, 0.0) + match.score
+    return dict(sorted(scores.items(), key=lambda each: -each[1])[:RERANKED])
 
 
 def _around(indices: Iterable[int]) -> set[int]:

@@ -7,12 +7,13 @@ writes nothing. What cannot be read costs nothing.
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from rag.errors import ModelError, UnreadableReply
 from rag.seams import TokenCounter
-from rag.summaries.required import Choice, Line, Required, quotable
+from rag.summaries.required import Line, Required, quotable
 from rag.text.sentences import split_sentences
 
 LONGEST_REPLY = 50_000  # characters; of a longer one nothing is read
@@ -46,7 +47,9 @@ def ranked(required: Required) -> Iterator[Line]:
         used = max([uses.get(number, 0) for number in line.numbers])
         return line.place in chosen, used, line.place
 
-    best = {line.place: line for line in required.best.values()}
+    # Of statements that begin with the same words the longest, which holds the others.
+    every = sorted(required.best.values(), key=lambda line: len(line.text))
+    best = {line.place: line for line in every}
     yield from sorted(best.values(), key=rank, reverse=True)
     newest = islice(reversed(required.lines.values()), NEWEST_LINES)
     others = {line.place: line for line in newest if line.place not in best}
@@ -56,7 +59,14 @@ def ranked(required: Required) -> Iterator[Line]:
 # ── With a model ─────────────────────────────────────────────────────────────────────────────
 
 
-NOTHING_CHOSEN = Choice()
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a model chose of a stretch of turns."""
+
+    lines: tuple[Line, ...] = ()
+    said: tuple[str, ...] = ()  # sentences of the user
+    calls: int = 0
+    problems: tuple[str, ...] = ()
 
 
 def ask_to_choose(
@@ -69,7 +79,7 @@ def ask_to_choose(
 ) -> Choice:
     """One request for a stretch; `turns` are the user's, `ask` is given instructions and prompt."""
     if not lines:
-        return NOTHING_CHOSEN
+        return Choice()
     said, left = _newest(_sentences(turns), count, int(SAID_SHARE * room))
     stated = [f"{line.lead_in} {line.text}".lstrip() for line in lines]
     stated, _ = _newest(stated, count, room - int(SAID_SHARE * room) + left)

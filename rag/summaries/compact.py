@@ -1,10 +1,8 @@
 """Compaction of a stored session: old turns are summarised beside the transcript, and checked."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from rag.citations.gate import canonical
 from rag.errors import UserError
@@ -12,23 +10,13 @@ from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, With
 from rag.seams import ChatModel, ModelRequest, SessionHandle, TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS, pairs_of
 from rag.summaries.choose import LONGEST_REPLY
-from rag.summaries.compose import Heading, Limits
-from rag.summaries.past import Ask, Past
-from rag.summaries.required import Choice, Reading
-from rag.summaries.summarise import (
-    READ_TOKENS,
-    Made,
-    Room,
-    compose_checked,
-    planned_ends,
-    quotations_of,
-    report_of,
-    summarise,
-)
+from rag.summaries.compose import Heading
+from rag.summaries.past import Past
+from rag.summaries.required import Reading
+from rag.summaries.summarise import Room, planned_ends, summarise
 from rag.text.names import Lexicon
 
 SESSIONS = 32  # whose turns stay read
-NOTHING_ASKED: dict[str, Any] = {"asked": 0, "chosen": [], "said": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +43,6 @@ class Compactor:
         options: SummaryOptions | None = None,
     ) -> None:
         self._model = model
-        self._model_name = "" if model is None else model.name
         self._count = count
         self._names = names
         self._options = options or SummaryOptions()
@@ -73,28 +60,23 @@ class Compactor:
         """
         epoch, active = session.epoch(), session.summaries()
         covered = max((summary.end for summary in active), default=0)
-        choices = self._choices(session, active)
+        stored = [session.summary_choices(each.id) for each in active if each.id is not None]
         past = self._read(session, epoch, covered)
-        _take_over(past, choices)
+        for choices in stored:
+            if isinstance(choices, dict) and choices.keys() == past.choices.keys():
+                past.take_over(choices)
+        summary = None
         ends = planned_ends(past, sum(each.tokens for each in active), room, force=force)
         if ends:
-            made = summarise(
-                past,
-                ends,
-                room,
-                ask=None if at_once else self._ask,
-                model=self._model_name,
-                headings=partial(_headings, session),
-            )
-            summary = self._summary(0, past, made)
+            summary = self._summarise(session, past, ends, room, ask=not at_once)
             replaced = [each.id for each in active if each.id is not None]
-            choices = _with(choices, made.choice, past.asked)
+            choices = past.choices
             if not session.add_summary(summary, epoch=epoch, replaces=replaced, choices=choices):
                 return None
         self._pasts[session.id, epoch] = past
         for oldest in list(self._pasts)[:-SESSIONS]:
             self._pasts.pop(oldest, None)
-        return summary if ends else None
+        return summary
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)` on request; it is no part of the context.
@@ -102,26 +84,30 @@ class Compactor:
         Raises:
             UserError: there are no such messages.
         """
-        began = time.monotonic()
         count = session.read().message_count
         if not 0 <= start < end <= count:
             raise UserError(
                 f"There are no messages {start} to {end}: the conversation has {count}. "
                 f"Ask for a range from 0 to {count}, the end not included."
             )
-        past = Past(self._count, first=start, covered=start)
+        past = Past(self._count, first=start, covered=start, turns=[start])
         for _ in range(start):
             past.append("", Reading(), 0)
         self._extend(session, past, session.said(start, end))
-        past.cover(end)
-        choice = past.ask(self._ask, end, room=READ_TOKENS)
-        past.required.choose(choice)
         tokens = self._options.max_tokens
-        composed = compose_checked(past, Limits(tokens, 4 * tokens), partial(_headings, session))
-        report = report_of(past, composed, choice, began=began, model=self._model_name)
-        summary = self._summary(start, past, Made(composed, choice, report))
+        room = Room(0, 0, 0, least=tokens, most=4 * tokens, keep_turns=0)
+        summary = self._summarise(session, past, [end], room, ask=True)
         session.add_requested_summary(summary)
         return summary
+
+    def _summarise(
+        self, session: SessionHandle, past: Past, ends: Sequence[int], room: Room, *, ask: bool
+    ) -> Summary:
+        model, headings = self._model, partial(_headings, session)
+        if model is None or not ask:
+            return summarise(past, ends, room, headings=headings)
+        reply = partial(_reply, model, self._options)
+        return summarise(past, ends, room, ask=reply, model=model.name, headings=headings)
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -148,33 +134,6 @@ class Compactor:
             text = _read_text(message)
             past.read(message.role, text, self._count(text) + MESSAGE_TOKENS, lexicon)
 
-    # ── Choose ───────────────────────────────────────────────────────────────────────────────
-
-    def _choices(self, session: SessionHandle, active: Sequence[Summary]) -> dict[str, Any]:
-        """What models chose of the turns so far."""
-        for summary in active:
-            stored = session.summary_choices(summary.id) if summary.id is not None else None
-            if isinstance(stored, dict) and stored.keys() == NOTHING_ASKED.keys():
-                return stored
-        return NOTHING_ASKED
-
-    @property
-    def _ask(self) -> Ask | None:
-        model = self._model
-        return None if model is None else partial(_reply, model, self._options)
-
-    def _summary(self, start: int, past: Past, made: Made) -> Summary:
-        return Summary(
-            start=start,
-            end=past.covered,
-            text=made.composed.text,
-            required_numbers=tuple(past.required.numbers),
-            required_names=tuple(past.required.names),
-            report=made.report,
-            tokens=made.composed.tokens,
-            quotations=quotations_of(made.composed),
-        )
-
 
 def _read_text(message: Message) -> str:
     """What is read of a message: nothing of an unfinished answer, or of a client's rules."""
@@ -189,23 +148,6 @@ def _changed(session: SessionHandle, past: Past) -> int:
     found = session.said_at([last]) if last >= 0 else []
     is_as_read = all(_read_text(message) == past.texts[last] for message in found)
     return last + 1 if is_as_read else past.turns[-1]
-
-
-def _take_over(past: Past, choices: Mapping[str, Any]) -> None:
-    """What models chose of the turns before, as it is stored: by places."""
-    if choices["asked"] > past.asked:
-        past.asked = choices["asked"]
-        places = (tuple(place) for place in choices["chosen"])
-        past.required.choose(Choice(past.lines_at(places), tuple(choices["said"])))
-
-
-def _with(choices: Mapping[str, Any], choice: Choice, asked: int) -> dict[str, Any]:
-    """What was chosen before and now; lines are stored by their places."""
-    return {
-        "asked": asked,
-        "chosen": [*choices["chosen"], *(list(line.place) for line in choice.lines)],
-        "said": [*choices["said"], *choice.said],
-    }
 
 
 def _headings(session: SessionHandle, numbers: Sequence[int]) -> Mapping[int, Heading]:

@@ -3,7 +3,7 @@
 Numbers come first, as ranges; then names; then statements, best first; none is ever shortened.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, groupby, takewhile
@@ -33,14 +33,6 @@ LINE_TOKENS = 8  # in less, no further statement is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Tokens of a summary: what statements may fill, and what numbers and names may need."""
-
-    room: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
 class Heading:
     """Where the index lists a number, and a few words on what its source is about."""
 
@@ -50,60 +42,61 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A summary's text, and what became of everything that was required."""
+    """A summary's text, and what it is made of."""
 
     text: str
     tokens: int
     quoted: tuple[Line, ...]  # in the order of the text
-    made: frozenset[str]  # the lines that are no quotations
-    stated: tuple[int, ...] = ()
-    listed: tuple[int, ...] = ()
-    archived: tuple[int, ...] = ()
-    stated_names: tuple[str, ...] = ()
-    listed_names: tuple[str, ...] = ()
-    archived_names: tuple[str, ...] = ()
+    lists: frozenset[str]  # the lines that are no quotations
+    stated_names: frozenset[str]
+    numbers: frozenset[int]  # stated or listed
+    names: frozenset[str]
 
 
 def compose(
     required: Required,
-    limits: Limits,
     count: TokenCounter,
+    *,
+    room: int,
+    most: int,
+    stands: Callable[[Line], bool],
     headings: Mapping[int, Heading] | None = None,
-    without: Iterable[Line] = (),
 ) -> Composed:
-    """The best summary within the limits; `without` some lines that must not be quoted."""
-    draft = _Draft(required, limits, count, headings)
+    """The best summary: statements fill its `room`, numbers and names may need the `most`.
+
+    Quoted is only what `stands` in the raw turns.
+    """
+    draft = _Draft(required, count, room, most, headings)
     draft.shrink()
-    refused = {line.place for line in without}
-    draft.quote([line for line in ranked(required) if line.place not in refused])
+    draft.quote(list(ranked(required)), stands)
     return draft.composed()
 
 
 @dataclass(slots=True)
 class _Draft:
     required: Required
-    limits: Limits
     count: TokenCounter
+    room: int
+    most: int
     headings: Mapping[int, Heading] | None  # without documents, names head the index
     lexicon: Lexicon = field(init=False)
     quoted: list[Line] = field(default_factory=list)  # in the order in which they were taken
+    stated_names: frozenset[str] = frozenset()
     numbers: list[int] = field(init=False)  # that are kept
     names: list[str] = field(init=False)
     said: list[str] = field(init=False)
-    grouped: bool = True
-    tokens: int = 0
-    bare: int = 0  # tokens of all that is no quotation, as last counted
-    looked_at: int = 0  # statements, to know the names that they hold
-    named: set[str] = field(default_factory=set)
-    known: dict[tuple[int, int, int, bool], list[str]] = field(default_factory=dict)
     how: str = field(init=False)
+    grouped: bool = True
+    above: list[str] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+    tokens: int = 0
 
     def __post_init__(self) -> None:
         self.numbers = sorted(self.required.numbers)
         self.names = list(self.required.names)
         self.lexicon = Lexicon(self.names)
         self.said = _newest(self.required.said)
-        self.how = HOW if self.limits.room >= BRIEF_ROOM else BRIEFLY
+        self.how = HOW if self.room >= BRIEF_ROOM else BRIEFLY
 
     # ── What must be in it ───────────────────────────────────────────────────────────────────
 
@@ -111,7 +104,7 @@ class _Draft:
         """Have the lists alone fit; what a tiny limit cannot hold is left to the archive."""
         groups = self._groups(self.numbers)
         grouped = self.count("\n".join(f"{title}: {entry}" for title, entry in groups.items()))
-        if grouped > int(GROUPED_SHARE * self.limits.room):
+        if grouped > int(GROUPED_SHARE * self.room):
             self.grouped = grouped <= self.count(ranges(self.numbers))
         if self._fits():
             return
@@ -136,32 +129,30 @@ class _Draft:
         return least
 
     def _fits(self) -> bool:
-        self.bare = self.count("\n".join([*self._above(), *self._below()]))
-        return self.bare <= self.limits.most
+        return self._listed() <= self.most
 
     # ── What is quoted ───────────────────────────────────────────────────────────────────────
 
-    def quote(self, candidates: Sequence[Line]) -> None:
+    def quote(self, candidates: Sequence[Line], stands: Callable[[Line], bool]) -> None:
         """Take statements as long as there is room, going on after those too long for it.
 
         Twice, because what is quoted need not be listed, and gives back that room.
         """
-        room = self._room()
-        rest = self._take(candidates, room - self.bare)
-        self._take(rest, room - self._estimate())
-        while (tokens := self._estimate()) > room and self.quoted:
+        share = int(STATED_SHARE * self.room)
+        if self.how and self.tokens + share > self.room:
+            self.how = BRIEFLY  # lists that leave statements no fair share are explained briefly
+            self._listed()
+        room = max(self.room, min(self.tokens + share, self.most))
+        for _ in range(2):
+            candidates = self._take(candidates, stands, room - self.tokens)
+            self._listed()
+        while self.tokens > room and self.quoted:
             self.quoted.pop()
-        self.tokens = tokens
+            self._listed()
 
-    def _room(self) -> int:
-        """For all; lists that leave statements no fair share are explained briefly."""
-        share = int(STATED_SHARE * self.limits.room)
-        if self.how and self.bare + share > self.limits.room:
-            self.how = BRIEFLY
-            self._fits()
-        return max(self.limits.room, min(self.bare + share, self.limits.most))
-
-    def _take(self, candidates: Sequence[Line], left: int) -> list[Line]:
+    def _take(
+        self, candidates: Sequence[Line], stands: Callable[[Line], bool], left: int
+    ) -> list[Line]:
         """Those that were not taken."""
         lead_ins = {(line.message, line.lead_in) for line in self.quoted}
         listed = set(self.names).difference(*(line.names for line in self.quoted))
@@ -172,7 +163,7 @@ class _Draft:
             cost = line.tokens - sum(len(name) // 4 for name in listed & line.names)
             if (line.message, line.lead_in) not in lead_ins:
                 cost += line.lead_in_tokens
-            if cost > left:
+            if cost > left or not stands(line):
                 rest.append(line)
                 continue
             left -= cost
@@ -181,28 +172,17 @@ class _Draft:
             self.quoted.append(line)
         return rest
 
-    def _estimate(self) -> int:
-        """Tokens of what was taken so far: lines apart are as many as together, or more."""
-        lead_ins = {(line.message, line.lead_in): line.lead_in_tokens for line in self.quoted}
-        tokens = sum(line.tokens for line in self.quoted) + sum(lead_ins.values())
-        return tokens + self.count("\n".join([*self._above(), *self._below()]))
-
-    def _stated(self) -> set[int]:
-        return {number for line in self.quoted for number in line.numbers}
-
-    def _stated_names(self) -> set[str]:
-        if self.looked_at != len(self.quoted):
-            self.looked_at = len(self.quoted)
-            self.named = self.lexicon.kept("\n".join(self._quotations()))
-        return self.named
-
     # ── The text ─────────────────────────────────────────────────────────────────────────────
 
-    def _text(self) -> str:
-        return "\n".join(filter(None, [*self._above(), *self._quotations(), *self._below()]))
-
-    def _above(self) -> list[str]:
-        return [self.how, SAID + " ".join(self.said)] if self.said else [self.how]
+    def _listed(self) -> int:
+        """The tokens with lists of all that is not stated: lines apart take as many, or more."""
+        self.stated_names = frozenset(self.lexicon.kept("\n".join(self._quotations())))
+        self.above = [self.how, SAID + " ".join(self.said)] if self.said else [self.how]
+        self.below = self._lists()
+        lead_ins = {(line.message, line.lead_in): line.lead_in_tokens for line in self.quoted}
+        self.tokens = sum(line.tokens for line in self.quoted) + sum(lead_ins.values())
+        self.tokens += self.count("\n".join([*self.above, *self.below]))
+        return self.tokens
 
     def _quotations(self) -> list[str]:
         said: list[str] = []
@@ -212,21 +192,18 @@ class _Draft:
             said += [line.text for line in lines]
         return said
 
-    def _below(self) -> list[str]:
+    def _lists(self) -> list[str]:
         """The index, the names and what is in the archive only."""
-        state = (len(self.quoted), len(self.numbers), len(self.names), self.grouped)
-        if state not in self.known:
-            self.known = {state: self._listed()}
-        return self.known[state]
-
-    def _listed(self) -> list[str]:
         stated = self._stated()
         groups = self._groups([number for number in self.numbers if number not in stated])
         lines = [f"{title}: {entry}" for title, entry in groups.items()]
-        said = self._stated_names() | groups.keys()
+        said = self.stated_names | groups.keys()
         names = sorted(_harmless(name) for name in self.names if name not in said)
         lines += [NAMED + "; ".join(names)] if names else []
         return [*lines, *self._archive_line()]
+
+    def _stated(self) -> set[int]:
+        return {number for line in self.quoted for number in line.numbers}
 
     def _groups(self, numbers: Sequence[int]) -> dict[str, str]:
         """The entries of the index by title."""
@@ -261,21 +238,15 @@ class _Draft:
 
     def composed(self) -> Composed:
         """The text, with what became of everything."""
-        text, stated, stated_names = self._text(), self._stated(), self._stated_names()
-        numbers = set(self.numbers)
-        kept = stated_names | {name for name in self.names if _harmless(name) == name}
-        every, names = self.required.numbers, self.required.names
+        lines = [*self.above, *self._quotations(), *self.below]
         return Composed(
-            text,
+            "\n".join(filter(None, lines)),
             self.tokens,
             tuple(sorted(self.quoted, key=lambda line: line.place)),
-            frozenset([*self._above(), *self._below()]),
-            tuple(number for number in every if number in stated),
-            tuple(number for number in every if number in numbers - stated),
-            tuple(number for number in every if number not in numbers | stated),
-            tuple(name for name in names if name in stated_names),
-            tuple(name for name in names if name in kept and name not in stated_names),
-            tuple(name for name in names if name not in kept),
+            frozenset([*self.above, *self.below]),
+            self.stated_names,
+            frozenset(self.numbers) | self._stated(),
+            self.stated_names | {name for name in self.names if _harmless(name) == name},
         )
 
 

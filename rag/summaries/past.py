@@ -1,12 +1,13 @@
 """What was said in one conversation, each message read once, and what the oldest of it requires."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rag.seams import TokenCounter
-from rag.summaries.choose import NOTHING_CHOSEN, ask_to_choose
-from rag.summaries.required import Choice, Line, Reading, Required, read_message
+from rag.summaries.choose import Choice, ask_to_choose
+from rag.summaries.required import Reading, Required, read_message
 from rag.text.names import Lexicon
 
 ASKED_TURNS = 12  # not yet shown to a model, so that asking is worth a call
@@ -77,23 +78,29 @@ class Past:
 
     # ── What a model chooses ─────────────────────────────────────────────────────────────────
 
-    def is_time_to_ask(self, end: int) -> bool:
-        """Whether enough turns were never shown to a model to be worth a call."""
-        unseen = self.turns_from(self.asked) - self.turns_from(end)
-        return unseen >= ASKED_TURNS or (unseen > 0 and not self.asked)
-
     def ask(self, ask: Ask | None, end: int, *, room: int) -> Choice:
-        """Show a model, once, the statements before `end` that none has seen."""
-        if ask is None:
-            return NOTHING_CHOSEN
+        """Show a model, once, the statements before `end` that none has seen, if they are enough
+        to be worth a call."""
+        unseen = self.turns_from(self.asked) - self.turns_from(end)
+        if ask is None or not (unseen >= ASKED_TURNS or (unseen > 0 and not self.asked)):
+            return Choice()
         start, self.asked = max(self.asked, self.first), end
-        unseen = range(start, end)
-        turns = [self.texts[index] for index in unseen if self.readings[index].is_users]
-        lines = [line for index in unseen for line in self.readings[index].lines]
-        return ask_to_choose(ask, turns, lines, count=self.count, room=room)
+        turns = [self.texts[at] for at in range(start, end) if self.readings[at].is_users]
+        lines = [line for reading in self.readings[start:end] for line in reading.lines]
+        choice = ask_to_choose(ask, turns, lines, count=self.count, room=room)
+        self.required.choose(choice.lines, choice.said)
+        return choice
 
-    def lines_at(self, places: Iterable[tuple[int, int]]) -> tuple[Line, ...]:
-        """The lines that begin at these places."""
-        wanted = set(places)
-        lines = (line for reading in self.readings for line in reading.lines)
-        return tuple(line for line in lines if line.place in wanted)
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What models chose so far, to be stored; lines by their places."""
+        chosen, said = self.required.chosen, self.required.said
+        return {"asked": self.asked, "chosen": list(chosen), "said": said}
+
+    def take_over(self, choices: Mapping[str, Any]) -> None:
+        """What models chose of the turns so far, as it was stored."""
+        if choices["asked"] > self.asked:
+            self.asked = choices["asked"]
+            places = {tuple(place) for place in choices["chosen"]}
+            lines = [line for reading in self.readings for line in reading.lines]
+            self.required.choose([line for line in lines if line.place in places], choices["said"])

@@ -7,23 +7,20 @@ where there is an embedder. Adding a statement costs the same however many there
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
-from itertools import pairwise
 from typing import Any
 
 from rag.citations.gate import canonical as canonical_text
 from rag.records import Message, Source, Summary
 from rag.seams import TokenCounter
 from rag.summaries.required import Line, stated_lines
-from rag.summaries.same_thing import gives_another_figure
-from rag.text.languages import Language
-from rag.text.related import canonical, related
-from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
+from rag.summaries.same_thing import About, about, gives_another_figure, telling
+from rag.text.related import related
+from rag.text.words import language_of
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
 RELATED_WEIGHT = 0.4  # of words of about the same meaning
@@ -35,22 +32,10 @@ USUAL_LENGTH = 8  # words of a statement that carry meaning
 COMMON_SHARE = 0.25  # of the statements: a word in more of them tells nothing, if others do
 FEW = 300  # statements, among which no word is common
 MOST_WORDS = 24
+MOST_RIVALS = 12  # statements of the same words that are looked at for another figure
 WORDS_WEIGHT = 0.4  # the rest is meaning
-_DIGIT = re.compile(r"\d")
+NEAR_ENOUGH = 0.35  # cosine of a statement that shares no word with the question
 LONGEST_QUESTION = 400  # characters of one that are read
-
-
-@lru_cache(maxsize=8192)  # the statements of a conversation are looked up at each of its turns
-def telling(text: str, language: Language) -> tuple[str, ...]:
-    """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
-    found: list[str] = []
-    for token in tokens(text):
-        lowered = token.lowered
-        if UNSPACED.search(lowered):
-            found += (one + other for one, other in pairwise(lowered))
-        elif not is_function_word(lowered):
-            found.append(canonical(stem(lowered, language.code)))
-    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -64,7 +49,7 @@ class RecallIndex:
     postings: dict[str, dict[int, float]] = field(default_factory=dict)  # word: line: weight
     heard: dict[str, list[int]] = field(default_factory=dict)  # word: answers of its turns
     by_turn: dict[int, range] = field(default_factory=dict)  # answer: lines
-    shapes: dict[str, list[int]] = field(default_factory=dict)  # figures apart: lines
+    alike: dict[About, list[int]] = field(default_factory=dict)  # of one thing: lines
     vectors: list[Any] = field(default_factory=list)
 
     def copy(self, *, before: int) -> "RecallIndex":
@@ -74,14 +59,14 @@ class RecallIndex:
             word: {number: weight for number, weight in found.items() if number < len(kept)}
             for word, found in self.postings.items()
         }
-        shapes = {
-            shape: [number for number in numbers if number < len(kept)]
-            for shape, numbers in self.shapes.items()
+        alike = {
+            key: [number for number in numbers if number < len(kept)]
+            for key, numbers in self.alike.items()
         }
         heard = {word: [at for at in turns if at < before] for word, turns in self.heard.items()}
         by_turn = {at: lines for at, lines in self.by_turn.items() if at < before}
         vectors = self.vectors[: len(kept)]
-        return RecallIndex(self.embed, None, [], kept, postings, heard, by_turn, shapes, vectors)
+        return RecallIndex(self.embed, None, [], kept, postings, heard, by_turn, alike, vectors)
 
     def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
@@ -100,7 +85,7 @@ class RecallIndex:
                 weight = frequency * (SATURATION + 1) / (frequency + SATURATION * length)
                 self.postings.setdefault(word, {})[number] = weight
             every.update(said)
-            self.shapes.setdefault(_shape(line), []).append(number)
+            self.alike.setdefault(about(line), []).append(number)
         self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
         for word in every:
             self.heard.setdefault(word, []).append(lines[0].message)
@@ -114,22 +99,15 @@ class RecallIndex:
         Each comes with those that give another figure for the same, wherever they stand.
         """
         scores = self._scores(question)
-        best = nlargest(2 * limit, zip(scores.values(), scores, strict=True))
-        pool = list(self._newest(number for _, number in best))
-        rivals = _by_names(pool)
+        best = nlargest(4 * limit, zip(scores.values(), scores, strict=True))
+        pool = _echoes_last(self._newest(number for _, number in best))
         found: dict[Line, None] = {}
-        for line in pool:
-            if line.message >= before:
-                continue
+        for line in [line for line in pool if line.message < before]:
             if len(found) >= limit:
                 break
             found[line] = None
-            alike = (self.lines[number] for number in self.shapes[_shape(line)][-3:])
-            found |= {
-                other: None
-                for other in dict.fromkeys([*alike, *rivals.get(line.names, ())])
-                if gives_another_figure(line, other)
-            }
+            rivals = (self.lines[number] for number in self.alike[about(line)][-MOST_RIVALS:])
+            found |= {other: None for other in rivals if gives_another_figure(line, other)}
         return list(found)
 
     def _newest(self, ranked: Iterable[int]) -> Iterator[Line]:
@@ -155,6 +133,7 @@ class RecallIndex:
             number: WORDS_WEIGHT * by_words.get(number, 0.0) / (most or 1.0)
             + (1 - WORDS_WEIGHT) * max(0.0, meaning) / (nearest or 1.0)
             for number, meaning in enumerate(meanings)
+            if number in by_words or meaning >= NEAR_ENOUGH
         }
 
     def _by_words(self, question: str) -> dict[int, float]:
@@ -228,25 +207,26 @@ def _lines_of(index: int, answer: str, question: str, count: TokenCounter) -> li
     return stated_lines(index, canonical_text(answer), question, count)
 
 
-def _by_names(lines: Iterable[Line]) -> dict[frozenset[str], list[Line]]:
-    """Those with a figure: only with the same names can they give another one."""
-    found: dict[frozenset[str], list[Line]] = {}
-    for line in lines:
-        if _DIGIT.search(line.bare):
-            found.setdefault(line.names, []).append(line)
-    return found
-
-
-def _shape(line: Line) -> str:
-    """The words without figures: the same for statements that differ in nothing else."""
-    return re.sub(r"\d", "", line.words)
+def _echoes_last(ranked: Iterable[Line]) -> list[Line]:
+    """The lines, but at the end those that tell no more than a better one with the same numbers."""
+    said: dict[tuple[int, ...], list[str]] = {}
+    own: list[Line] = []
+    echoes: list[Line] = []
+    for line in ranked:
+        spelled = (word.rstrip(".,;:!?-") for word in line.bare.casefold().split())
+        words = f" {' '.join(filter(None, spelled))} "
+        others = said.setdefault(line.numbers, [])
+        is_echo = bool(line.numbers) and any(words in each or each in words for each in others)
+        (echoes if is_echo else own).append(line)
+        others.append(words)
+    return own + echoes
 
 
 # ── What the question is given ───────────────────────────────────────────────────────────────
 
 RECALLED = "Earlier statements of this conversation that bear on the question, the newest first:"
 LATER = "(Said later than the next statement, which gives another figure for the same.)"
-MOST_RECALLED = 24
+MOST_RECALLED = 40
 JOINED_TOKENS = 3  # that a text put before another may take more
 
 
@@ -262,21 +242,21 @@ class PutBack:
 class InSight:
     """What the prompt holds anyway: its summaries, and the sources that come with the question."""
 
-    summaries: str
+    quoted: frozenset[str]  # lines of summaries
     sources: Mapping[int, str]  # by number, without white space
     shown: str  # as much of them as there is room for
 
     @classmethod
     def of(cls, summaries: Iterable[Summary], sources: Iterable[Source], shown: str) -> "InSight":
         by_number = {source.number: "".join(source.passage.split()) for source in sources}
-        text = "\n".join(summary.text for summary in summaries)
-        return cls(text, by_number, "".join(shown.split()))
+        lines = frozenset(line for summary in summaries for line in summary.text.split("\n"))
+        return cls(lines, by_number, "".join(shown.split()))
 
     def __call__(self, line: Line) -> bool:
         """Whether a statement is quoted there, or stands in each source that it cites."""
         said = line.words.rstrip(".")
         stands = [said in self.sources.get(number, "") for number in line.numbers]
-        return line.text in self.summaries or (any(stands) and all(stands) and said in self.shown)
+        return line.text in self.quoted or (any(stands) and all(stands) and said in self.shown)
 
 
 def put_back(
@@ -297,8 +277,7 @@ def put_back(
         return PutBack()
     kept: list[list[Line]] = []
     noted = count(f"{LATER}\n")
-    best = index.best(question, before=before, limit=MOST_RECALLED)
-    for group in _groups(best):
+    for group in _groups(index.best(question, before=before, limit=MOST_RECALLED)):
         if len(group) == 1 and (group[0].message >= before or in_sight(group[0])):
             continue
         cost = sum(line.tokens + line.lead_in_tokens for line in group)
@@ -315,9 +294,9 @@ def put_back(
 def _groups(best: Iterable[Line]) -> list[list[Line]]:
     """Statements that give different figures for the same together, the newest first."""
     groups: list[list[Line]] = []
-    named: dict[frozenset[str], list[list[Line]]] = {}
+    alike: dict[About, list[list[Line]]] = {}
     for line in best:
-        rivals = named.setdefault(line.names, [])
+        rivals = alike.setdefault(about(line), [])
         own = next((g for g in rivals if any(gives_another_figure(line, o) for o in g)), None)
         if own is None:
             groups.append([line])

@@ -1,6 +1,7 @@
 """What raw turns oblige a summary to keep: their numbers, their names, and the lines to quote."""
 
 import re
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field, fields
 
@@ -12,6 +13,7 @@ from rag.text.names import Lexicon, distinct_names
 
 LONGEST_LINE = 2_000  # characters; what is longer is listed, never cut
 LONGEST_QUOTED = 200  # characters of what a user said
+NO_NAMES = Lexicon(())
 SUMMARY_OPENING = "Previous conversation summary:"
 
 
@@ -71,23 +73,26 @@ def read_message(
     numbers = tuple(cited_numbers(text))
     if role == Role.USER or not numbers:
         return Reading((), numbers, names, role == Role.USER)
-    asked = quotable(question)
-    own = Lexicon((*names, *distinct_names([asked], lexicon)))
-    lines = [
-        _line(index, text, statement, asked, own, count)
-        for statement in read_statements(text)
-        if statement.numbers and statement.states
-    ]
-    return Reading(tuple(line for line in lines if line is not None), numbers, names)
+    own = Lexicon((*names, *distinct_names([question], lexicon)))
+    lines = stated_lines(index, text, question, count, names=own, cited=True)
+    return Reading(tuple(lines), numbers, names)
 
 
-def stated_lines(index: int, text: str, question: str, count: TokenCounter) -> list[Line]:
-    """The statements of an answer, those without a number too."""
+def stated_lines(
+    index: int,
+    text: str,
+    question: str,
+    count: TokenCounter,
+    *,
+    names: Lexicon = NO_NAMES,
+    cited: bool = False,
+) -> list[Line]:
+    """The statements of an answer as a summary quotes them; all, or those that are `cited`."""
     asked = quotable(question)
     found = (
-        _line(index, text, statement, asked, Lexicon(()), count)
+        _line(index, text, statement, asked, names, count)
         for statement in read_statements(text)
-        if statement.states
+        if statement.states and (statement.numbers or not cited)
     )
     return [line for line in found if line is not None]
 
@@ -133,16 +138,6 @@ def _is_shouted(name: str, lexicon: Lexicon) -> bool:
     return name.isalpha() and name.isupper() and name not in lexicon.names
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a model chose of a stretch of turns."""
-
-    lines: tuple[Line, ...] = ()
-    said: tuple[str, ...] = ()  # sentences of the user
-    calls: int = 0
-    problems: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class Required:
     """What the turns covered so far require, grown message by message; nothing is ever taken out.
@@ -176,12 +171,12 @@ class Required:
                 if best is None or best.place not in self.chosen:
                     self.best[number] = line
 
-    def choose(self, choice: Choice) -> None:
-        """Have lines that a model found worth keeping come first."""
-        for line in choice.lines:
+    def choose(self, lines: Iterable[Line], said: Iterable[str]) -> None:
+        """Have lines that a model found worth keeping come first, and repeat what the user said."""
+        for line in lines:
             self.chosen[line.place] = None
             self.best.update(dict.fromkeys(line.numbers, line))
-        self.said += [sentence for sentence in choice.said if sentence not in self.said]
+        self.said += [sentence for sentence in said if sentence not in self.said]
 
     def copy(self) -> "Required":
         return Required(*(copy(getattr(self, each.name)) for each in fields(self)))

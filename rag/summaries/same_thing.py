@@ -2,46 +2,73 @@
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
-from rag.citations.checking.reading import Reading, read, share
-from rag.summaries.required import Line
+from rag.citations.checking.reading import Reading, read
+from rag.summaries.required import NO_NAMES, Line
 from rag.text.amounts import Figure, agree
-from rag.text.names import Lexicon
-from rag.text.words import is_function_word, language_of
+from rag.text.languages import Language
+from rag.text.related import canonical
+from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
-SAME_WORDS = 0.8  # of each statement in the other
 _DIGIT = re.compile(r"\d")
-_LIMITS = ("codes", "is_negated", "denied", "is_supposed", "has_exception")
-_NO_LEXICON = Lexicon(())
+_LIMITS = ("codes", "is_negated", "denied", "is_supposed", "excepted")
 
 
+@lru_cache(maxsize=8192)  # the statements of a conversation are looked up at each of its turns
+def telling(text: str, language: Language) -> tuple[str, ...]:
+    """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
+    found: list[str] = []
+    for token in tokens(text):
+        lowered = token.lowered
+        if UNSPACED.search(lowered):
+            found += (one + other for one, other in pairwise(lowered))
+        elif lowered.partition("'")[0] not in language.function_words:
+            found.append(canonical(stem(lowered, language.code)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16_384)  # a conversation asks about the same lines at each of its turns
 def gives_another_figure(one: Line, other: Line) -> bool:
     """Whether each says what the other says, but for a figure of the same kind."""
-    if one.words == other.words or one.names != other.names:
+    if one.words == other.words or not _DIGIT.search(one.bare) or about(one) != about(other):
         return False
-    if not (_DIGIT.search(one.bare) and _DIGIT.search(other.bare)):
-        return False
-    return _gives_another(one.bare, other.bare)
+    first, second = _read(one.bare), _read(other.bare)
+    return _have_equal_limits(first, second) and _differ(first, second)
 
 
-@lru_cache(maxsize=65_536)
-def _gives_another(one: str, other: str) -> bool:
-    first, second = _read(one), _read(other)
-    return _are_of_one_thing(first, second) and _differ(first, second)
+About = tuple[frozenset[str], frozenset[str]]
+
+
+def about(line: Line) -> About:
+    """Names and words of a statement, without figures and what they count.
+
+    Where two have others, they speak of two things.
+    """
+    return line.names, _about(line.bare)
+
+
+@lru_cache(maxsize=8192)
+def _about(text: str) -> frozenset[str]:
+    words = telling(text, language_of(text))
+    figures = [bool(_DIGIT.search(word)) for word in words]
+    return frozenset(
+        word
+        for word, is_figure, is_counted in zip(words, figures, [False, *figures], strict=False)
+        if not (is_figure or is_counted)
+    )
 
 
 @lru_cache(maxsize=8192)
 def _read(text: str) -> Reading:
-    return read(text, _NO_LEXICON, language_of(text))
+    return read(text, NO_NAMES, language_of(text))
 
 
-def _are_of_one_thing(one: Reading, other: Reading) -> bool:
+def _have_equal_limits(one: Reading, other: Reading) -> bool:
     return (
         set(one.names) == set(other.names)
         and all(getattr(one, each) == getattr(other, each) for each in _LIMITS)
         and _small_words(one) == _small_words(other)
-        and share(one.words, frozenset(other.words)) >= SAME_WORDS
-        and share(other.words, frozenset(one.words)) >= SAME_WORDS
     )
 
 

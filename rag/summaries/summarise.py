@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rag.records import Quotation, SummaryReport
-from rag.summaries.check import checked
-from rag.summaries.choose import NOTHING_CHOSEN
-from rag.summaries.compose import Composed, Heading, Limits
+from rag.records import Quotation, Summary, SummaryReport
+from rag.summaries.check import is_sound, standing
+from rag.summaries.compose import Composed, Heading, compose
 from rag.summaries.past import Ask, Past
-from rag.summaries.required import Choice
+from rag.summaries.required import Required
 
 HEADROOM = 0.2  # of the budget: left to the turns to come, so that a summary stays for a while
 READ_TOKENS = 12_000  # of statements shown to a model at once, at most
@@ -35,18 +34,9 @@ class Room:
         """What summary and turns may take together when it is made."""
         return self.high - int(HEADROOM * self.budget)
 
-    def limits(self, turns: int) -> Limits:
-        """What a summary may fill: what the turns beside it leave, and a share at least."""
-        return Limits(min(max(self.least, self.full - turns), self.most), self.most)
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A summary, and what was chosen for it."""
-
-    composed: Composed
-    choice: Choice
-    report: SummaryReport
+    def of_summary(self, turns: int) -> int:
+        """What it may fill: what the turns beside it leave, and a share at least."""
+        return min(max(self.least, self.full - turns), self.most)
 
 
 def planned_ends(past: Past, summary: int, room: Room, *, force: bool = False) -> list[int]:
@@ -80,58 +70,70 @@ def summarise(
     ends: Sequence[int],
     room: Room,
     *,
-    ask: Ask | None,
-    model: str,
+    ask: Ask | None = None,
+    model: str = "",
     headings: Headings = lambda numbers: None,
-) -> Made:
+) -> Summary:
     """Cover the turns before one of the ends, the first with which all fits.
 
     A model is asked once, if at all. `headings` tell where the index lists a number.
     """
-    began, choice = time.monotonic(), NOTHING_CHOSEN
-    if past.is_time_to_ask(ends[0]):
-        choice = past.ask(ask, ends[0], room=min(room.shown, READ_TOKENS))
+    began, required, stands = time.monotonic(), past.required, standing(past.texts.__getitem__)
+    choice = past.ask(ask, ends[0], room=min(room.shown, READ_TOKENS))
     for end in ends:
         past.cover(end)
-        past.required.choose(choice)
         turns = past.tokens(end)
-        composed = compose_checked(past, room.limits(turns), headings)
+        composed = compose(
+            required,
+            past.count,
+            room=room.of_summary(turns),
+            most=room.most,
+            stands=stands,
+            headings=headings(tuple(required.numbers)),
+        )
         if composed.tokens + turns <= room.budget:
             break
-    return Made(composed, choice, report_of(past, composed, choice, began=began, model=model))
-
-
-def compose_checked(past: Past, limits: Limits, headings: Headings) -> Composed:
-    """The best summary of what is covered, every line of which was found in the raw turns."""
-    required = past.required
-    about = headings(tuple(required.numbers))
-    return checked(required, limits, past.count, past.texts.__getitem__, about)
-
-
-def report_of(
-    past: Past, composed: Composed, choice: Choice, *, began: float, model: str
-) -> SummaryReport:
-    """What the summary was required to keep, and what became of it."""
-    required = past.required
-    return SummaryReport(
-        citations_required=len(required.numbers),
-        citations_kept=len(composed.stated) + len(composed.listed),
-        names_required=len(required.names),
-        names_kept=len(composed.stated_names) + len(composed.listed_names),
-        stated_citations=composed.stated,
-        listed_citations=composed.listed,
-        archived_citations=composed.archived,
-        stated_names=composed.stated_names,
-        listed_names=composed.listed_names,
-        archived_names=composed.archived_names,
-        statements=len(composed.quoted),
-        chosen=sum(line.place in required.chosen for line in composed.quoted),
+    sound = is_sound(composed, required, stands)
+    assert sound, "a line of a summary is neither a quotation nor a list"
+    report = replace(
+        report_of(required, composed),
         tokens_before=past.tokens(past.first, past.covered),
-        tokens_after=composed.tokens,
         attempts=choice.calls,
         seconds=time.monotonic() - began,
         model=model if choice.lines else "extractive",
         problems=choice.problems,
+    )
+    return Summary(
+        start=past.first,
+        end=past.covered,
+        text=composed.text,
+        required_numbers=tuple(required.numbers),
+        required_names=tuple(required.names),
+        report=report,
+        tokens=composed.tokens,
+        quotations=quotations_of(composed),
+    )
+
+
+def report_of(required: Required, composed: Composed) -> SummaryReport:
+    """What became of all that the summary was required to keep."""
+    numbers, names = required.numbers, required.names
+    stated = {number for line in composed.quoted for number in line.numbers}
+    said = composed.stated_names
+    return SummaryReport(
+        citations_required=len(numbers),
+        citations_kept=sum(number in composed.numbers for number in numbers),
+        names_required=len(names),
+        names_kept=sum(name in composed.names for name in names),
+        stated_citations=tuple(n for n in numbers if n in stated),
+        listed_citations=tuple(n for n in numbers if n in composed.numbers - stated),
+        archived_citations=tuple(n for n in numbers if n not in composed.numbers),
+        stated_names=tuple(name for name in names if name in said),
+        listed_names=tuple(name for name in names if name in composed.names - said),
+        archived_names=tuple(name for name in names if name not in composed.names),
+        statements=len(composed.quoted),
+        chosen=sum(line.place in required.chosen for line in composed.quoted),
+        tokens_after=composed.tokens,
     )
 
 

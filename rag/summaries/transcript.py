@@ -1,16 +1,14 @@
 """What a trimmer knows of one transcript of plain message dicts, recognised by content."""
 
 import json
-import threading
 from collections.abc import Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag.citations.gate import canonical
-from rag.records import Role, SummaryReport
+from rag.records import Role, Summary
 from rag.seams import TokenCounter
-from rag.summaries.compose import Composed
 from rag.summaries.past import Past
 from rag.summaries.recall import RecallIndex
 from rag.summaries.required import SUMMARY_OPENING, Reading, read_summary
@@ -40,11 +38,7 @@ class Transcript(Past):
     recall: RecallIndex = field(kw_only=True)
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
     systems: list[int] = field(default_factory=list)  # system messages that come later
-    composed: Composed | None = None
-    report: SummaryReport | None = None
-
-    lock: threading.Lock = field(default_factory=threading.Lock)  # held by who works on it
-    coming: list[MessageDict] = field(default_factory=list)  # what is worked on, while it is
+    summary: Summary | None = None
 
     # ── Recognise ────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +57,6 @@ class Transcript(Past):
     def forked(self, common: int) -> "Transcript":
         """The same memory of the part in common, for a transcript that goes on differently."""
         fork = copy(self)
-        fork.lock = threading.Lock()
         fork.required, fork.recall = self.required.copy(), self.recall.copy(before=common)
         fork.messages = self.messages[:common]
         fork.systems = [index for index in self.systems if index < common]

@@ -87,44 +87,30 @@ class HistoryTrimmer:
         try:
             seen.extend(given)
             summarise_if_due(seen, self._limits, self._model)
-            if seen.composed is None:
+            if seen.summary is None:
                 return Trimmed([dict(message) for message in given], False, None)
-            return Trimmed(sent_messages(seen, given, self._limits), True, seen.report)
+            return Trimmed(sent_messages(seen, given, self._limits), True, seen.summary.report)
         finally:
-            seen.coming = []
-            seen.lock.release()
+            with self._lock:
+                self._transcripts = [*self._transcripts, seen][-TRANSCRIPTS:]
 
     def _taken(self, messages: list[MessageDict]) -> Transcript:
-        """What we know of this transcript, locked: other conversations go on meanwhile."""
-        while True:
-            with self._lock:
-                ahead = self._worked_on(messages)
-                if ahead is None:
-                    seen = self._known(messages)
-                    seen.lock.acquire()  # nobody else has it: it is idle, or new
-                    seen.coming = messages
-                    return seen
-            with ahead.lock:
-                pass  # another thread has come with this conversation: wait for what it finds
+        """What we know of this transcript, taken out: whoever comes meanwhile reads it anew.
 
-    def _worked_on(self, messages: list[MessageDict]) -> Transcript | None:
-        for seen in self._transcripts:
-            if seen.lock.locked() and messages[: len(seen.coming)] == seen.coming:
-                return seen
-        return None
-
-    def _known(self, messages: list[MessageDict]) -> Transcript:
-        """What we know of this transcript; one that was changed is known up to the change."""
-        best, common = None, 0
-        for seen in reversed([seen for seen in self._transcripts if not seen.lock.locked()]):
-            alike = seen.common(messages)
-            if alike == len(seen.messages) or alike > common:
-                best, common = seen, alike
-            if alike == len(seen.messages) > 0:
-                break
-        if best is None or not best.reaches(common):
-            best = Transcript(count_tokens, lexicon=self._lexicon, recall=RecallIndex(self._embed))
-        elif common < len(best.messages):
-            best = best.forked(common)
-        self._transcripts = [*(s for s in self._transcripts if s is not best), best][-TRANSCRIPTS:]
-        return best
+        One that goes on differently is known up to there, and stays as it was.
+        """
+        with self._lock:
+            best, common = None, 0
+            for seen in reversed(self._transcripts):
+                alike = seen.common(messages)
+                if alike == len(seen.messages) or alike > common:
+                    best, common = seen, alike
+                if alike == len(seen.messages) > 0:
+                    break
+            if best is None or not best.reaches(common):
+                recall = RecallIndex(self._embed)
+                return Transcript(count_tokens, lexicon=self._lexicon, recall=recall)
+            if common < len(best.messages):
+                return best.forked(common)
+            self._transcripts = [each for each in self._transcripts if each is not best]
+            return best

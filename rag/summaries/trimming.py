@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.errors import TooLarge
-from rag.records import Role
+from rag.records import Role, Summary
 from rag.summaries.client import ClientModel
-from rag.summaries.recall import put_back
+from rag.summaries.recall import InSight, put_back
 from rag.summaries.required import SUMMARY_OPENING
 from rag.summaries.summarise import Room, planned_ends, summarise
 from rag.summaries.transcript import (
@@ -45,18 +45,14 @@ def summarise_if_due(seen: Transcript, limits: TrimLimits, model: ClientModel | 
         TooLarge: what can never be summarised does not fit.
     """
     room = _room(seen, limits)
-    ends = planned_ends(seen, 0 if seen.composed is None else seen.composed.tokens, room)
+    ends = planned_ends(seen, seen.summary.tokens if seen.summary else 0, room)
     if not ends:
         return
     _refuse_too_large(seen, limits)
-    made = summarise(
-        seen,
-        ends,
-        room,
-        ask=None if model is None else model.ask,
-        model="extractive" if model is None else model.name,
-    )
-    seen.composed, seen.report = made.composed, made.report
+    if model is None:
+        seen.summary = summarise(seen, ends, room)
+    else:
+        seen.summary = summarise(seen, ends, room, ask=model.ask, model=model.name)
 
 
 def _refuse_too_large(seen: Transcript, limits: TrimLimits) -> None:
@@ -79,9 +75,7 @@ def _room(seen: Transcript, limits: TrimLimits) -> Room:
     budget = free - OPENING_TOKENS - recalled
     return Room(
         budget=budget,
-        high=budget
-        if seen.composed
-        else limits.max_tokens - REPLY_TOKENS - seen.totals[seen.first],
+        high=budget if seen.summary else limits.max_tokens - REPLY_TOKENS - seen.totals[seen.first],
         low=int(LOW_WATER * budget),
         least=int(SUMMARY_SHARE * budget),
         most=max(0, budget - open_tokens),
@@ -105,16 +99,16 @@ def sent_messages(
     seen: Transcript, given: list[MessageDict], limits: TrimLimits
 ) -> list[dict[str, Any]]:
     """One system message with the summary, then the newest turns, user and assistant in turn."""
-    assert seen.composed is not None, "only called after composing"
+    assert seen.summary is not None, "only called after summarising"
     systems = _kept_systems(seen, limits)
     rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
-    summary = f"{SUMMARY_OPENING}\n{seen.composed.text}"
+    summary = f"{SUMMARY_OPENING}\n{seen.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
     turns = [i for i in range(seen.covered, len(given)) if i not in seen.systems]
-    taken = REPLY_TOKENS + OPENING_TOKENS + seen.composed.tokens
+    taken = REPLY_TOKENS + OPENING_TOKENS + seen.summary.tokens
     taken += sum(seen.tokens(index, index + 1) for index in [*systems, *turns])
     said = _in_turn([given[index] for index in turns])
-    return [system, *_with_recalled(seen, said, room=limits.max_tokens - taken)]
+    return [system, *_with_recalled(seen, said, seen.summary, room=limits.max_tokens - taken)]
 
 
 def _kept_systems(seen: Transcript, limits: TrimLimits) -> list[int]:
@@ -149,20 +143,18 @@ def _is_same_side(before: Mapping[str, Any], after: MessageDict) -> bool:
 
 
 def _with_recalled(
-    seen: Transcript, turns: list[dict[str, Any]], *, room: int
+    seen: Transcript, turns: list[dict[str, Any]], summary: Summary, *, room: int
 ) -> list[dict[str, Any]]:
     """The turns, with the earlier statements that bear on the newest question in the last one."""
     if not turns or turns[-1].get("role") != Role.USER:
         return turns
-    assert seen.composed is not None, "only called after composing"
-    quoted = {line.text for line in seen.composed.quoted}
     text = put_back(
         seen.recall,
         text_of(turns[-1]),
         before=seen.covered,
         room=room,
         count=seen.count,
-        in_sight=lambda line: line.text in quoted,
+        in_sight=InSight.of([summary], [], ""),
     ).text
     if not text:
         return turns

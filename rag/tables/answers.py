@@ -7,10 +7,17 @@ from itertools import pairwise
 
 from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
-from rag.seams import DirectAnswer, SessionHandle
+from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import Unknown, edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
-from rag.tables.asking.which import asking_which, is_asking, named_in
+from rag.tables.asking.which import (
+    asking_which,
+    is_asking,
+    named_in,
+    not_understood,
+    of_two,
+    quoted,
+)
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
@@ -22,10 +29,10 @@ PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
 PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
 ASSUMING = 1.5  # of the score: something had to be assumed, and is said
+LISTING = 1.0  # of the score: what rows are called, and a condition
 SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
-NAME = "tables"
 POINTS_BACK = re.compile(
     r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b"
 )
@@ -179,7 +186,7 @@ class TableAnswers:
         understood = edited(question, self.library.index(table), plans)
         if isinstance(understood, Unknown):
             refused = Resolution(question, is_followup=True, method="table plan")
-            return replace(_not_understood(table, understood), resolution=refused)
+            return replace(_declined(not_understood(table, understood)), resolution=refused)
         return None if understood is None else Choice(table, _still_assumed(last, understood))
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
@@ -211,17 +218,18 @@ class TableAnswers:
                 return planned
         if not is_asked and not self._is_for_us(best):
             other = self._joined(best, choices[1:])
-            return None if other is None else _of_two(best, other)
+            return None if other is None else _declined(of_two(best, other))
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         rivals = self._saying_otherwise(best, rivals)
         if rivals:
             is_sure = is_asked or best.understood.score >= ASSUMING
             said = asking_which([best, *rivals])
-            return DirectAnswer(said, made_by=NAME, declined=True) if is_sure else None
+            return _declined(said) if is_sure else None
         if best.understood.unused and not is_asked:
             other = self._joined(best, choices[1:])
             unused = best.understood.unused
-            return _of_two(best, other) if other else _not_understood(best.table, unused)
+            said = of_two(best, other) if other else not_understood(best.table, unused)
+            return _declined(said)
         return best
 
     def _joined(self, best: Choice, others: Sequence[Choice]) -> Choice | None:
@@ -268,17 +276,25 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if _counts_one(choice) or _only_picks(plan):
+        if _counts_one(choice) or (_only_picks(plan) and not self._lists(choice)):
             return False
         if understood.unused:
             return understood.score >= SURE + 1 and len(understood.unused) <= 1
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
+    def _lists(self, choice: Choice) -> bool:
+        """ "Which boats need no licence?": the rows of a condition, nothing left open."""
+        plan, understood = choice.understood.plan, choice.understood
+        subject, keys = self.library.index(choice.table).subject, _keys(choice.table)
+        is_open = understood.unused or understood.doubts or understood.score < LISTING
+        is_of_rows = plan.columns == (subject,) and bool(plan.filters)
+        return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
+
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
         """A result of a model's plan; its figures are the table's."""
         source = self.keep(session, result)
         text = said(result, source.marker)
-        return DirectAnswer(text, (source,), made_by=NAME, result=source.number)
+        return DirectAnswer(text, (source,), made_by=TABLES, result=source.number)
 
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 
@@ -294,7 +310,7 @@ class TableAnswers:
         return DirectAnswer(
             text=said(result, source.marker) + note,
             sources=(source,),
-            made_by=NAME,
+            made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
         )
@@ -313,7 +329,7 @@ def _notes(understood: Understood) -> tuple[str, ...]:
     """What had to be assumed, and what was left out: for people, in sentences."""
     notes = [f"I {each}." for each in understood.doubts]
     if understood.unused:
-        notes.append(f"Not used: {_quoted(understood.unused)}.")
+        notes.append(f"Not used: {quoted(understood.unused)}.")
     return tuple(notes)
 
 
@@ -335,10 +351,15 @@ def _is_sought(plan: TablePlan) -> bool:
 def _counts_one(choice: Choice) -> bool:
     """ "How many ports has it?" of a list of properties: one row of that name is no answer."""
     plan, table = choice.understood.plan, choice.table
-    keys = {each.name for each in table.columns if each.distinct == table.row_count}
+    keys = _keys(table)
     is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
     named = {each.column for each in plan.filters if each.op is Op.IS and not each.part}
     return is_count and bool(named & keys)
+
+
+def _keys(table: Table) -> set[str]:
+    """Columns that name a row."""
+    return {each.name for each in table.columns if each.distinct == table.row_count}
 
 
 def _is_told(message: Message) -> bool:
@@ -366,24 +387,5 @@ def _names(table: Table) -> set[str]:
     return {normalised(column.name) for column in table.columns}
 
 
-def _of_two(best: Choice, other: Choice) -> DirectAnswer:
-    text = (
-        f"This needs two tables: {best.table.label} does not know "
-        f"{_quoted(best.understood.unused)}, {other.table.label} does. A question is computed "
-        "from one table; rows of two are not joined."
-    )
-    return DirectAnswer(text, made_by=NAME, declined=True)
-
-
-def _not_understood(table: Table, words: Sequence[str]) -> DirectAnswer:
-    columns = ", ".join(column.name for column in table.columns[:20])
-    text = (
-        f"{table.label} seems to be asked, but I do not know what "
-        f"{_quoted(words)} means there, and it could change the result. "
-        f"Its columns: {columns}."
-    )
-    return DirectAnswer(text, made_by=NAME, declined=True)
-
-
-def _quoted(words: Sequence[str]) -> str:
-    return ", ".join(f"“{word}”" for word in words)
+def _declined(text: str) -> DirectAnswer:
+    return DirectAnswer(text, made_by=TABLES, declined=True)

@@ -15,7 +15,13 @@ from rag.tables.asking.question import COMPOUND, words_of
 from rag.tables.asking.words import IDLE, OPERATORS, SYNONYMS
 from rag.tables.plan import TablePlan, Understood, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
-from rag.tables.running.result import MODEL_SQL, TableResult, result_columns, sql_columns
+from rag.tables.running.result import (
+    MODEL_SQL,
+    TableResult,
+    of_one_row,
+    result_columns,
+    sql_columns,
+)
 from rag.tables.store import TableStore
 from rag.tables.wordforms import LONGEST_EXAMPLE, normalised
 
@@ -57,7 +63,7 @@ class TableLibrary:
         sql = _sql(table)
         query = sql.query(plan)
         found, used = self._ask(table, query, sql.rows(plan))
-        return _result(
+        result = _result(
             table,
             plan,
             question=question,
@@ -67,6 +73,7 @@ class TableLibrary:
             found=found,
             used=tuple(int(row[0]) for row in used.rows),
         )
+        return of_one_row(result, plan)
 
     def run_sql(self, table: Table, sql: str, *, question: str = "") -> TableResult:
         """What a SELECT gives that a model wrote over the table's own names.

@@ -1,5 +1,6 @@
 """What a question asks of a table, as data: what code turns into SQL, and people can read."""
 
+import re
 from calendar import month_name
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
+from rag.tables.reading.types import read_date, read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
@@ -176,10 +178,9 @@ def _plain(given: Any, name: str = "") -> Any:
 def checked(plan: TablePlan, table: Table) -> TablePlan:
     """The plan, if the table can answer it. Raises UserError that names what it cannot."""
     for name in named_columns(plan):
-        if name.startswith(MEASURED) and name not in measure_places(len(plan.measures)):
-            raise UserError(f"The plan speaks of {name}, but has {len(plan.measures)}.")
-        if name != ROWS and not name.startswith(MEASURED):
-            column_of(table, name)
+        _check_name(name, plan, table)
+    for condition in conditions(plan):
+        _check_values(condition, table)
     for measure in plan.measures:
         _check_measure(measure, table)
     if plan.among is not None:
@@ -189,6 +190,49 @@ def checked(plan: TablePlan, table: Table) -> TablePlan:
     if plan.outer is not None and not plan.measures:
         raise UserError("A figure of the groups' figures needs a measure.")
     return plan
+
+
+def _check_name(name: str, plan: TablePlan, table: Table) -> None:
+    if name.startswith(MEASURED) and name not in measure_places(len(plan.measures)):
+        raise UserError(f"The plan speaks of {name}, but has {len(plan.measures)}.")
+    if name != ROWS and not name.startswith(MEASURED):
+        column_of(table, name)
+
+
+def conditions(plan: TablePlan) -> list[Filter]:
+    """All, those that say which rows others are compared with as well."""
+    outer = [*plan.filters, *(plan.step.of if plan.step else ())]
+    return [*outer, *(inner for each in outer for inner in each.of)]
+
+
+UNCOMPARED = (Op.BLANK, Op.FILLED)  # with any value
+
+
+def _check_values(each: Filter, table: Table) -> None:
+    """That there is something to compare with, of the column's kind."""
+    is_figure = each.column.startswith(MEASURED)
+    if (is_figure or each.other) and each.op in (Op.HAS, Op.LACKS, *UNCOMPARED):
+        raise UserError(f"“{each.op}” says nothing of {each.column}; expected such as “above”.")
+    if each.op in UNCOMPARED or each.of or each.other:
+        return
+    if not each.values:
+        raise UserError(f"The condition “{each.op}” needs a value.")
+    column = None if is_figure or each.column == ROWS else column_of(table, each.column)
+    is_as_written = each.op in (Op.IS, Op.NOT) and all(isinstance(v, str) for v in each.values)
+    if each.op in (Op.HAS, Op.LACKS) or (column and column.has_text and is_as_written):
+        return
+    kind = column.type if column and not each.part else ColumnType.NUMBER
+    _check_kind(each, kind)
+
+
+def _check_kind(each: Filter, kind: ColumnType) -> None:
+    for value in map(str, each.values):
+        is_number = read_number(value) is not None
+        is_date = kind is ColumnType.DATE and (read_date(value) or re.fullmatch("[0-9]{4}", value))
+        if kind in (ColumnType.NUMBER, ColumnType.DURATION) and not is_number:
+            raise UserError(f"{value[:40]!r} is no number, and the condition needs one.")
+        if kind is ColumnType.DATE and not is_date:
+            raise UserError(f"{value[:40]!r} is no date such as 2026-05-31, nor a year.")
 
 
 FIGURES_ONLY = frozenset({Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.SHARE, Kind.CHANGE})
@@ -212,8 +256,7 @@ def measure_places(count: int) -> list[str]:
 
 def named_columns(plan: TablePlan) -> list[str]:
     """Everything that it speaks of."""
-    filters = [*plan.filters, *(plan.step.of if plan.step else ())]
-    filters += [inner for each in filters for inner in each.of]
+    filters = conditions(plan)
     return [
         *(each.column for each in filters),
         *(each.other for each in filters if each.other),
@@ -325,6 +368,19 @@ def measure_words(measure: Measure) -> str:
     if measure.kind is Kind.SPREAD:
         return f"difference in {measure.column}"
     return f"{measure.kind} of {measure.column}"
+
+
+def measure_names(measures: Sequence[Measure]) -> list[str]:
+    """What the figures' columns are called."""
+    return [
+        ("Share (%)" if measure.kind is Kind.SHARE else "Rows")
+        if measure.column == ROWS
+        else f"{measure.column} ({SHORT.get(measure.kind, measure.kind)})"
+        for measure in measures
+    ]
+
+
+SHORT = {Kind.DISTINCT: "different", Kind.SHARE: "share, %", Kind.CHANGE: "change, %"}
 
 
 def _order_words(plan: TablePlan) -> list[str]:

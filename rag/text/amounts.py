@@ -56,7 +56,7 @@ class Figure:
     def shown(self) -> str:
         """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
         if self.kind == "date":
-            return _date_shown(self.value)
+            return _date_shown(self)
         if self.kind == "clock":
             return f"{int(self.value)}:{round(self.value % 1 * 60):02d}"
         number = number_shown(self.value)
@@ -83,10 +83,12 @@ def _unscaled(figure: Figure) -> Figure:
 def _agree(said: Figure, there: Figure) -> bool:
     if {said.kind, there.kind} == {"date", "amount"}:
         return _plain_number(said) == _plain_number(there) > 0
+    if {said.kind, there.kind} == {"clock", "amount"}:  # `between 7 and 9`
+        return said.value == there.value and not said.unit and not there.unit
     if not comparable(said, there) or (said.per and there.per and said.per != there.per):
         return False
     if said.kind == "date":
-        return _same_date(said.value, there.value)
+        return _same_date(said, there)
     if said.upper is not None and there.upper is not None:
         pairs = list(zip(said.values, there.values, strict=True))
         return all(_equal(one, other, said) for one, other in pairs)
@@ -106,13 +108,13 @@ def _agree_without_unit(said: Figure, there: Figure) -> bool:
 
 def date_parts(figure: Figure) -> tuple[int, int, int]:
     """The year, month and day of a date; 0 for what it does not name."""
-    return _date_parts(figure.value)
+    return int(figure.value) // 10000, int(figure.value) // 100 % 100, int(figure.value) % 100
 
 
 def _plain_number(figure: Figure) -> float:
     """A number without a unit, or a year without a day; 0 for any other."""
     if figure.kind == "date":
-        year, month, day = _date_parts(figure.value)
+        year, month, day = date_parts(figure)
         return 0.0 if month or day else float(year)
     return 0.0 if figure.unit else figure.value
 
@@ -135,20 +137,16 @@ def _equal(one: float, other: float, said: Figure) -> bool:
     return abs(one - other) <= margin
 
 
-def _same_date(one: float, other: float) -> bool:
+def _same_date(one: Figure, other: Figure) -> bool:
     """Parts that only one of them names do not count."""
-    pairs = zip(_date_parts(one), _date_parts(other), strict=True)
+    pairs = zip(date_parts(one), date_parts(other), strict=True)
     return all(a == b or not a or not b for a, b in pairs)
 
 
-def _date_parts(value: float) -> tuple[int, int, int]:
-    return int(value) // 10000, int(value) // 100 % 100, int(value) % 100
-
-
-def _date_shown(value: float) -> str:
-    names = list(LANGUAGES[0].months)
-    year, month, day = _date_parts(value)
-    parts = (str(day or ""), names[month - 1].capitalize() if month else "", str(year or ""))
+def _date_shown(figure: Figure) -> str:
+    year, month, day = date_parts(figure)
+    called = (name for name, number in LANGUAGES[0].months.items() if number == month)
+    parts = (str(day or ""), next(called, "").capitalize(), str(year or ""))
     return " ".join(part for part in parts if part)
 
 

@@ -44,8 +44,10 @@ from rag.tokens import count_tokens
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.tools import ToolRoom
 
-SURE = 0.4  # relevance that most answers have
-LIKELIER = 15  # times, by its odds, than what is beside the point
+SURE = 0.3  # relevance from which a source answers as often as with any higher one
+# How many times likelier, by their odds, the best source is to answer than one that …
+BESIDE_THE_POINT = 10  # … is not worth sending
+HARDLY_LIKELY = 6  # … is worth its chunk, but not what stands around that
 LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
@@ -73,6 +75,16 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """What the writer is shown of what was found."""
+
+    sources: Sequence[Source] = ()
+    whole: int | None = None  # so many with what stands around them, the others without
+    resolved: str = ""  # what a follow-up stands for
+    is_sure: bool = False  # the sources answer, as it seems: tools can wait
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Sources for one question, best first."""
 
@@ -86,14 +98,26 @@ class Found:
         """Whether something was found that answers, as it seems."""
         return max(self.relevance.values(), default=0.0) >= SURE
 
-    def to_the_point(self) -> tuple[Source, ...]:
+    def to_the_point(self) -> Shown:
         """The first of them, and those that are not far less likely to answer than the best."""
-        best = max(self.relevance.values(), default=0.0)
-        return tuple(
+        shown = tuple(
             source
             for place, source in enumerate(self.sources)
-            if place < LEAST_SOURCES or _is_near(self.relevance.get(source.number, best), best)
+            if place < LEAST_SOURCES or self._is_near(source, BESIDE_THE_POINT)
         )
+        likely = [n for n, each in enumerate(shown, 1) if self._is_near(each, HARDLY_LIKELY)]
+        return replace(self.all(), sources=shown, whole=max(likely, default=1))
+
+    def all(self) -> Shown:
+        """All of them, with what stands around them."""
+        resolved = self.resolution.query if self.resolution.is_followup else ""
+        return Shown(self.sources, resolved=resolved, is_sure=self.is_sure)
+
+    def _is_near(self, source: Source, times: float) -> bool:
+        """Whether the odds of the best to answer are at most so many times those of this one."""
+        best = max(self.relevance.values(), default=0.0)
+        chance = self.relevance.get(source.number, best)
+        return chance * (1 - best) * times >= best * (1 - chance)
 
 
 class Remarks(Protocol):
@@ -161,9 +185,9 @@ class Answering:
             notices=tuple(draft.notices),
         )
 
-    def worth_showing(self, found: "Found") -> tuple[Source, ...]:
+    def worth_showing(self, found: "Found") -> Shown:
         """The sources that the writer gets: a card shows what it wants of them, a model all."""
-        return found.sources if self._fallback is None else found.to_the_point()
+        return found.all() if self._fallback is None else found.to_the_point()
 
     def stream(
         self, session: SessionHandle, prepared: Prepared, found: "Found", draft: "Draft"
@@ -275,10 +299,6 @@ class Answering:
             return session.judge(replace(message, answer=replace(answer, citations=citations)))
         except RagError:  # such as a conversation deleted meanwhile: the answer stands as it is
             return None
-
-
-def _is_near(chance: float, best: float) -> bool:
-    return chance * (1 - best) * LIKELIER >= best * (1 - chance)
 
 
 def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:

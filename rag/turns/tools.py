@@ -47,7 +47,7 @@ class ToolRoom:
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """The tools that are worth their description; see `rag.memory.Offer`."""
+    """Which tools a model is told of: their description is paid for in each turn."""
 
     takes_tools: Callable[[], bool]  # False once the server has refused them
     has_tables: Callable[[SessionHandle], bool]
@@ -55,11 +55,13 @@ class ToolOffer:
     count: TokenCounter
 
     def most_tokens(self) -> int:
+        """What describing all of them takes now; 0 where there are none."""
         return self.tokens(tool_specs()) if self.takes_tools() else 0
 
     def specs(
         self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
     ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
+        """Those that a question needs at once, and those that wait for what the sources answer."""
         found = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
         told = self.at_once(found, question, is_sure=is_sure)
         return told, tuple(spec for spec in found if spec not in told)
@@ -69,7 +71,7 @@ class ToolOffer:
     ) -> tuple[ToolSpec, ...]:
         """To search again, if nothing was found that answers; what else the question speaks of."""
         helps = {
-            OF_TABLES: not is_sure or self.asks_rows(question),
+            OF_TABLES: self.asks_rows(question),
             **dict.fromkeys(OF_THE_PAST, bool(_OF_THE_TALK.search(question))),
         }
         return tuple(spec for spec in specs if helps.get(spec.name, not is_sure))

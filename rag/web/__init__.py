@@ -42,26 +42,7 @@ LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
 
 
-# Requests that hold a thread for as long as a model takes.
-ANSWERING = frozenset(
-    {
-        "messages.ask",
-        "messages.regenerate",
-        "messages.follow",
-        "openai.complete_chat",
-        "responses.respond",
-        "pages.ask_first",
-        "pages.ask",
-        "pages.regenerate",
-        "context.compact",
-        "context.summarize",
-        "session_pages.compact",
-        "session_pages.summarize",
-    }
-)
-
-
-# Whose streams tell how many wait before them.
+# Requests whose streams tell how many wait before them.
 TELLING = frozenset(
     {
         "messages.ask",
@@ -73,6 +54,14 @@ TELLING = frozenset(
         "pages.regenerate",
     }
 )
+# Requests that hold a thread for as long as a model takes.
+ANSWERING = TELLING | {
+    "messages.follow",
+    "context.compact",
+    "context.summarize",
+    "session_pages.compact",
+    "session_pages.summarize",
+}
 
 
 def create_app(application: "Application") -> Flask:

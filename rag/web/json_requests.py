@@ -1,11 +1,23 @@
 """JSON bodies read strictly: what is broken says how, instead of reading as nothing."""
 
+import json
 from typing import Any
 
 from flask import Request
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
 MAX_JSON_BYTES = 32 * 1024 * 1024
+SHOWN_CHARS = 60  # of a value that was refused
+SAID_ONLY: dict[type, str] = {dict: "an object", list: "a list"}
+
+
+def came(value: Any) -> str:
+    """A value of a body, so that whoever sent it knows it again; "" for what is none."""
+    if isinstance(value, str) and len(value) > SHOWN_CHARS:
+        return f"a text of {len(value):,} characters"
+    if isinstance(value, str | int | float | None):
+        return json.dumps(value)
+    return SAID_ONLY.get(type(value), "")
 
 
 class JsonRequest(Request):
@@ -38,8 +50,7 @@ class JsonRequest(Request):
             raise BadRequest("The JSON of the body is nested too deeply.") from error
         if not isinstance(body, dict):
             raise BadRequest(
-                f"The body is a JSON {type(body).__name__}; expected an object such as "
-                '{"content": "…"}.'
+                f'The body is {came(body)}; expected a JSON object such as {{"content": "…"}}.'
             )
         return body
 

@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Any
 
 from flask import Flask, Response, json, redirect, render_template, request, url_for
-from flask_limiter import RateLimitExceeded
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ValidationError
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -18,11 +17,13 @@ from werkzeug.wrappers import Response as BaseResponse
 from rag.calm import is_time_to_tell
 from rag.errors import NotAllowed, RagError, SetupError
 from rag.web.access.owner import has_login
+from rag.web.json_requests import came
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydantic's say it all
 OPENAI_PATHS = "/v1/"
 _NAMED = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
@@ -71,7 +72,7 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
     if isinstance(error, HTTPException):
         status = error.code or 500
-        return problem(status, error.description or "", kind=_http_kind(status), index=index)
+        return problem(status, _detail(error), kind=_http_kind(status), index=index)
     if isinstance(error, DATABASE_AWAY):
         if is_time_to_tell("database"):
             log.warning("database away", extra={"error": type(error).__name__})
@@ -127,18 +128,26 @@ def refuse_fields(error: ValidationError) -> Response:
     errors = [
         FieldProblem(
             field=_field(found["loc"]),
-            detail=found["msg"].removeprefix("Value error, "),
+            detail=_refused(found),
         )
-        for found in error.errors(include_url=False, include_context=False, include_input=False)
+        for found in error.errors(include_url=False, include_context=False)
     ]
     detail = "; ".join(f"{found.field}: {found.detail}" for found in errors[:5])
     return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
 
 
+def _refused(found: Mapping[str, Any]) -> str:
+    """What was expected, and what came."""
+    if found["type"] in TELLING:
+        return str(found["msg"]).removeprefix("Value error, ")
+    given = came(found["input"])
+    return f"{found['msg']}; {given} came" if given else str(found["msg"])
+
+
 def _field(location: Sequence[int | str]) -> str:
     """The place in the request; which of several types was tried there is our own affair."""
     return ".".join(part for part in map(str, location) if part != "str" and "[" not in part) or (
-        "(body)"
+        "(request)"
     )
 
 
@@ -165,8 +174,7 @@ def show_http_error(error: HTTPException) -> BaseResponse:
     response = error.get_response()
     if error.response is not None:
         return response  # an answer that was made for the caller, such as a redirect
-    status = error.code or 500
-    shown = problem_response(problem(status, _detail(error), kind=_http_kind(status)))
+    shown = problem_response(problem_of(error))
     for name, value in response.headers.items():
         if name in ("Allow", "Retry-After", "WWW-Authenticate"):
             shown.headers[name] = value
@@ -176,7 +184,7 @@ def show_http_error(error: HTTPException) -> BaseResponse:
 def _detail(error: HTTPException) -> str:
     if isinstance(error, InternalServerError):
         return HIDDEN_DETAIL
-    if isinstance(error, RateLimitExceeded):
+    if hasattr(error, "limit"):  # one of requests, from a library loaded only where one is set
         return f"Too many requests: {error.description} are allowed. Wait a little and try again."
     if isinstance(error, RequestEntityTooLarge):
         allowed = request.max_content_length

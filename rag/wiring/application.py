@@ -4,38 +4,53 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.assistant import Assistant
 from rag.calm import tell
 from rag.database import reading
-from rag.documents.guard import GuardedLoader
-from rag.documents.storing.collections import Collections
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelUnavailable, RagError
 from rag.figures import SharedFigures
-from rag.ingestion import Ingestion
-from rag.jobs.background import Background
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
-from rag.retrieval.search import HybridRetriever
-from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.storage import Differences, check_room, repair
-from rag.tables.answers import TableAnswers
-from rag.tables.store import TableStore
 from rag.text.late import compile_all
 from rag.tracing import Traces
+from rag.wiring.once import once
+from rag.wiring.parts import (
+    load_limits,
+    open_collections,
+    open_embedder,
+    open_index,
+    open_model,
+    open_tables,
+)
+from rag.wiring.stores import open_database
+
+if TYPE_CHECKING:  # each is loaded by the part that is made of it
+    from rag.assistant import Assistant
+    from rag.documents.guard import GuardedLoader
+    from rag.ingestion import Ingestion
+    from rag.jobs.background import Background
+    from rag.llm.openai_compatible import OpenAIChatModel
+    from rag.llm.tokens import CalibratedCounter
+    from rag.memory import Memory
+    from rag.retrieval.lexical import LexicalIndex
+    from rag.retrieval.search import HybridRetriever
+    from rag.retrieval.vectors import ChromaIndex
+    from rag.sessions.recall import Recall
+    from rag.tables.answers import TableAnswers
+    from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
@@ -45,31 +60,127 @@ _LOADING = Lock()
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
 class Application:
-    """Everything the edges need, built once."""
+    """Everything the edges need. What shows a page is there at once, what answers at its first use.
 
-    settings: Settings
-    engine: Engine
-    store: SqlConversationStore
-    documents: SqlDocumentStore
-    collections: Collections
-    tables: TableStore
-    asked: TableAnswers
-    retriever: HybridRetriever
-    assistant: Assistant
-    ingestion: Ingestion
-    jobs: Background
-    metrics: Metrics
-    figures: SharedFigures
-    traces: Traces
-    index: ChromaIndex
-    loader: GuardedLoader
-    embedder: Embedder
-    stopping: Event = field(default_factory=Event)
-    warm: Event = field(default_factory=Event)
-    tried: Event = field(default_factory=Event)  # to warm up
-    seen: dict[str, bool] = field(default_factory=dict)  # what was there at the last look
+    Models load, and servers are asked, only when they are first needed.
+    """
+
+    def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
+        """Another embedder than the settings name is for tests. Raises SetupError."""
+        self.settings = settings
+        self._given = embedder
+        self.engine = open_database(settings)
+        self.traces = Traces()
+        self.metrics = Metrics(self.traces.root)
+        self.figures = SharedFigures(self.engine, self.metrics.registry)
+        self.documents = SqlDocumentStore(self.engine)
+        self.collections = open_collections(settings, self.engine)
+        self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
+        self.stopping = Event()
+        self.warm = Event()
+        self.tried = Event()  # to warm up
+        self.seen: dict[str, bool] = {}  # what was there at the last look
+
+    # ── Made at the first use ────────────────────────────────────────────────────────────────
+
+    @once
+    def embedder(self) -> Embedder:
+        return self._given or open_embedder(self.settings)
+
+    @once
+    def index(self) -> "ChromaIndex":
+        return open_index(self.settings, self.embedder)
+
+    @once
+    def words(self) -> "LexicalIndex":
+        from rag.retrieval.lexical import LexicalIndex
+
+        return LexicalIndex(self.engine)
+
+    @once
+    def tables(self) -> "TableStore":
+        return open_tables(self.settings, self.engine)
+
+    @once
+    def loader(self) -> "GuardedLoader":
+        from rag.documents.guard import GuardedLoader
+
+        return GuardedLoader(load_limits(self.settings))
+
+    @once
+    def ingestion(self) -> "Ingestion":
+        from rag.documents.storing.claims import EmbeddingClaims
+        from rag.ingestion import Ingestion
+
+        made = Ingestion(
+            self.documents, self.embedder, self.index, loader=self.loader, tables=self.tables
+        )
+        made.ask_rights(self.collections.right)
+        if self.settings.retrieval.chroma_url is not None:
+            made.share_with(EmbeddingClaims(self.engine))
+        return made
+
+    @once
+    def jobs(self) -> "Background":
+        from rag.jobs.background import Background, uploads_for
+        from rag.jobs.queue import JobQueue
+        from rag.jobs.table import JobTable
+
+        jobs, folder = self.settings.jobs, self.settings.data_dir
+        table = JobTable(self.engine)
+        return Background(
+            JobQueue(table, folder=folder, url=jobs.url, workers=jobs.workers),
+            self.store,
+            ingestion=lambda: self.ingestion,
+            compact=lambda session: self.memory.compact(session, force=False),
+            uploads=uploads_for(self.engine, folder),
+            metrics=self.metrics,
+        )
+
+    @once
+    def count(self) -> "CalibratedCounter":
+        from rag.llm.tokens import CalibratedCounter, token_counter
+
+        return CalibratedCounter(token_counter(self.settings.llm.model or ""))
+
+    @once
+    def model(self) -> "OpenAIChatModel | None":
+        """One for all who write and remember: what a server refused holds for both."""
+        return open_model(self.settings)
+
+    @once
+    def recall(self) -> "Recall":
+        """One for memory and tools: vectors of a session are made and kept once."""
+        from rag.sessions.recall import Recall
+
+        return Recall(self.embedder)
+
+    @once
+    def asked(self) -> "TableAnswers":
+        from rag.wiring.answering import tables_asked
+
+        return tables_asked(self)
+
+    @once
+    def retriever(self) -> "HybridRetriever":
+        from rag.wiring.answering import retriever_of
+
+        return retriever_of(self)
+
+    @once
+    def memory(self) -> "Memory":
+        from rag.wiring.answering import memory_of
+
+        return memory_of(self)
+
+    @once
+    def assistant(self) -> "Assistant":
+        from rag.wiring.answering import assistant_of
+
+        return assistant_of(self)
+
+    # ── Its life ─────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
@@ -80,8 +191,9 @@ class Application:
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
-        libraries that import each other can see one half made."""
+        libraries that import each other can see one half made. Raises SetupError."""
         with _LOADING:
+            _ = self.assistant, self.ingestion
             import_module("chromadb")
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
@@ -154,10 +266,14 @@ class Application:
         self.stopping.set()
         with suppress(SQLAlchemyError, RagError):
             self.figures.tell()
-        self.jobs.stop()
+        made = vars(self)  # what nobody has used needs no end
+        if "jobs" in made:
+            self.jobs.stop()
         self.traces.close()
-        self.loader.close()
-        self.index.close()
+        if "loader" in made:
+            self.loader.close()
+        if "index" in made:
+            self.index.close()
         self.engine.dispose()
 
     def forget_old_sessions(self) -> int:

@@ -2,7 +2,6 @@
 
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -10,9 +9,6 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from rag.database import migrate, open_engine
 from rag.errors import SetupError
 from rag.settings import Settings
-
-if TYPE_CHECKING:
-    from rag.sessions.store import SqlConversationStore
 
 OURS = ("groundnote.db", "chroma")
 
@@ -49,10 +45,3 @@ def make_data_dir(settings: Settings) -> None:
             f"The data folder {folder} cannot be written ({error.strerror}). Change its rights, or "
             "name another one with GROUNDNOTE_DATA_DIR."
         ) from error
-
-
-def open_store(settings: Settings) -> "SqlConversationStore":
-    """Conversations alone."""
-    from rag.sessions.store import SqlConversationStore
-
-    return SqlConversationStore(open_database(settings))

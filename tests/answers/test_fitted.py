@@ -9,7 +9,7 @@ from rag.answers.signs import PASSAGE_SIGNS
 def test_weights_were_fitted_with_the_signs_as_they_are() -> None:
     assert fitted()["features"] == fingerprint(ROOMS), (
         "Code that computes a sign of a card changed. "
-        "Run `python -m benchmarks.fit --cards --data DIR` and look at what it prints."
+        "Run `python -m benchmarks.fit --data DIR` and look at what it prints."
     )
 
 

@@ -81,6 +81,14 @@ class TestFitSources:
         assert "b b" not in second
         assert len(fitted.sources) == 2
 
+    def test_sends_those_behind_the_likely_ones_as_their_chunk(self):
+        fitted = fit_sources([self.LONG, self.LONG], budget_tokens=500, count=words, whole=1)
+
+        first, second = fitted.text.split("\n\n")
+        assert "b b" in first
+        assert "b b" not in second
+        assert fitted.tokens < 140
+
     def test_then_drops_the_last_ones(self):
         fitted = fit_sources([self.LONG, self.LONG, self.LONG], budget_tokens=60, count=words)
 

@@ -3,9 +3,11 @@
 # ruff: noqa: E501
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rag.citations.gate import MarkerGate, canonical
-from rag.citations.markers import keep_markers, neutralise
+from rag.citations.markers import cited_numbers, keep_markers, neutralise
 
 ONE = [
     "[**7**]", "[*7*]", "[__7__]", "[(7)]", "[<7>]", "[{7}]", "⟦7⟧", "〚7〛", "〖7〗", "❲7❳", "⁅7⁆", "﹝7﹞",
@@ -24,6 +26,11 @@ ONE = [
     "(Source 7: Manual)", "(Source 7, p. 3)", "(see source 7)", "(ref. 7)",
     "[cite]7[/cite]", "[sup]7[/sup]", "<c>7</c>", "<co>7</co>", "<sources>7</sources>",
     "[\u200b7]", "[7\u2060]", "[\u20667\u2069]", "[\u202a7\u202c]", "[7, eq. (8)]", "[7 | p. 3]", "[７]", "[٧]", "[۷]", "[७]",
+    "[voir 7]", "[véase 7]", "[vedi 7]", "[zie 7]", "[cfr. 7]", "[siehe auch 7]", "[vgl. auch 7]", "[see also 7]",
+    "[réf. 7]", "[référence 7]", "[cited: 7]", "[Beleg 7]", "[Dokument 7]", "[Dok. 7]", "[evidence 7]", "[n7]", "[^7^]",
+    "[source 7, p. 3]", "[7, Table 2]", "[7, tableau 2]", "[7, para. 4]", "[7, step 3]", "[7, row 4]", "[7, note 3]",
+    "[7, Fig. 3a]", "[7, clause 5]", "[7, appendix B]", "[7, slide 4]", "[7, Art. 5]", "[7p3]", "[7:p3]", "[7, l. 12]",
+    "[7, “Returns”]", '<cite id="7"></cite>', "<cite data-id='7'>7</cite>", "[cite_start][cite: 7]", "[⁷]",
 ]  # fmt: skip
 SEVERAL = [
     ("[7/8]", [7, 8]), ("[7|8]", [7, 8]), ("[7 | 8]", [7, 8]), ("[7+8]", [7, 8]), ("[7 · 8]", [7, 8]), ("[7/8/9]", [7, 8, 9]),
@@ -32,6 +39,9 @@ SEVERAL = [
     ("[7]–[9]", [7, 8, 9]), ("[7]-[9]", [7, 8, 9]), ("[7] to [9]", [7, 8, 9]), ("[7][8]-[10]", [7, 8, 9, 10]),
     ("[7..9]", [7, 8, 9]), ("[7…9]", [7, 8, 9]), ("[7~9]", [7, 8, 9]), ("[7−9]", [7, 8, 9]),
     ("[7--9]", [7, 8, 9]), ("[7]/[8]", [7, 8]), ("(Quellen 7 und 8)", [7, 8]), ("⟦7, 8⟧", [7, 8]),
+    ("[7; see also 9]", [7, 9]), ("[7, see also 9]", [7, 9]), ("[7; also 9]", [7, 9]), ("[7, vgl. auch 9]", [7, 9]),
+    ("[7, p.3; 9, p.4]", [7, 9]), ("[7: Returns; 9: Prices]", [7, 9]), ("[7, §1; 9, §2]", [7, 9]), ("[7 à 9]", [7, 8, 9]),
+    ("[⁷⁻⁹]", [7, 8, 9]), ("(see also [7], [9])", [7, 9]), ("[réf. 7 et 9]", [7, 9]), ("[7 und 9]", [7, 9]),
 ]  # fmt: skip
 NONE = [
     "arr[1:7]", "arr[7:]", "arr[:7]", "data['7']", 'd["7"]', "v[i+7]", "foo{7}", "[a-z]{7}", ".{7}",
@@ -49,6 +59,10 @@ NONE = [
     f"http://x/{'a' * 200}/[7]", "https://x.org/a_(b)[7]", "https://x.org/[7][8]",
     "vec![7]", "vec![7, 8]", "smallvec![7; 8]", "R[7]C[8]", "=R[7]C[8]:R[9]C[7]", "R[-7]C[8]",
     "\\cite{smith2019}", "\\ref{fig:7}", "[Smith et al., 7]", "[^note]", "regex [0-9]{7}",
+    '{"ids": [7, 8]}', '{"a": 1, "b": [7]}', '```\nids = [7, 8]\n```', "x ∈ [7, 8]", "args[7].name", "self.items[7]", "${arr[7]}", "class_[7]",
+    "[0, 1]", "(0, 1]", "[7, 9)", "]7, 8[", "[x]", "[ ]", "[7 May 2024]", "[7 mm]", "[7–9 mm]", "[5 pages a minute]",
+    "[7 steps a day]", "[7 of 9]", "[7-day]", "[7, 8.5]", '[7, "a"]', "['7', '8']", "[7..]", "[-7, 7]", "[7am]", "[USB 3]",
+    "$x_{[7]}$", "\\(x[7]\\)", "f⁽²⁾", "⁽⁷⁾", '<source id="7">', "[item 7]", "[Q7]", "①", "((7))", "{{7}}", "<|7|>", "[7 8 9]",
 ]  # fmt: skip
 
 
@@ -92,6 +106,35 @@ def test_no_citation_keeps_every_letter(text: str) -> None:
         assert canonical(said) == said
         assert through_the_gate(said, {7, 8}) == said
         assert through_the_gate(said, set()) == said
+
+
+@pytest.mark.parametrize("emphasised", ["_quiet_", "_very quiet_", "__quiet__", "__very quiet__"])
+def test_a_citation_after_emphasis_is_checked(emphasised: str) -> None:
+    assert through_the_gate(f"{emphasised}[7].", {7}) == f"{emphasised}[7]."
+    assert through_the_gate(f"{emphasised}[7].", set()) == f"{emphasised}."
+
+
+@pytest.mark.parametrize(
+    "said", ['{"sources": [99]}', 'It says "yes": [99].', "Total = [99]", "M[99]"]
+)
+def test_what_only_looks_like_a_list_is_checked(said: str) -> None:
+    assert "99" not in through_the_gate(said, {7})
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*ONE, *(s for s, _ in SEVERAL), *NONE, " ", "So ", ". ", "\n", "|", "**"])
+    )
+)
+def test_any_of_them_together_read_alike_in_a_stream_and_twice(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    for known in ({7, 8}, set[int]()):
+        whole = canonical(text, known)
+
+        assert through_the_gate(text, known) == whole
+        assert set(cited_numbers(whole)) <= known
+        assert canonical(whole, known) == whole
 
 
 def test_a_spelling_that_may_be_text_is_taken_out_by_nobody() -> None:

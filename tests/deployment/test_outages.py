@@ -1,6 +1,7 @@
 """Servers of others go away for a while, and come back: nothing is lost, nothing waits for us."""
 
 import threading
+import time
 from contextlib import suppress
 
 import httpx
@@ -9,7 +10,7 @@ from redis import Redis as Forgetful
 
 from tests.deployment.conftest import until
 from tests.deployment.servers import Chroma, Postgres, Redis, free_port
-from tests.openai_server import OpenAIServer
+from tests.openai_server import OpenAIServer, slowly
 
 HANDBOOK = "# Handbook\n\n## Refunds\n\nA refund takes five days after the parcel came back."
 LEFT_OUT = ("Traceback", "  File ")
@@ -65,9 +66,10 @@ def embeddings():
 def serve(groundnote, database, redis, chroma, embeddings, web):
     """Starts a server over all of them."""
 
-    def start():
+    def start(**variables):
         process = groundnote(
             "serve",
+            **variables,
             GROUNDNOTE_WEB__PORT="0",
             GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
             GROUNDNOTE_JOBS__URL=redis.url,
@@ -325,3 +327,85 @@ def test_a_server_that_starts_before_the_others_is_ready_when_they_are(
     until(lambda: served.ready()["status"] == "ready")
     assert served.answer() == []
     served.is_calm(lines=20)
+
+
+# ── In the middle of an answer ───────────────────────────────────────────────────────────────
+
+WORDS = " ".join(f"word{n}" for n in range(60))
+AWAY_SECONDS = 3.0  # longer than what is left of the answer
+
+
+@pytest.fixture
+def writing(serve):
+    """A server whose model takes six seconds for an answer, and a session that waits for one."""
+    with OpenAIServer(slowly(WORDS, seconds_a_word=0.1)) as model:
+        served = serve(GROUNDNOTE_LLM__BASE_URL=model.url, GROUNDNOTE_LLM__MODEL="fake")
+        until(lambda: served.ready()["status"] == "ready")
+        served.ended(served.upload("handbook.md", HANDBOOK))
+        yield Writing(served, model)
+
+
+class Writing:
+    """Answers that are being written."""
+
+    def __init__(self, served, model):
+        self.served, self.model = served, model
+        sessions = f"{served.url}/api/v1/sessions"
+        self.path = f"{sessions}/{served.web.post(sessions, json={}).json()['id']}/messages"
+        self.told = []
+        self._thread = threading.Thread(target=self._ask)
+
+    def begin(self):
+        """Ask, and look on until the model writes."""
+        self._thread.start()
+        until(lambda: "event: delta" in self.told)
+
+    def _ask(self):
+        asked = {"json": {"content": "How long does a refund take?"}, "timeout": 60}
+        events = {"headers": {"Accept": "text/event-stream"}}
+        with suppress(httpx.HTTPError), httpx.stream("POST", self.path, **asked, **events) as reply:
+            self.told += iter(reply.iter_lines())
+
+    def end(self):
+        self._thread.join(timeout=90)
+        return [line for line in self.told if line.startswith("event: ")][-1]
+
+    def stored(self):
+        """The answer as it is stored, once it has ended."""
+
+        def ended():
+            with suppress(httpx.HTTPError, KeyError):
+                last = self.served.web.get(self.path).json()["messages"][-1]
+                return last if last["status"] != "pending" else None
+
+        return until(ended)
+
+
+@pytest.mark.parametrize("name", ["database", "redis", "chroma"])
+def test_a_restart_in_the_middle_of_an_answer_loses_nothing_of_it(name, writing, request):
+    writing.begin()
+
+    server = request.getfixturevalue(name)
+    server.stop()
+    server.start()
+
+    assert writing.end() == "event: final"
+    answer = writing.stored()
+    assert (answer["status"], answer["content"]) == ("complete", WORDS)
+    writing.served.is_calm(lines=12)
+
+
+def test_an_answer_that_ends_while_the_database_is_away_is_there_when_it_is_back(writing, database):
+    writing.begin()
+    until(lambda: any("word45" in line for line in writing.told))
+
+    database.stop()
+    until(lambda: any("word59" in line for line in writing.told))
+    time.sleep(AWAY_SECONDS)
+    database.start()
+
+    assert writing.end() == "event: final"
+    assert writing.stored()["content"] == WORDS
+    again = writing.served.web.post(f"{writing.path}/1/regenerate")
+    assert again.json()["content"] == WORDS, again.text
+    writing.served.is_calm(lines=12)

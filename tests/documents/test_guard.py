@@ -1,6 +1,9 @@
 """The reading process and its limits."""
 
 import os
+import subprocess
+import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -14,6 +17,16 @@ from tests.documents import office_files
 
 SLOW = b"[" * 300_000  # a Markdown reader looks for the end of each
 NESTED = b"".join(b" " * 2 * depth + b"- a\n" for depth in range(1180))  # 1.4 MB
+
+KILLED = """
+import time
+from rag.documents.guard import GuardedLoader
+
+loader = GuardedLoader(readers=1)
+loader.load("a.md", b"one")
+print("read", flush=True)
+time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -109,6 +122,25 @@ class TestGuardedLoader:
         assert b"secret" not in environment
         assert folder != Path.cwd()
         assert list(folder.iterdir()) == []
+
+    def test_that_is_killed_leaves_no_folder_behind(self, tmp_path):
+        owner = subprocess.Popen(
+            [sys.executable, "-c", KILLED],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+        )
+        assert owner.stdout.readline() == b"read\n"
+        assert len(list(tmp_path.iterdir())) == 1
+
+        owner.kill()
+
+        owner.communicate()
+        for _ in range(3000):  # its reading process ends when it sees that nobody asks any more
+            if not list(tmp_path.iterdir()):
+                break
+            time.sleep(0.01)
+        assert list(tmp_path.iterdir()) == []
 
     def test_leaves_no_network_to_the_reading_process(self, loader_with):
         loader = loader_with()

@@ -165,6 +165,18 @@ class TestHtml:
             "- 1. one\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n\n    x\n\n  two\n\nbetween\n\na lamp"
         ]
 
+    def test_keeps_a_term_with_its_definition(self):
+        document = read(
+            "a.html",
+            "<p>See:</p><dl><dt>--dry-run</dt> <dd>Change nothing.</dd><dt>-q<dt>--quiet"
+            "<dd><p>Say nothing.</p><p>But fail loudly.</p></dl><p>That is all.</p>",
+        )
+
+        assert texts(document) == [
+            "See:\n\n--dry-run\nChange nothing.\n\n-q\n--quiet\nSay nothing.\n\nBut fail loudly."
+            "\n\nThat is all."
+        ]
+
     def test_obeys_the_encoding_it_declares(self):
         page = '<html><meta charset="windows-1251"><p>Привет, мир</p></html>'
 
@@ -225,6 +237,29 @@ class TestText:
             ("§ AERO 4: END OF LIFE", "Notice."),
             ("§ 1. WHAT ENDS", "All of it."),
         ]
+
+    @pytest.mark.parametrize("numbered", ["{}. {}", "§ {} {}", "Section {}: {}", "{}) {}"])
+    def test_has_sections_for_short_lines_that_count(self, numbered):
+        heads = [numbered.format(at, word) for at, word in enumerate(("Dose", "Risks", "Care"), 1)]
+        blocks = [f"{head}\nOne at night.\nNever two." for head in heads[:2]]
+        document = read("a.txt", "\n\n".join(["LEAFLET\nFor you.", *blocks, heads[2], "Keep dry."]))
+
+        assert document.title == "LEAFLET"
+        assert [each.heading_path for each in document.sections[1:]] == [(head,) for head in heads]
+
+    @pytest.mark.parametrize(
+        "steps",
+        [
+            "1. Open the lid\n\n2. Take out the bag\n\n3. Close the lid",
+            "1. Open the lid.\n\n2. Wait.\n\n3. Close it.\n\nDone.",
+            "1. Open the lid and then\nwait\n\n2. Take out\n  the bag\n\n3. Close\nit\n\nDone.",
+            "1. Open it\n2. Wait\n3. Close it",
+        ],
+    )
+    def test_takes_no_steps_for_headings(self, steps):
+        document = read("a.txt", f"The bag\n\nSo it goes.\n\n{steps}")
+
+        assert [each.heading_path for each in document.sections] == [()]
 
     def test_has_sections_for_words_above_their_paragraphs(self):
         long = "this sentence is much longer than any heading would ever be. " * 2

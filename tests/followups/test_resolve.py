@@ -344,7 +344,6 @@ def test_long_texts_are_resolved_all_the_same(question, history):
         pytest.param("only the North", [("What were the sales?", "11 [1].")], id="only"),
         pytest.param("which of those is heavier?", SOLD, id="those"),
         pytest.param("the second one?", SOLD, id="counted"),
-        pytest.param("why?", HEAVY, id="why"),
         pytest.param("more", HEAVY, id="more"),
         pytest.param("and the price?", BATTERY, id="another-property"),
         pytest.param("What about the battery?", [("How heavy?", "410 g [1].")], id="degree"),
@@ -358,8 +357,21 @@ def test_what_has_no_sure_place_is_shown_as_it_was_asked(question, history):
     assert resolution.dense_context
 
 
+@pytest.mark.parametrize("bare", ["Why?", "How many?", "Since when?", "Wie lange?", "How heavy?"])
+def test_an_asking_word_alone_asks_on_from_the_last_question(bare):
+    resolution = resolve(bare, [("May I keep bees?", "Two colonies [1].")])
+
+    assert resolution.query == f"May I keep bees? {bare}"
+    assert resolution.is_followup
+
+
+@pytest.mark.parametrize("other", ["Thanks!", "How many hens?", "ok", "What is it?"])
+def test_what_says_or_points_at_more_is_left_as_it_is(other):
+    assert resolve(other, [("May I keep bees?", "Yes [1].")]).query == other
+
+
 def test_no_word_is_looked_up_that_nobody_sees():
-    resolution = resolve("why?", HEAVY, lexicon=LEXICON)
+    resolution = resolve("and macOS?", HEAVY, lexicon=LEXICON)
 
     assert resolution.lexical_query == resolution.query
 

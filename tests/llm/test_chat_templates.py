@@ -62,13 +62,17 @@ class Refused(Exception):
     pass
 
 
-def rendered(template, messages):
-    def refuse(message):
-        raise Refused(message)
+def refuse(message):
+    raise Refused(message)
 
-    environment = jinja2.Environment()
-    environment.globals |= {"raise_exception": refuse, "alternate": ALTERNATE}
-    return environment.from_string(TEMPLATES[template]).render(messages=messages)
+
+ENVIRONMENT = jinja2.Environment()
+ENVIRONMENT.globals |= {"raise_exception": refuse, "alternate": ALTERNATE}
+COMPILED = {name: ENVIRONMENT.from_string(source) for name, source in TEMPLATES.items()}
+
+
+def rendered(template, messages):
+    return COMPILED[template].render(messages=messages)
 
 
 def said(index, role, content):

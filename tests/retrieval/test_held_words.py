@@ -74,6 +74,20 @@ class TestACollectionAmongOthers:
             both = dict(found(library, query, of("1", theirs)))
             assert both == pytest.approx(dict(found(one, query, of("1"))))
 
+    def test_words_in_a_row_are_found_wherever_the_collections_lie(
+        self, library, tmp_path, engine_at
+    ):
+        one, theirs = Library(engine_at(tmp_path / "one.db")), other(library)
+        for number in range(6):  # by turns in the one and in the other
+            said = f"A red lamp, {number}." if number % 3 else f"A lamp that is not red, {number}."
+            library.add(f"Note {number}", said, collection=("1", theirs)[number % 2])
+            one.add(f"Note {number}", said)
+
+        alone = dict(found(one, "red lamp", EVERYTHING))
+        for within in (EVERYTHING, of("1", theirs)):
+            assert dict(found(library, "red lamp", within)) == pytest.approx(alone)
+            assert len(library.lexical.holding("red lamp", within, limit=9)) == 4
+
     def test_a_word_of_others_takes_the_steps_of_a_word_of_nobody(self, crowded):
         library, _ = crowded
         found(library, "lamp", of("1"))  # held from now on
@@ -120,6 +134,16 @@ class TestWhatIsHeldOfACollection:
         for query in QUERIES:
             assert found(library, query, of("1")) == found(anew, query, of("1"))
 
+    def test_may_be_texts_without_words(self, library: Library) -> None:
+        added = library.add("—", "!!!", "…")
+        assert found(library, "lamp", of("1")) == []
+
+        library.store.delete(added[0].document_id)
+        assert found(library, "lamp", of("1")) == []
+
+        library.add("Lamp", "A lamp.")
+        assert [text for text, _ in found(library, "lamp", of("1"))] == ["A lamp."]
+
     def test_only_what_is_new_is_read(self, library: Library, monkeypatch) -> None:
         fill(library)
         found(library, "lamp", of("1"))
@@ -136,6 +160,18 @@ class TestWhatIsHeldOfACollection:
         library.add("New", "A new lamp.")
         found(library, "lamp", of("1"))
         assert read == [("1", 5)]
+
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_the_whole_library_is_held_as_its_collections_are(self, library, query) -> None:
+        fill(library)
+        theirs = other(library)
+        library.add("Theirs", "A red zeppelin.", collection=theirs)
+
+        assert found(library, query, EVERYTHING) == found(library, query, of("1", theirs))
+        (gone,) = library.add("Gone", "The lamps of a zeppelin.", collection=theirs)
+        assert found(library, query, EVERYTHING) == found(library, query, of("1", theirs))
+        library.store.delete(gone.document_id)
+        assert found(library, query, EVERYTHING) == found(library, query, of("1", theirs))
 
     def test_has_bounds(self, library: Library, monkeypatch) -> None:
         fill(library)

@@ -4,17 +4,20 @@ import time
 from collections.abc import Iterator
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, make_url, text
+from sqlalchemy import Connection, Engine, make_url, text
 
 from rag.database import migrate, open_engine
 from rag.records import EVERYTHING, Within
 from rag.retrieval import lexical, word_index
 from rag.retrieval.fts5 import _plain, _Stems
+from rag.retrieval.held import words
+from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.query import Term
-from rag.retrieval.word_index import HEADING_WEIGHT, Weighed, _count
+from rag.retrieval.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.retrieval.conftest import Library
 
 
@@ -41,11 +44,26 @@ def library(request: pytest.FixtureRequest) -> Library:
     return Library(request.getfixturevalue(request.param))
 
 
-@pytest.fixture(params=[EVERYTHING, Within(frozenset({"1"}))], ids=["everything", "a collection"])
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library has more chunks than are held; its words are read before a query goes on."""
+    knowing = LexicalIndex._knowing
+
+    def known_at_once(own: LexicalIndex, connection: Connection) -> object:
+        if own._known is None or own._known.newest != connection.execute(lexical._NEWEST).scalar():
+            own._read_beside()
+        return knowing(own, connection)
+
+    monkeypatch.setattr(LexicalIndex, "_knowing", known_at_once)
+    monkeypatch.setattr(words, "MOST_OF_ALL", 0)
+
+
+@pytest.fixture(params=["everything", "a large library", "a collection"])
 def within(request: pytest.FixtureRequest) -> Within:
-    """The whole library by its index, and a collection by what is held of it."""
-    found: Within = request.param
-    return found
+    """By what is held, or by the database's index."""
+    if request.param == "a large library":
+        request.getfixturevalue("large")
+    return Within(frozenset({"1"})) if request.param == "a collection" else EVERYTHING
 
 
 def titles(
@@ -90,6 +108,7 @@ def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tup
     return counted
 
 
+@pytest.mark.usefixtures("large")
 def test_words_that_the_vocabulary_knows_are_not_counted_again(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +247,7 @@ def test_no_text_breaks_a_search(engine: Engine, query: str) -> None:
 
 
 @pytest.fixture
-def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_of_time(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a library where a common word is in more chunks than can be scored."""
     monkeypatch.setattr(word_index, "MOST_SCORED", 10)
     monkeypatch.setattr(lexical, "MOST_SCORED", 10)
@@ -288,6 +307,7 @@ def test_a_phrase_that_would_be_dear_to_count_is_guessed(
     assert counted == []
 
 
+@pytest.mark.usefixtures("large")
 def test_coverage_counts_nothing_again_that_the_search_has_counted(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +320,7 @@ def test_coverage_counts_nothing_again_that_the_search_has_counted(
     assert counted.count(("zeppelin",)) == 1
 
 
+@pytest.mark.usefixtures("large")
 def test_queries_that_are_remembered_do_not_pile_up(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +342,7 @@ def test_a_mark_without_its_letter_breaks_no_search(library: Library, stray: str
 
 
 def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
-    monkeypatch.setattr(lexical, "SOON_READ", 3)
+    monkeypatch.setattr(words, "MOST_OF_ALL", 3)
     texts = [f"The graphite lamp {n}." for n in range(9)]
     library.add("Lamp", *texts)
 
@@ -434,9 +455,10 @@ WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
 @given(WRITTEN, WRITTEN)
 def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
     terms = [Term(("abc",)), Term(("ab",)), Term(("a", "abc")), Term(("abc", "abca"))]
-    stems = _Stems("porter", [Weighed(term, 1, 1.0) for term in terms])
+    stems = _Stems("porter", terms)
 
-    read = stems.read(heading, told)
+    stems.read(7, heading, told)
+    places = stems.places()
 
     for term in terms:
         wanted = list(stems.of_term[term])
@@ -445,4 +467,5 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
             words = [stems._stem(word) for word in re.findall(r"[^\W_]+", _plain(part))]
             starts = range(len(words) - len(wanted) + 1)
             counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
-        assert _count(wanted, read.lexemes) == counted
+        found = in_a_row([places.get(stem, NOWHERE) for stem in wanted])
+        assert counts_in(np.array([7]), found).tolist() == [counted]

@@ -11,8 +11,9 @@ import pytest
 
 from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
+from rag.retrieval import vectors
 from rag.retrieval.embedded.holding import LOCK_FILE, holder_of
-from rag.retrieval.held.vectors import ExactVectors
+from rag.retrieval.held.vectors import ExactVectors, Place
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex
@@ -111,15 +112,15 @@ def test_adding_nothing_does_nothing(index: ChunkIndex) -> None:
 
 def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Open) -> None:
     ids = [f"chunk {number}" for number in range(6_000)]
-    vectors = np.random.default_rng(7).normal(size=(6_000, 8)).astype(np.float32)
+    rows = np.random.default_rng(7).normal(size=(6_000, 8)).astype(np.float32)
     index = open_index()
-    index.add(ids, vectors, ["1"] * len(ids))
+    index.add(ids, rows, ["1"] * len(ids))
     index.close()
 
     again = open_index()
 
     assert again.chunk_ids() == set(ids)
-    assert again.nearest(vectors[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
+    assert again.nearest(rows[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
     again.remove(ids[1:])
     assert again.chunk_ids() == {"chunk 0"}
 
@@ -298,58 +299,87 @@ class TestWithinCollections:
         assert [cosine for _, cosine in large] == pytest.approx([c for _, c in small], abs=1e-5)
 
 
+@pytest.mark.parametrize("most", [0, 10], ids=["in a graph", "exactly"])
+def test_vectors_of_any_length_are_compared_by_direction(
+    open_index: Open, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(vectors, "MOST_OF_ALL", most)
+    index = open_index()
+    index.add(["far", "near"], np.array([[0, 9, 0, 0], [0.1, 0, 0, 0]], np.float32), ["1", "1"])
+
+    for within in (EVERYTHING, of("1")):
+        found = index.nearest(AXES[0], within, limit=2)
+        assert ids(found) == ["near", "far"]
+        assert [cosine for _, cosine in found] == pytest.approx([1.0, 0.0], abs=1e-6)
+
+
 class TestKeptVectors:
     """Those of a server, where others write as well, and more than there is room for."""
 
-    def kept(self, **options: Any) -> tuple[ExactVectors, dict[str, list[str]], list[str]]:
-        there = {"1": ["a", "b"], "2": ["c"]}
-        reads: list[str] = []
+    def kept(self, **options: Any) -> tuple[ExactVectors, dict[Place, list[str]], list[Place]]:
+        there: dict[Place, list[str]] = {"1": ["a", "b"], "2": ["c"]}
+        reads: list[Place] = []
 
-        def read(collection: str) -> tuple[list[str], Any]:
+        def read(collection: Place) -> tuple[list[str], Any]:
             reads.append(collection)
             held = list(there[collection])
             return held, np.ones((len(held), 4), dtype=np.float32)
 
-        options = {"most": 10, "fresh_seconds": 60.0} | options
+        options = {"most": 10, "most_of_all": 10, "fresh_seconds": 60.0} | options
         return ExactVectors(read, lambda each: len(there[each]), **options), there, reads
 
     def test_are_read_once_and_again_when_they_are_old(self) -> None:
         exact, there, reads = self.kept()
         for _ in range(3):
-            exact.nearest(BETWEEN, ["1"], limit=5)
+            exact.nearest(BETWEEN, of("1"), limit=5)
         assert reads == ["1"]
 
         old, there, reads = self.kept(fresh_seconds=0.0)
-        old.nearest(BETWEEN, ["1"], limit=5)
+        old.nearest(BETWEEN, of("1"), limit=5)
         there["1"].append("z")
-        assert "z" in ids(old.nearest(BETWEEN, ["1"], limit=5) or [])
+        assert "z" in ids(old.nearest(BETWEEN, of("1"), limit=5) or [])
 
     def test_make_room_for_each_other(self) -> None:
         exact, _, reads = self.kept(most=2)
         for collection in ("1", "2", "1"):
-            assert exact.nearest(BETWEEN, [collection], limit=5)
+            assert exact.nearest(BETWEEN, of(collection), limit=5)
 
         assert reads == ["1", "2", "1"]
+
+    def test_all_of_a_small_library_are_kept_as_one(self) -> None:
+        exact, there, reads = self.kept()
+        there[None] = ["a", "b", "c"]
+        for _ in range(2):
+            assert len(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == 3
+        assert reads == [None]
+
+        there[None] = ["a"]  # another object of the same index wrote
+        assert ids(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == ["a"]
+        assert self.kept(most_of_all=0)[0].nearest(BETWEEN, EVERYTHING, limit=5) is None
 
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)
 
-        assert exact.nearest(BETWEEN, ["1", "2"], limit=5) is None
+        assert exact.nearest(BETWEEN, of("1", "2"), limit=5) is None
         assert reads == []
 
     def test_read_while_somebody_wrote_are_not_kept(self) -> None:
         exact, _there, reads = self.kept()
 
-        def read(collection: str) -> tuple[list[str], Any]:
+        def read(collection: Place) -> tuple[list[str], Any]:
             reads.append(collection)
             exact.remove(["a"])
             return ["a", "b"], np.ones((2, 4), dtype=np.float32)
 
         exact._read = read
-        exact.nearest(BETWEEN, ["1"], limit=5)
-        exact.nearest(BETWEEN, ["1"], limit=5)
+        exact.nearest(BETWEEN, of("1"), limit=5)
+        exact.nearest(BETWEEN, of("1"), limit=5)
 
         assert reads == ["1", "1"]
+
+
+def of(*collections: str) -> Within:
+    return Within(frozenset(collections))
 
 
 def ids(found: list[tuple[str, float]]) -> list[str]:

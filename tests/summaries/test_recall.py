@@ -11,9 +11,10 @@ from rag.records import ImportedMessage, Message, MessageStatus, Role, Source
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
-from rag.summaries.recall import LATER, RECALLED, RecallIndex, index_of
+from rag.summaries.recall import LATER, RECALLED, RecallIndex, index_of, put_back
 from rag.summaries.required import stated_lines
 from rag.tokens import count_tokens
+from rag.turns.answering import Shown
 
 TALK = "There is a lot to be said for either side, and it depends on many things. " * 4
 
@@ -63,7 +64,8 @@ def by_application(engine, messages, question, *, embedder=None, sources=(), res
     session.append([ImportedMessage(m["role"], m["content"]) for m in messages], [])
     memory.compact(session)
     turn = session.begin(question)
-    return memory.prepare(session, turn, sources, resolved=resolved).messages[-1].content
+    shown = Shown(sources, resolved=resolved)
+    return memory.prepare(session, turn, shown).messages[-1].content
 
 
 FRONTS = pytest.mark.parametrize("front", ["library", "application"])
@@ -100,6 +102,10 @@ class TestAnotherFigureForTheSame:
             ("The Aero 5 runs 20 hours in summer [1].", "The Aero 5 runs 12 hours in winter [2]."),
             ("The Aero 5 weighs 120 g [1].", "The Aero 5 costs 125 euros [2]."),
             (
+                "As the house book says, the fan in the garage weighs 7 kg [1].",
+                "As the house book says, the lamp in the garage weighs 9 kg [2].",
+            ),
+            (
                 "The Aero 5 runs 20 hours with a case [1].",
                 "The Aero 5 runs 22 hours without a case [2].",
             ),
@@ -107,7 +113,7 @@ class TestAnotherFigureForTheSame:
     )
     def test_is_not_said_of_what_differs_in_more(self, last_message, one, other):
         last = last_message(
-            conversation(one, other, "Mats are grey [3]."), "What about the Aero 5?"
+            conversation(one, other, "Mats are grey [3]."), "What about the Aero 5 or the garage?"
         )
 
         assert LATER not in last
@@ -153,6 +159,18 @@ def test_what_only_the_meaning_leads_to_comes_back(front, engine):
 
     # The background has embedded what was summarised.
     assert "The sofa is grey [1]." in last
+
+
+def test_of_a_turn_that_is_put_back_what_neither_words_nor_meaning_lead_to_stays_away():
+    ended = (MessageStatus.COMPLETE, datetime.now(UTC))
+    asked = Message(0, 0, Role.USER, "And?", *ended)
+    answer = Message(1, 0, Role.ASSISTANT, "The sofa is grey [1]. All dogs here bark [2].", *ended)
+    question = "Which colour does that couch have?"
+
+    index = index_of([(asked, answer, (0.9, 0.1))], count_tokens, question=question)
+
+    best = index.best(question, before=9, limit=9)
+    assert [line.text for line in best] == ["The sofa is grey [1]."]
 
 
 def test_recall_has_room_of_its_own_beside_sources_that_take_all_they_get(engine):
@@ -210,3 +228,53 @@ def test_a_statement_comes_back_when_it_is_asked_for_in_other_words(last_message
     told = "The sofa in the attic was bought for 300 euros [1]."
 
     assert told in last_message(conversation(told), question)
+
+
+def put_back_of(said, question, *, room=400):
+    index = RecallIndex()
+    for place, text in enumerate(said):
+        index.add(stated_lines(2 * place + 1, text, "And?", count_tokens), "And?")
+    return put_back(index, question, before=10**6, room=room, count=count_tokens).text
+
+
+class TestRoomForStatementsThatTellMore:
+    def test_one_said_again_in_a_frame_gives_way_to_another(self):
+        said = [
+            "The mirror in the hall weighs 8 kg [2].",
+            "As the house book says, the lamp in the hall weighs 7 kg [1].",
+            "- the lamp in the hall weighs 7 kg [1]",
+            "The lamp in the hall weighs 7 kg. [1]",
+        ]
+
+        text = put_back_of(said, "How heavy is it in the hall?", room=50)
+
+        assert "mirror in the hall weighs 8 kg [2]" in text
+        assert text.count("lamp in the hall") == 1
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("The probe starts at -15 °C [1].", "The probe starts at 15 °C [1]."),
+            ("It is not true that the probe floats [1].", "Probes sink, all of them [1]."),
+            ("The probe floats in salt water [1].", "The probe floats in fresh water [1]."),
+        ],
+    )
+    def test_what_says_something_else_about_the_same_number_stays(self, one, other):
+        text = put_back_of([one, other], "What does the probe do, start, float or sink?")
+
+        assert one in text
+        assert other in text
+
+    def test_what_only_looks_like_an_echo_comes_last_but_comes(self):
+        said = ["The probe floats [1].", "It is not true that the probe floats [1]."]
+
+        assert all(each in put_back_of(said, "Does the probe float?") for each in said)
+
+
+def test_a_word_that_is_small_in_another_language_only_is_looked_up():
+    said = [f"The {thing} in the hall weighs 7 kg [1]." for thing in ("lamp", "bin", "rug")]
+
+    text = put_back_of(said, "Where is the bin?", room=60)
+
+    assert "bin in the hall" in text
+    assert "lamp" not in text

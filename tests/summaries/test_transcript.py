@@ -84,16 +84,16 @@ def alike(messages, known):
 
 
 class TestATranscriptChangedInPlace:
-    @pytest.mark.parametrize("at", [3, 1995])
-    def test_is_read_anew_from_there(self, at):
+    def test_is_read_anew_from_there(self):
         trimmer = HistoryTrimmer(max_tokens=4096)
         messages = [message for number in range(1000) for message in turn(number)]
         trimmer.trim(messages)
 
-        messages[at]["content"] = "The Nova 5 is free of charge [77]."
-        text = "\n".join(m["content"] for m in trimmer.trim(messages).messages)
+        for at, number in ((1995, 77), (3, 78)):
+            messages[at]["content"] = f"The Nova 5 is free of charge [{number}]."
+            text = "\n".join(m["content"] for m in trimmer.trim(messages).messages)
 
-        assert 77 in cited_numbers(text)
+            assert number in cited_numbers(text)
 
     def test_is_noticed_where_only_a_call_of_a_tool_grew(self):
         call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -128,6 +128,18 @@ class TestTheSummary:
         assert set(cited_numbers(text)) == set(range(1, gone + 1))
         assert all(contains_name(text, f"Vega {n}") for n in range(1, gone + 1))
 
+    def test_quotes_the_longest_of_statements_that_begin_with_the_same_words(self):
+        rest = assistant("The pump draws 123 W. It is quiet [2].")
+        both = assistant("The pump weighs 3 kg [1]. It draws 124 W [2].")
+        messages = [user("And?"), rest, user("So?"), both, *conversation(12, start=3)]
+
+        client = Client('{"keep": [2]}')
+        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=3)
+        sent = trimmer.trim(messages).messages
+
+        assert "2. The pump weighs 3 kg [1].\n3. The pump weighs 3 kg [1]." in client.prompts[0]
+        assert "It draws 124 W [2]." in sent[0]["content"]
+
     def test_reports_what_was_required_and_kept(self):
         report = HistoryTrimmer(max_history_turns=2).trim([SYSTEM, *conversation(6)]).report
 
@@ -382,7 +394,7 @@ class TestOddHistories:
             pytest.param(
                 [
                     user("A table?"),
-                    assistant("| a |\n|---|\n" + "| Vega 3 | 5 g [4] |" * 4000),
+                    assistant("| a |\n|---|\n" + "| Vega 3 | 5 g [4] |" * 1500),
                     *conversation(3),
                 ],
                 id="a table on one line",
@@ -651,3 +663,24 @@ def test_a_hanging_model_holds_up_no_other_conversation():
     assert len(other.messages) == 3
     go_on.set()
     stuck.join()
+
+
+def test_two_threads_with_one_conversation_are_sent_the_same():
+    together = threading.Barrier(2)
+    trimmer = HistoryTrimmer(max_tokens=600)
+    messages = [SYSTEM, *conversation(20), user("How heavy is the Vega 3?")]
+    trimmer.trim(messages[:30])
+    sent = []
+
+    def send():
+        together.wait(20)
+        sent.append(trimmer.trim(messages).messages)
+
+    threads = [threading.Thread(target=send) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert len(sent) == 2
+    assert set(cited_numbers(str(sent[0]))) == set(cited_numbers(str(sent[1])))

@@ -67,17 +67,29 @@ class TestUpload:
         [
             pytest.param({}, id="nothing"),
             pytest.param({"file": "a text"}, id="a text for a file"),
-            pytest.param({"datei": (BytesIO(b"a"), "a.md")}, id="another field"),
+            pytest.param({"collection": "1"}, id="a collection alone"),
         ],
     )
-    def test_refuses_a_form_without_files(self, client, data):
+    def test_says_how_files_are_sent_where_none_came(self, client, data):
         response = client.post("/api/v1/documents", data=data, content_type="multipart/form-data")
 
         assert response.status_code == 422
-        assert response.get_json()["errors"]
+        assert "Send multipart/form-data with a part `file`" in response.get_json()["detail"]
+
+    def test_names_a_field_that_is_not_known(self, client):
+        data = {"datei": (BytesIO(b"a"), "a.md")}
+        response = client.post("/api/v1/documents", data=data, content_type="multipart/form-data")
+
+        assert response.status_code == 422
+        assert response.get_json()["detail"].endswith(
+            "datei is not known here. Known: file, collection."
+        )
 
     def test_refuses_json(self, client):
-        assert client.post("/api/v1/documents", json={"file": "a"}).status_code == 422
+        response = client.post("/api/v1/documents", json={"file": "a"})
+
+        assert response.status_code == 422
+        assert "Send multipart/form-data" in response.get_json()["detail"]
 
 
 class TestLibrary:

@@ -55,6 +55,29 @@ class TestSessions:
         assert response.status_code == 422
         assert response.get_json()["errors"][0]["field"].startswith("context_config")
 
+    @pytest.mark.parametrize(
+        ("config", "came"),
+        [
+            pytest.param(5, "5 came", id="a number"),
+            pytest.param(["a"], "a list came", id="a list"),
+            pytest.param("a" * 400, "a text of 400 characters came", id="a long text"),
+        ],
+    )
+    def test_refuse_what_does_not_fit_and_say_what_came(self, client, config, came):
+        response = client.post("/api/v1/sessions", json={"context_config": config})
+
+        assert response.status_code == 422
+        assert response.get_json()["detail"].endswith(came)
+
+    @pytest.mark.parametrize(
+        ("body", "came"), [("null", "null"), ("[1]", "a list"), ('"a"', '"a"')], ids=str
+    )
+    def test_refuse_a_body_that_is_no_object_and_say_what_it_is(self, client, body, came):
+        response = client.post("/api/v1/sessions", data=body, content_type="application/json")
+
+        assert response.status_code == 400
+        assert response.get_json()["detail"].startswith(f"The body is {came}; expected a JSON")
+
     def test_refuse_unknown_fields_and_list_the_known_ones(self, client):
         response = client.post("/api/v1/sessions", json={"context_config": {"tokens": 5}})
 

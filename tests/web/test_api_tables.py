@@ -87,6 +87,22 @@ class TestTheApi:
             {"plan": {"table": "ID", "limit": 10**9}},
             {"plan": {"table": "ID", "filters": [{"column": "Product", "op": "; DROP"}]}},
             {"plan": {"table": "ID", "filters": "x"}},
+            {"plan": {"table": "ID", "filters": [{"column": "Revenue", "op": "above"}]}},
+            {
+                "plan": {
+                    "table": "ID",
+                    "filters": [{"column": "measure 1", "op": "contains", "value": "1"}],
+                    "measures": [{"kind": "count"}],
+                }
+            },
+            {"plan": {"table": "ID", "filters": [{"column": "Product", "op": "contains"}]}},
+            {"plan": {"table": "ID", "filters": [{"column": "#", "op": "is", "value": "x"}]}},
+            {
+                "plan": {
+                    "table": "ID",
+                    "filters": [{"column": "Revenue", "op": "above", "value": "much"}],
+                }
+            },
             {"question": "what is love?"},
         ],
     )

@@ -13,17 +13,25 @@ from tests.web.fake_application import FakeApplication
 from tests.web.test_collections import NAMES, SECRET, World, places_of, without_chance
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Stopped, to be copied."""
+    made = World(tmp_path_factory.mktemp("first") / "home", with_ben=True)
+    made.application.stop()
+    return made
+
+
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, with_ben=True)
+def world(tmp_path, first):
+    made = first.copied(tmp_path / "home")
     yield made
     made.application.stop()
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(tmp_path_factory, first):
     """For attempts that change nothing: none of them may."""
-    made = World(tmp_path_factory.mktemp("shared"), with_ben=True)
+    made = first.copied(tmp_path_factory.mktemp("shared") / "home")
     yield made
     made.application.stop()
 

@@ -3,6 +3,8 @@
 import io
 import itertools
 import re
+import shutil
+from copy import copy
 
 import pytest
 
@@ -24,9 +26,8 @@ class World:
         auth = {"mode": "tokens", "tokens": TOKENS, "admins": ["root"]}
         auth["managers"] = ["anna", "ben", "mia"]
         auth["groups"] = {"support": ["cleo"]}
-        self.application = application_of(Settings(data_dir=folder, auth=auth))
-        self.app = app_of(self.application)
-        self.client = self.app.test_client()
+        self.auth = auth
+        self.open(folder)
         self.annas = self.create("anna", "Lamps")
         self.upload("anna", "guide.md", PLAIN, self.annas)
         self.upload("anna", "goods.csv", GOODS, self.annas)
@@ -35,6 +36,19 @@ class World:
             self.upload("ben", "guide.md", SECRET, self.bens)
             self.upload("ben", "airships.csv", ROWS, self.bens)
             self.upload("ben", "broken.pdf", "no PDF", self.bens)
+
+    def open(self, folder):
+        self.folder = folder
+        self.application = application_of(Settings(data_dir=folder, auth=self.auth))
+        self.app = app_of(self.application)
+        self.client = self.app.test_client()
+
+    def copied(self, folder):
+        """The same over a copy of its data, once it was stopped."""
+        other = copy(self)
+        shutil.copytree(self.folder, folder)
+        other.open(folder)
+        return other
 
     def call(self, method, url, *, by, **given):
         return self.client.open(
@@ -75,9 +89,17 @@ def worlds(tmp_path_factory):
         world.application.stop()
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Stopped, to be copied."""
+    made = World(tmp_path_factory.mktemp("first") / "home", with_ben=True)
+    made.application.stop()
+    return made
+
+
 @pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path, with_ben=True)
+def world(tmp_path, first):
+    made = first.copied(tmp_path / "home")
     yield made
     made.application.stop()
 

@@ -2,12 +2,18 @@
 
 import openai
 import pytest
-from langchain_openai import ChatOpenAI
 
 from rag.errors import ModelUnavailable
 
 pytestmark = pytest.mark.slow
 ANSWER = "It weighs 120 g [1]."
+
+
+def langchain(live, **options):
+    """A chat model of LangChain; loaded here, for it takes a second that other tests would pay."""
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(base_url=f"{live.url}/v1", api_key="any", model="groundnote", **options)
 
 
 @pytest.fixture
@@ -147,13 +153,7 @@ class TestCompletions:
 class TestLangChain:
     @pytest.mark.parametrize("is_new", [False, True], ids=["completions", "responses"])
     def test_answers_and_streams(self, live, is_new):
-        model = ChatOpenAI(
-            base_url=f"{live.url}/v1",
-            api_key="any",
-            model="groundnote",
-            max_retries=0,
-            use_responses_api=is_new,
-        )
+        model = langchain(live, max_retries=0, use_responses_api=is_new)
 
         answer = model.invoke("How heavy?")
         streamed = list(model.stream("How heavy?"))
@@ -162,9 +162,7 @@ class TestLangChain:
         assert "".join(chunk.text for chunk in streamed) == ANSWER
 
     def test_keeps_the_citations_of_responses(self, live):
-        model = ChatOpenAI(
-            base_url=f"{live.url}/v1", api_key="any", model="groundnote", use_responses_api=True
-        )
+        model = langchain(live, use_responses_api=True)
         whole = model.invoke("How heavy?")
         streamed = None
         for chunk in model.stream("How heavy?"):

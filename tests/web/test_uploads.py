@@ -32,6 +32,10 @@ class TestNames:
         with pytest.raises(Unreadable):
             library_name(given_name)
 
+    def test_that_are_too_long_are_refused_with_both_numbers(self):
+        with pytest.raises(Unreadable, match=r"has 300 characters.* at most 255"):
+            library_name("a" * 297 + ".md")
+
     @given(st.text(st.sampled_from("./\\:ab\x00\n"), max_size=12))
     def test_have_only_plain_parts(self, given_name):
         try:

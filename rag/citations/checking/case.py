@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from rag.citations.checking.comparing import Clause, Spot, clauses, coverage, spots, weigh_figure
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import SourceText, read, share
-from rag.citations.checking.silence import Silence, silence
+from rag.text.languages import ENGLISH
 from rag.text.related import opposites
 from rag.text.words import language_of
 
 _FEWEST_WORDS = 3  # to say of a source that it does not speak of them
+_AS_NEAR = 0.05  # by so much less than the nearest, a clause may be meant as well
+_FOREIGN_FIGURES = 2  # that a source in another language lacks, to say so of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +67,32 @@ class Case:
         known = (each for source in self.sources for each in source.lexicon.names)
         return next((each for each in known if each.lower() == name), name)
 
-    def silence(self) -> Silence:
-        """How little the sources have of it."""
-        return silence(self.said.text, self.reading.words, self.near, self.sources, self.language)
+    def is_silent(self) -> bool:
+        """Whether the sources speak of nothing that is said: hardly a word, no figure, no code.
 
-    def may_be_silent(self) -> bool:
-        """Whether neither a figure nor a code shows that the source speaks of it."""
+        One word any text may hold, and one that means about the same as another: of 3,700
+        statements whose sources are known, 6 right ones have no more, and half of the wrong ones.
+        """
         codes = frozenset[str]().union(*(source.codes for source in self.sources))
         is_held = any(weighed.carried for _, weighed in self.weighed)
-        is_said = len(self.reading.words) >= _FEWEST_WORDS or self.is_foreign
-        return is_said and not is_held and codes.isdisjoint(self.reading.codes)
+        if is_held or not codes.isdisjoint(self.reading.codes):
+            return False
+        if self.is_foreign:
+            return len(self.weighed) >= _FOREIGN_FIGURES
+        said = len(self.reading.words)
+        is_short = said < 4 or (said < 8 and self.language is not ENGLISH)  # no related words
+        by_chance = 0.8 if is_short else 1.8 if said < 16 else 2.6
+        return said >= _FEWEST_WORDS and self.anywhere * said <= by_chance
 
-    def nearest(self, clause: Clause) -> tuple[float, Spot] | None:
-        """The clause of the sources that shares most words with one of the statement."""
-        best: tuple[float, float, Spot] | None = None
+    def nearest(self, clause: Clause) -> list[tuple[float, Spot]]:
+        """The clauses of the sources that share most words with one of the statement."""
+        found: list[tuple[float, float, Spot]] = []
         said = frozenset(self.reading.words)
         for spot in self.spots():
-            near = self.near_or_turned(clause.reading.words, spot)
-            agreed = names_agree(self.names_of(clause), spot.names)
-            score = near + 0.3 * agreed + 0.3 * share(spot.clause.reading.words, said)
-            if best is None or score > best[0]:
-                best = (score, near, spot)
-        return None if best is None else (best[1], best[2])
+            if spot.clause.reading.words:
+                near = self.near_or_turned(clause.reading.words, spot)
+                agreed = names_agree(self.names_of(clause), spot.names)
+                score = near + 0.3 * agreed + 0.3 * share(spot.clause.reading.words, said)
+                found.append((score, near, spot))
+        found.sort(key=lambda each: -each[0])
+        return [(near, spot) for score, near, spot in found if score >= found[0][0] - _AS_NEAR]

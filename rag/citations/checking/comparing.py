@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.checking.naming import are_of_a_family, names_agree, same_name
+from rag.citations.checking.naming import name_words, names_agree, same_name
 from rag.citations.checking.reading import Place, Reading, SourceText, read, share
 from rag.text.amounts import Figure, agree, comparable, date_parts
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
-from rag.text.languages import Language
+from rag.text.languages import LANGUAGES, Language
 from rag.text.names import Lexicon
-from rag.text.related import opposites
-from rag.text.words import content_words
+from rag.text.related import canonical, opposites
+from rag.text.words import content_words, stem
 
 _STOP = re.compile(r"\s*;\s+|(?<=[\w%)])[.!?]\s+(?=[A-ZÄÖÜ])|\s+[–—]\s+")
 _CUT = re.compile(
@@ -21,6 +21,9 @@ _CUT = re.compile(
 )
 _AND = re.compile(r",?\s+(?:and|und|sowie|plus)\s+")
 _ALONE = 5  # words; a shorter piece without a figure belongs to the clause before it
+_COMPARES = frozenset(
+    ("than", "unlike", "instead", "compared", "versus", "als", "anders", "gegenüber", "statt")
+)
 SAME_CLAUSE = 0.75  # of a clause's words in one of the source, to compare what they say of it
 _OTHER_NAME = 0.6  # what a clause about another name loses
 
@@ -108,21 +111,15 @@ def spots(source: SourceText) -> tuple[Spot, ...]:
         names = (place.around.names or place.own.names) if in_cell else (place.own.names or names)
         whole = Clause(place.window.text, place.own)
         pieces = clauses(place.window.text, source.lexicon, source.language)
-        lead = frozenset(pieces[0].reading.words) if _leads(place, pieces) else frozenset()
         for clause in pieces:
             own = place.around.names if in_cell else clause.reading.names
-            words = frozenset(clause.reading.words) | frozenset(place.around.words) | lead
+            words = frozenset(clause.reading.words) | frozenset(place.around.words)
             told = words | context
             found.append(Spot(clause, place, own or names, words, told, source.words, (clause,)))
         if len(pieces) > 1:
             told = place.words | context
             found.append(Spot(whole, place, names, place.words, told, source.words, pieces))
     return tuple(found)
-
-
-def _leads(place: Place, pieces: Sequence[Clause]) -> bool:
-    """Whether the first clause leads the others in: `Telephone: Monday to Friday …`."""
-    return len(pieces) > 1 and place.window.text.startswith(f"{pieces[0].text}:")
 
 
 def affinity(said: Reading, names: Sequence[str], spot: Spot, source: SourceText) -> float:
@@ -146,9 +143,9 @@ _LONGEST_QUOTE = 110  # characters of a source in a reason
 _LENDS = 2  # words that an earlier clause may lend to a later one
 COUNTED = 12  # so many things a reader counts for himself
 _Found = tuple[float, Figure, Spot]
-_TOLD_FROM = 0.6  # of a clause's words, to be told another figure for it
+_SAYS_THE_REST = 0.65  # of a clause's words, to be told another figure for it
 _DATED_FROM = 0.75  # … another date
-_SAYS_THE_REST = 0.65  # of a clause's words
+_NEXT = 3  # words on either side of one
 _BESIDE = 40  # characters beside a figure in which stands what it counts
 _NEARER = 0.3  # by so much the clause with another figure has to be nearer
 
@@ -182,10 +179,17 @@ def _weighed(
     fitting = [each for each in other if _measures_the_same(figure, clause, each)]
     rival = max(fitting, key=_nearest, default=None)
     if best is None:
-        is_told = rival is not None and rival[0] >= _least(figure)
+        is_told = rival is not None and rival[0] >= (
+            _DATED_FROM if figure.kind == "date" else _SAYS_THE_REST
+        )
         return Weighed(figure, instead=rival[1:] if rival and is_told else None)
-    if rival is None or not _is_swapped(figure, best, rival):
-        rival = _of_another(names, same) or _of_other_clause(figure, said, same, other)
+    told = rival if rival and _is_swapped(figure, best, rival) else None
+    rival = (
+        _of_other_cell(said, same, other)
+        or told
+        or _of_another(names, same)
+        or _of_other_clause(figure, said, same, other)
+    )
     if rival is not None:
         return Weighed(figure, instead=rival[1:])
     return Weighed(figure, carried=best[2])
@@ -218,18 +222,12 @@ def _counted(clause: Clause, figure: Figure) -> tuple[str, str]:
     return behind[0] if behind else "", before[-1] if before and not behind else ""
 
 
-def _least(figure: Figure) -> float:
-    """A small bare number may count something that the source lists without counting it."""
-    is_count = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
-    if figure.kind == "date":
-        return _DATED_FROM
-    return _SAYS_THE_REST if is_count else _TOLD_FROM
-
-
 def _is_swapped(figure: Figure, best: _Found, rival: _Found) -> bool:
     """Whether another clause says all of it but for the figure, and the figure's own far less."""
+    kinds = [each[2].place.window.kind == "cell" for each in (best, rival)]
     return (
         best[2].place is not rival[2].place
+        and kinds != [True, False]  # a table says in a word what prose says in many
         and rival[0] >= _SAYS_THE_REST
         and rival[0] >= best[0] + _NEARER
         and rival[1].dimension == figure.dimension
@@ -245,7 +243,40 @@ def _of_another(names: Sequence[str], same: Sequence[_Found]) -> _Found | None:
     if any(same_name(name, other) for name in names for other in there):
         return None
     own = (name for name in names if any(same_name(name, other) for other in beside))
-    return best if any(are_of_a_family(name, other) for name in own for other in there) else None
+    families = {name_words(other)[0] for other in there}  # `Meridian` of `Meridian Plus`
+    return best if any(name_words(name)[0] in families for name in own) else None
+
+
+def _of_other_cell(said: Reading, same: Sequence[_Found], other: Sequence[_Found]) -> _Found | None:
+    """What the cell says that is named, where the figure stands in others of its row or column."""
+    if not said.raw.isdisjoint(_COMPARES) or any(
+        spot.place.window.kind != "cell" for *_, spot in same
+    ):
+        return None
+    named = frozenset(said.words) | said.raw
+    nearest = sorted(other, key=_nearest, reverse=True)
+    beside = [
+        next((e for e in nearest if _is_named_instead(named, spot.place, e[2].place)), None)
+        for *_, spot in same
+    ]
+    return beside[0] if all(beside) else None
+
+
+def _is_named_instead(named: frozenset[str], own: Place, other: Place) -> bool:
+    """Whether a statement has words of another cell's label or header, and none of the own."""
+    if other.window.kind != "cell":
+        return False
+    is_row = own.window.start == other.window.start
+    if is_row == (own.window.column == other.window.column):  # the same cell, or no neighbour
+        return False
+    mine, theirs = _keys(own), _keys(other)
+    return not named.isdisjoint(theirs - mine) and named.isdisjoint(mine - theirs)
+
+
+def _keys(cell: Place) -> frozenset[str]:
+    """What tells a cell from others: the words and numbers of its label and header."""
+    numbers = (each for each in cell.around.raw if any(map(str.isdigit, each)))
+    return frozenset((*cell.around.words, *numbers))
 
 
 def _of_other_clause(
@@ -270,14 +301,10 @@ def _is_of_other_clause(said: Reading, best: Spot, rival: Spot) -> bool:
         return False
     there, own = frozenset(rival.clause.reading.words), frozenset(said.words)
     lacking = [word for word in said.words if word not in best.words and word in best.place.words]
-    if _comes_before(rival, best) and not (there <= own and len(lacking) >= _LENDS):
+    before = rival.place.window.text.partition(best.clause.text)[0]
+    if rival.clause.text in before and not (there <= own and len(lacking) >= _LENDS):
         return False
     return bool(lacking) and all(word in there for word in lacking)
-
-
-def _comes_before(one: Spot, other: Spot) -> bool:
-    text = one.place.window.text
-    return text.find(one.clause.text) < text.find(other.clause.text)
 
 
 def coverage(said: Reading, source: SourceText) -> float:
@@ -293,14 +320,40 @@ def coverage(said: Reading, source: SourceText) -> float:
 # ── Wording ──────────────────────────────────────────────────────────────────────────────────
 
 
-def is_turned(whole: Reading, there: Reading) -> bool:
-    """Whether one says the opposite word of the other, and neither both: keeps, deletes."""
+def is_turned(whole: Reading, there: Reading, window: Reading) -> bool:
+    """Whether one says the opposite word of the other, of the same: keeps, deletes.
+
+    What the window of the other says of it in another clause is not turned.
+    """
     table = opposites()
     said, told = frozenset(whole.words) | whole.raw, frozenset(there.words) | there.raw
     return any(
-        not others.isdisjoint(told) and others.isdisjoint(said)
-        for word in said - told
-        if (others := table.get(word, frozenset()))
+        _is_denied(word, whole) == _is_denied(other, there)  # `not allowed` is forbidden
+        and _share_a_neighbour(words_beside(word, whole), words_beside(other, there))
+        for word in said - told - window.raw - frozenset(window.words)
+        for other in table.get(word, frozenset()) & told - said
+    ) or (
+        whole.is_negated == there.is_negated
+        and any((word, not denied) in there.bounds - whole.bounds for word, denied in whole.bounds)
+    )
+
+
+def _is_denied(word: str, reading: Reading) -> bool:
+    forms = {word, *(canonical(stem(word, language.code)) for language in LANGUAGES)}
+    return not forms.isdisjoint(reading.denied)
+
+
+def _share_a_neighbour(said: frozenset[str | float], told: frozenset[str | float]) -> bool:
+    return not said or not told or not said.isdisjoint(told)
+
+
+def words_beside(word: str, reading: Reading, reach: int = _NEXT) -> frozenset[str | float]:
+    """The words and figures next to a word."""
+    keys = [each.key if isinstance(each.key, str) else each.key.base for each in reading.terms]
+    spelled = [each.spelled for each in reading.terms]
+    places = (at for at, key in enumerate(keys) if word in (key, spelled[at]))
+    return frozenset(
+        key for at in places for key in keys[max(0, at - reach) : at + reach + 1] if key != keys[at]
     )
 
 

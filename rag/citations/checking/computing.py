@@ -6,34 +6,18 @@ from dataclasses import replace
 from itertools import chain, combinations, permutations, product
 
 from rag.text.amounts import Figure, number_shown
+from rag.text.languages import told
 
 _DIFFERENCE = re.compile(
-    r"\b(?<!or )(?:more|less|fewer|difference|differs?|gap|extra|remain\w*|left|leaves?|minus|"
-    r"save[sd]?|saving|heavier|lighter|longer|shorter|larger|smaller|faster|slower|cheaper|higher|"
-    r"lower|taller|wider|deeper|dearer|older|newer|later|earlier|ahead|mehr|weniger|unterschied|"
-    r"differenz|länger|kürzer|schwerer|leichter|teurer|billiger|günstiger|größer|kleiner|höher|"
-    r"niedriger|später|früher|schneller|langsamer|übrig|bleiben|bleibt|spart)\b"
+    rf"\b(?<!or )(?:{told('differences')})\b"
     # a bound, not a difference: "more than 80", "5 or more"
     r"(?! than (?:[€$£]|EUR )?\d| als \d)",
     re.IGNORECASE,
 )
-_SPAN = re.compile(r"\b(?:open|runs?|lasts?|from|between|a day|täglich|geöffnet)\b", re.IGNORECASE)
-_SUM = re.compile(
-    r"\b(?:total|altogether|together|sum|sums|combined|overall|in all|add(?:s|ed)? up|plus|both|"
-    r"all (?:two|three|four|five)|comes? to|come to|make|makes|would get|separately|"
-    r"insgesamt|zusammen|gesamt\w*|summe|also)\b",
-    re.IGNORECASE,
-)
-_TIMES = re.compile(
-    r"\b(?:twice|double[ds]?|triple|half|as (?:many|much)|doppelt|dreifach|halb\w*|"
-    r"yearly|annually|monthly|weekly|jährlich|monatlich|a year|per year|pro jahr)\b|×|\dx\b",
-    re.IGNORECASE,
-)
-_RATIO = re.compile(r"\b(?:times|twice|double|half|mal|doppelt\w*|[a-z]+fach)\b", re.IGNORECASE)
-_SHARE = re.compile(
-    r"%|\b(?:percent|prozent|discount|off|rabatt|therefore|would|costs? you|half|pay|zahl\w*)\b",
-    re.IGNORECASE,
-)
+_SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
+_TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
+_RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
+_SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
 _TOLERANCE = 0.005
 _ROUGH = 0.06
 _HALF = 0.5  # of a percentage that was worked out
@@ -49,7 +33,7 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
     `own` are the other figures of the statement, `known` these and those of its sources.
     """
     margin = (_ROUGH if figure.comparator == "~" else _TOLERANCE) * max(abs(figure.base), 1e-9)
-    exact = _results(figure, text, own, known)
+    exact = _clocks(known) if figure.kind == "clock" else _results(figure, text, own, known)
     found = (how for value, how in exact if abs(value - figure.base) <= margin)
     shares = _percentages(known) if figure.unit == "%" else ()
     rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
@@ -60,23 +44,32 @@ def _results(
     figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
 ) -> Iterator[_Result]:
     """Products as often as the statement itself says; the others where its words name them."""
-    same, counts = _alike(figure, known), _counts(own)
+    amounts = (each for each in known if each.unit or not figure.unit or each not in own)
+    same, counts = _alike(figure, list(amounts)), _counts(own)
     factors = [*counts, *(_FACTORS if _TIMES.search(text) else ())]
     for amount, many in product((each for each in same if each.unit == figure.unit), factors):
         if many != amount.value:
             yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
-    if figure.dimension == "time" and _SPAN.search(text):
+    if figure.dimension == "time":
         times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
         yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
     if _SUM.search(text):
         yield from _sums(same, counts)
     if figure.unit in ("", "×") and _RATIO.search(text):
-        amounts = _pairs(_measured(known))
-        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in amounts)
+        pairs = _pairs(_measured(known))
+        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     if _SHARE.search(text):
         yield from _shares(same, known)
+
+
+def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
+    """So long before or after a time of day: `last admission is 45 minutes before closing`."""
+    for start, span in product(known, known):
+        if start.kind == "clock" and span.dimension == "time":
+            yield start.value + span.base / 3600, f"{span.shown} after {start.shown}"
+            yield start.value - span.base / 3600, f"{span.shown} before {start.shown}"
 
 
 def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:

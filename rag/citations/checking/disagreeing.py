@@ -14,17 +14,14 @@ from rag.text.amounts import Figure
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
+from rag.text.languages import told
 from rag.text.names import Lexicon
 from rag.text.units import UNIT_SIGNS
 from rag.text.words import language_of, tokens
 
 # The plainer words come first.
-_HOLDS = (
-    re.compile(r"\b(?:takes? precedence|prevails?|hat vorrang|maßgeblich)\b", re.IGNORECASE),
-    re.compile(
-        r"\b(?:supersedes?|outdated|no longer valid|replaces?|instead of|ersetzt|überholt)\b",
-        re.IGNORECASE,
-    ),
+_HOLDS = tuple(
+    re.compile(rf"\b(?:{told(field)})\b", re.IGNORECASE) for field in ("prevails", "supersedes")
 )
 _MOST_VALUES = 4
 _ATTRIBUTE = 0.5  # of the question's words beside the name

@@ -39,11 +39,6 @@ def are_siblings(said: str, there: str) -> bool:
     return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
 
 
-def are_of_a_family(one: str, other: str) -> bool:
-    """Whether two names begin with the same word: `Meridian Basic`, `Meridian Plus`."""
-    return name_words(one)[:1] == name_words(other)[:1]
-
-
 def _tells_a_model(word: str) -> bool:
     return word in VARIANTS or any(map(str.isdigit, word))
 
@@ -57,8 +52,3 @@ def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
     if any(are_siblings(one, other) for one in said for other in there):
         return -1.0
     return 0.0
-
-
-def is_of_name(word: str, names: Sequence[str]) -> bool:
-    """Whether a word is in a name."""
-    return any(word in name for name in names)

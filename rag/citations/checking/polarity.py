@@ -1,51 +1,115 @@
 """Whether a statement denies what its source affirms, or the other way round; limits left out."""
 
 from collections.abc import Sequence
+from itertools import product
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.comparing import SAME_CLAUSE, Clause, is_turned, overlap, quoted
-from rag.citations.checking.naming import is_of_name, same_name
+from rag.citations.checking.comparing import (
+    SAME_CLAUSE,
+    Clause,
+    Spot,
+    is_turned,
+    overlap,
+    quoted,
+    words_beside,
+)
+from rag.citations.checking.naming import same_name
 from rag.citations.checking.reading import Reading
+from rag.text.amounts import agree
+from rag.text.languages import LANGUAGES
 
 # They leave no exception.
 _NEVER = frozenset(("never", "always", "nie", "niemals", "immer"))
+_UNIVERSAL = frozenset[str]().union(*(each.universal for each in LANGUAGES))
+_RESTRICTING = frozenset[str]().union(*(each.restricting for each in LANGUAGES))
+_PROHIBITING = frozenset[str]().union(*(each.prohibiting for each in LANGUAGES))
+_LIMITING = _RESTRICTING.union(*(each.limits for each in LANGUAGES)) - {"may", "könnte"}
+_LONG = 20  # words; of longer statements in other words only right ones were warned of
+_COPIED = 0.95  # of a clause's words
+_NEW = 1.2  # words that the clause which is limited may lack
 
 
 def wrong_polarity(case: Case, clause: Clause) -> str:
     """What the source says instead, where one of both denies; else ""."""
     said = clause.reading
-    told = [word for word in said.words if not is_of_name(word, case.names_of(clause))]
-    found = case.nearest(clause)
-    if said.is_supposed or found is None or len(told) < 2:
+    if said.is_supposed or len(said.words) + len(said.figures) < 2:
         return ""
-    near, spot = found
-    is_excepted = spot.clause.reading.has_exception != said.has_exception
+    near = case.nearest(clause)
+    new = (1 - near[0][0]) * len(said.words) if near else len(said.words)
+    if new <= _NEW and _is_widened(case.reading, near[0][1].clause.reading):
+        return f"The source limits this: {quoted(near[0][1])}"
+    least = SAME_CLAUSE if len(case.said.text.split()) <= _LONG else _COPIED
+    if not near or near[0][0] < least or not _is_other(case, clause, near[0][1]):
+        return ""
+    best = near[0][1]
+    elsewhere = (_is_other(case, clause, spot) for _, spot in near if spot.place is not best.place)
+    return "" if False in elsewhere else f"The source says {quoted(best)}"
+
+
+def _is_other(case: Case, clause: Clause, spot: Spot) -> bool | None:
+    """Whether a clause of the source says the opposite; None where they cannot be compared."""
+    said = clause.reading
     is_general = not said.raw.isdisjoint(_NEVER)
-    if near < SAME_CLAUSE or (is_excepted and not is_general):
-        return ""
+    excepted = spot.clause.reading.excepted
+    is_excepted = (said.excepted is None) != (excepted is None)
+    if excepted and said.excepted is None:  # where none of it is said, what is denied is affirmed
+        is_excepted = not excepted.isdisjoint(case.reading.words)
+    if is_excepted and not is_general:
+        return None
     aligned = [
         piece.reading
         for piece in spot.pieces
-        if overlap(piece.reading.words, said.words) >= 0.5 and not piece.reading.is_supposed
+        if _is_beside(piece.reading, said) and not piece.reading.is_supposed
     ]
     if not aligned or not _names_all(case, clause, aligned):
-        return ""
-    nameless = [each for each in aligned if not each.names or _names_all(case, clause, [each])]
-    aligned = nameless or aligned
+        return None
     differs = _is_denied(said, aligned)
-    is_other = any(is_turned(case.reading, there) for there in aligned)
-    if differs != is_other or (differs and is_general):  # `always` and `never` are one difference
-        return f"The source says {quoted(spot)}"
-    return ""
+    turned = any(is_turned(case.reading, there, spot.place.own) for there in aligned)
+    if differs and is_general:  # `always`, `never` are one difference
+        return True
+    return differs != turned and not (differs and _is_other_bound(said, aligned))
+
+
+def _is_beside(piece: Reading, said: Reading) -> bool:
+    """Whether one of both has half of the words of the other."""
+    return max(overlap(piece.words, said.words), overlap(said.words, piece.words)) >= 0.5
 
 
 def _is_denied(said: Reading, aligned: Sequence[Reading]) -> bool:
-    """Whether one of them denies a word that the other affirms."""
+    """Whether one of both denies a word that the other affirms, and the other denies nothing."""
+    if _denies(said) == any(map(_denies, aligned)):
+        return False
     there = frozenset[str]().union(*(each.words for each in aligned))
     denied = frozenset[str]().union(*(each.denied for each in aligned))
-    if not (said.denied & there - denied or denied & frozenset(said.words) - said.denied):
+    return bool(said.denied & there - denied or denied & frozenset(said.words) - said.denied)
+
+
+def _denies(reading: Reading) -> bool:
+    is_bound = any(denied for _, denied in reading.bounds)
+    return reading.is_negated or is_bound or not reading.raw.isdisjoint(_PROHIBITING)
+
+
+def _is_other_bound(said: Reading, aligned: Sequence[Reading]) -> bool:
+    """Whether one bounds a figure from above and the other from below: `not above`, `at most`."""
+    pairs = product(said.figures, (figure for each in aligned for figure in each.figures))
+    return any(agree(a, b) and {a.comparator[:1], b.comparator[:1]} == {"<", ">"} for a, b in pairs)
+
+
+def _is_widened(said: Reading, there: Reading) -> bool:
+    """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
+    if said.is_negated or said.raw & _LIMITING or said.figures:
         return False
-    return said.is_negated or any(each.is_negated for each in aligned)
+    universal = said.raw & _UNIVERSAL - there.raw
+    if not any(_is_of(word, said, frozenset(there.words)) for word in universal):
+        return False
+    compared = {each.comparator for each in there.figures} - {"", "~"}
+    return bool(compared or there.raw & _RESTRICTING)
+
+
+def _is_of(universal: str, said: Reading, there: frozenset[str]) -> bool:
+    """Whether it stands beside a word that is limited, or beside `limit`."""
+    beside = words_beside(universal, said, 1)
+    return not beside or not beside.isdisjoint(there | {"limit"})
 
 
 def _names_all(case: Case, clause: Clause, aligned: Sequence[Reading]) -> bool:

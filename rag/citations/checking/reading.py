@@ -5,13 +5,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 
 from rag.records import Source
 from rag.text.amounts import Figure
 from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, LANGUAGES, Language
+from rag.text.languages import ENGLISH, LANGUAGES, Language, told
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical, related
 from rag.text.units import UNIT_SIGNS
@@ -22,21 +21,26 @@ _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
 _NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
 _NOTHING = frozenset(("nothing", "nobody", "none", "nichts", "niemand"))  # they deny no word
+_WITHOUT = frozenset(("without", "ohne"))  # they deny a word, and not what is said
 _LIMITS = frozenset[str]().union(*(each.limits for each in LANGUAGES))
 _TELLING = frozenset[str]().union(*(each.telling for each in LANGUAGES))
 # A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
-_CONDITION = re.compile(
-    r"^\W*(?:without|if|when|where|unless|once|until|ohne|wenn|falls|sofern|solange)\b[^,]*,",
-    re.IGNORECASE,
-)
+_CONDITION = re.compile(rf"^\W*(?:without|ohne|{told('conditions')})\b[^,]*,", re.IGNORECASE)
 _SUPPOSES = re.compile(
-    r"^\W*(?:and |or |but |und |oder |aber )?(?:if|when|where|whether|unless|once|until|while|"
-    r"in case|wenn|falls|sofern|solange|sobald)\b",
+    rf"^\W*(?:and |or |but |und |oder |aber )?(?:{told('conditions')}|{told('supposes')})\b",
     re.IGNORECASE,
 )
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-_UNLESS = re.compile(r"\b(?:unless|except|es sei denn|außer)\b", re.IGNORECASE)
+_UNLESS = re.compile(
+    r"\b(?:unless|except|es sei denn|außer|(?:nicht|not)\b.{0,200} (?:without|ohne))\b(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BOUND = re.compile(
+    r"\b(?:(no|not|never|nicht) )?"
+    r"(more|less|fewer|later|longer|earlier|mehr|weniger|länger|später) (?:than|als)\b",
+    re.IGNORECASE,
+)
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
     r"\b(?:no|not|never|nicht) (?:more|less|fewer|later|longer|earlier|only|just|mehr|weniger|"
@@ -68,8 +72,9 @@ class Reading:
     codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
     is_negated: bool
     denied: frozenset[str]  # stems right behind its negations
+    bounds: frozenset[tuple[str, bool]]  # `more than`, and whether it is `no more than`
     is_supposed: bool  # a condition, which asserts nothing
-    has_exception: bool  # unless: what is denied holds after all
+    excepted: frozenset[str] | None  # words behind `unless`: what is denied holds after all
 
 
 @lru_cache(maxsize=16384)
@@ -86,10 +91,11 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
         for figure in read_figures(text, language)
         if not any(start <= figure.start and figure.end <= end for start, end in spans)
     )
-    every = list(tokens(text))
+    every, unless = list(tokens(text)), _UNLESS.search(text)
     asserted = [token.lowered for token in tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))]
     negations = [at for at, word in enumerate(asserted) if _denies(word)]
     verbal = [at for at in negations if asserted[at] not in _NOTHING]
+    verbal += [at for at, word in enumerate(asserted) if word in _WITHOUT]
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
         terms=tuple(_terms(every, figures, language)),
@@ -99,8 +105,9 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
         codes=frozenset(token.lowered for token in every if _is_code(token.text)),
         is_negated=bool(negations),
         denied=frozenset(_denied(asserted, verbal, language)),
+        bounds=frozenset((each[2].lower(), bool(each[1])) for each in _BOUND.finditer(text)),
         is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
-        has_exception=bool(_UNLESS.search(text)),
+        excepted=frozenset(map(canonical, content_words(unless[1], language))) if unless else None,
     )
 
 
@@ -233,12 +240,6 @@ class SourceText:
         """All words as they are spelled, in lower case."""
         lowered = (place.own.raw | place.around.raw for place in self.places)
         return self.context.raw.union(*lowered)
-
-    @cached_property
-    def pairs(self) -> frozenset[tuple[str, str]]:
-        """Words that stand together, but for those that carry no meaning."""
-        runs = (content_words(place.window.text, self.language) for place in self.places)
-        return frozenset(pair for run in runs for pair in pairwise(map(canonical, run)))
 
     @cached_property
     def every_figure(self) -> tuple[Figure, ...]:

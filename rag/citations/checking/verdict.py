@@ -4,6 +4,7 @@ What words can decide is decided here: whether a source speaks of the subject, w
 another figure, name or polarity, whether a figure follows from others. What they cannot is open.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +22,8 @@ from rag.citations.checking.naming import (
 )
 from rag.citations.checking.polarity import wrong_polarity
 from rag.citations.checking.reading import SourceText, read, share
-from rag.citations.checking.silence import Silence, fitted
 from rag.records import Verdict
-from rag.text.amounts import Figure, agree, date_parts
-from rag.text.sentences import split_sentences
+from rag.text.amounts import Figure, agree, date_parts, number_shown
 from rag.text.words import language_of
 
 
@@ -46,12 +45,6 @@ def judge(said: Said, sources: Sequence[SourceText]) -> Judgement:
     return max((_Verdict(said, sources).judgement(), best), key=_rank)
 
 
-def beside(said: Said, sources: Sequence[SourceText]) -> Silence | None:
-    """How little the sources have of it; None where a figure, code or language decides."""
-    case = Case(said, sources)
-    return case.silence() if case.may_be_silent() and not case.is_foreign else None
-
-
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
     language = language_of(said.text)
@@ -62,6 +55,7 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     return (" · ".join(filter(None, (heading, p.window.around, p.window.text))) for p in nearest)
 
 
+_PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
 _WINDOWS = 3  # of one source that a judge is shown
 _ORDER = (
     Verdict.OFF_SUBJECT,
@@ -91,7 +85,7 @@ class _Verdict(Case):
         ways = self._ways()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
-        if self._is_silent():
+        if self.is_silent() and not any(self._how(each.figure) for _, each in self.weighed):
             reason = "The cited source does not speak of this."
             return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
         return Judgement(Verdict.OPEN, near=self.near)
@@ -101,13 +95,7 @@ class _Verdict(Case):
         yield from map(self._wrong_figure, self.weighed)
         yield self._wrong_code()
         if not self.is_foreign:
-            yield from map(partial(wrong_polarity, self), self._clauses_and_whole())
-
-    def _clauses_and_whole(self) -> list[Clause]:
-        if len(split_sentences(self.said.text)) > 1:
-            return list(self.clauses)
-        whole = Clause(self.said.text, self.reading)
-        return [*self.clauses, whole] if len(self.clauses) > 1 else [whole]
+            yield from map(partial(wrong_polarity, self), self.clauses)
 
     # ── Subject ──
 
@@ -118,30 +106,28 @@ class _Verdict(Case):
         there = [name for names in told for name in names]
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
-        pairs = product(self.names, there)
-        sibling = next((other for name, other in pairs if are_siblings(name, other)), "")
+        pairs = (pair for pair in product(self.names, there) if are_siblings(*pair))
+        sibling = next((other for _, other in pairs if not self._is_common(other)), "")
         return f"The source speaks of the {self.spelled(sibling)}, not of this." if sibling else ""
 
-    def _is_silent(self) -> bool:
-        """None or nearly none of its words, names and figures are in the source."""
-        if not self.may_be_silent():
-            return False
-        if self.is_foreign:
-            return len(self.weighed) >= 2
-        return self.silence().probability() >= float(fitted()["silent_from"])
+    def _is_common(self, name: str) -> bool:
+        """`Years 1 to 4`, where `years` stands as well: no name, but how a sentence begins."""
+        first = re.compile(rf"\b{re.escape(name.split()[0])}\b")
+        return any(first.search(source.source.passage) for source in self.sources)
 
     # ── Figures ──
 
     def _wrong_figure(self, found: tuple[Clause, Weighed]) -> str:
-        _, weighed = found
+        clause, weighed = found
         figure = weighed.figure
         if weighed.carried is not None:
             return ""
         if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
             return ""
-        if weighed.instead is not None:
-            return self._told_instead(*weighed.instead)
-        return self._missing(figure)
+        is_pronoun = figure.value == 1 and not figure.unit and "1" not in self.said.text  # `one`
+        if _PURPOSE.match(clause.text) or is_pronoun:
+            return ""
+        return self._told_instead(*weighed.instead) if weighed.instead else self._missing(figure)
 
     def _told_instead(self, there: Figure, spot: Spot) -> str:
         name = spot.names[0] if spot.names else ""
@@ -150,8 +136,7 @@ class _Verdict(Case):
 
     def _missing(self, figure: Figure) -> str:
         """A figure that no source gives anywhere: right statements have nearly none."""
-        is_foreign = self.is_foreign and not figure.unit
-        if is_foreign or not self._is_new(figure) or self._is_silent():
+        if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent():
             return ""
         return f"The source does not give {figure.shown}."
 
@@ -160,6 +145,9 @@ class _Verdict(Case):
         is_counted = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
         if is_counted or figure.kind == "ordinal" or figure.comparator == "~":
             return False
+        digits = re.compile(rf"(?<![\d.,]){number_shown(figure.value)}(?!\d|[.,]\d)")
+        if not figure.unit and any(digits.search(each.source.passage) for each in self.sources):
+            return False  # `n800n` of what is no prose
         there = [f for source in self.sources for f in source.every_figure]
         return not any(agree(figure, each) or _is_its_end(figure, each) for each in there)
 

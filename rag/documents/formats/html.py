@@ -71,16 +71,20 @@ def _check_depth(markup: str, name: str) -> None:
         )
 
 
+GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
+
+
 class _Walk:
     """Recursive descent; runs of inline markup are gathered into one paragraph."""
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.inline: list[str] = []
+        self.is_term = False  # what is gathered ends with a term to be defined
 
     def flush(self) -> None:
         text = "".join(self.inline)
-        self.inline = []
+        self.inline, self.is_term = [], False
         if text.strip():
             self.outline.paragraph(text)
 
@@ -89,13 +93,17 @@ class _Walk:
         while child is not None:
             self.visit(child, depth)
             child = child.next
-        if element.tag in BLOCKS:
+        if element.tag == "dt":  # its definition goes on in the same paragraph
+            self.inline.append("\n")
+            self.is_term = True
+        elif element.tag in BLOCKS:
             self.flush()
 
     def visit(self, element: Any, depth: int) -> None:
         tag = element.tag
         if tag == "-text":
             self.inline.append(re.sub(r"\s+", " ", element.text_content or ""))
+            self.is_term &= not self.inline[-1].strip()
         elif tag == "br":
             self.inline.append("\n")
         elif tag == "img":
@@ -105,7 +113,8 @@ class _Walk:
         elif depth > DEEPEST or tag not in BLOCKS:
             self._inline(element, depth)
         else:
-            self.flush()
+            if not (self.is_term and tag in GOES_ON):
+                self.flush()
             self._block(element, depth)
 
     def _inline(self, element: Any, depth: int) -> None:

@@ -11,6 +11,7 @@ from rag.documents.outline import Outline
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
+NUMBERED = re.compile(r"(?:§\s?|[A-Z][a-z]+ )?(\d{1,2})[.):]?\s+[^\W\d_]")  # 3. How to use it
 CLAUSE = re.compile(r"\s*\d{1,3}(?:\.\d{1,3})+\.?\s+\S")  # 4.1 Tenants pay for light.
 SET_IN = ("  ", "\t")
 TITLE_CHARS = 90
@@ -52,6 +53,9 @@ def _headings(blocks: list[list[str]]) -> list[Heading | None]:
     capitals = [_capital_heading(block) for block in blocks]
     if sum(map(bool, capitals[1:])) > 0:
         return [None, *capitals[1:]]
+    numbered = _numbered_headings(blocks)
+    if numbered:
+        return numbered
     leads = [_lead_heading(block) for block in blocks]
     enough = sum(map(bool, leads[1:])) > 1
     return [None, *leads[1:]] if enough else [None] * len(blocks)
@@ -128,6 +132,23 @@ def _is_capitals(line: str) -> bool:
     letters = [letter for letter in line if letter.isalpha()]
     # Writing without cases has no capitals.
     return len(letters) > 2 and line == line.upper() != line.lower() and line[-1] not in ".,;!?"
+
+
+def _numbered_headings(blocks: list[list[str]]) -> list[Heading | None]:
+    """Short first lines that count from 1, over what is not a line of the same count: no list."""
+    found: list[Heading | None] = []
+    count = over_text = 0
+    for block in blocks:
+        line = block[0].strip()
+        number = NUMBERED.match(line)
+        is_next = number is not None and int(number[1]) == count + 1 and line[-1] not in ".,;:!"
+        goes_on = len(block) > 1 and (block[1].startswith(SET_IN) or block[1][0].islower())
+        is_heading = is_next and not goes_on and len(line) <= TITLE_CHARS
+        over_text += is_heading and len(block) > 1
+        over_text += not is_heading and bool(found) and found[-1] is not None
+        count += is_heading
+        found.append(Heading(2, line, 1) if is_heading else None)
+    return found if count > 2 and over_text > count * 0.7 else []
 
 
 def _lead_heading(block: list[str]) -> Heading | None:

@@ -1,7 +1,7 @@
 """Documents, sections and chunks in the database."""
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,7 +157,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def sections(self, document_id: str, within: Within) -> list[Section]:
         """All of a document, in reading order."""
-        query = _sections_of(document_id, within)
+        query = _sections_of([document_id], within)
         with reading(self._engine) as connection:
             return [_section(row) for row in connection.execute(query)]
 
@@ -174,15 +174,22 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self, document_id: str, index: int, within: Within, *, reach: int = 1
     ) -> list[Section]:
         """A section between up to `reach` sections before and after it. Raises NotFound."""
-        query = _sections_of(document_id, within).where(
-            section_table.c.index.between(index - reach, index + reach)
-        )
-        with reading(self._engine) as connection:
-            found = [_section(row) for row in connection.execute(query)]
+        found = self.stretches([document_id], within, index - reach, index + reach)[document_id]
         if not any(section.index == index for section in found):
             raise NotFound(
                 f"Document {document_id!r} has no section {index}: it was deleted or changed."
             )
+        return found
+
+    def stretches(
+        self, document_ids: Sequence[str], within: Within, first: int, last: int
+    ) -> defaultdict[str, list[Section]]:
+        """Sections from `first` to `last` of each document that has any."""
+        query = _sections_of(document_ids, within).where(section_table.c.index.between(first, last))
+        found = defaultdict[str, list[Section]](list)
+        with reading(self._engine) as connection:
+            for row in connection.execute(query):
+                found[row.document_id].append(_section(row))
         return found
 
     def lexicon(self, within: Within) -> tuple[str, ...]:
@@ -236,12 +243,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             mark_changed(connection, [row.collection_id, collection_id])
 
 
-def _sections_of(document_id: str, within: Within) -> Select[Any]:
+def _sections_of(document_ids: Sequence[str], within: Within) -> Select[Any]:
     return (
         select(section_table)
         .join_from(section_table, document_table)
         .where(
-            section_table.c.document_id == document_id,
+            section_table.c.document_id.in_(document_ids),
             inside(document_table.c.collection_id, within),
         )
         .order_by(section_table.c.index)

@@ -67,14 +67,6 @@ class LocalEmbedder:
     def name(self) -> str:
         return name_of(self._model)
 
-    @property
-    def dimensions(self) -> int:
-        return self._dimensions
-
-    @property
-    def max_tokens(self) -> int:
-        return self._max_tokens
-
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         if not texts:
             return []
@@ -142,7 +134,7 @@ class LocalEmbedder:
         return tokenizer
 
     @cached_property
-    def _max_tokens(self) -> int:
+    def max_tokens(self) -> int:
         settings = _read(self._folder / "sentence_bert_config.json")
         tokenizer = _read(self._folder / "tokenizer_config.json")
         limits = (settings.get("max_seq_length"), tokenizer.get("model_max_length"))
@@ -150,7 +142,7 @@ class LocalEmbedder:
         return min(known) if known else int(self._reference.model.max_seq_length)
 
     @cached_property
-    def _dimensions(self) -> int:
+    def dimensions(self) -> int:
         modules = _read(self._folder / "modules.json") or []
         pooling = [m["path"] for m in modules if m["type"].endswith("Pooling")]
         if pooling and all(m["type"].rsplit(".", 1)[-1] in PLAIN_MODULES for m in modules):

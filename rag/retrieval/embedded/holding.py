@@ -8,6 +8,8 @@ import fcntl
 import json
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,6 +59,16 @@ def release(directory: Path) -> None:
         elif users == 1:
             del _held[key]
             os.close(descriptor)  # the lock goes with it
+
+
+@contextmanager
+def holding(directory: Path) -> Iterator[None]:
+    """Keep other processes from the directory meanwhile. Raises SetupError."""
+    acquire(directory)
+    try:
+        yield
+    finally:
+        release(directory)
 
 
 def holder_of(directory: Path) -> int | None:

@@ -3,6 +3,7 @@
 The database's word index is one for all. A filter makes it dearer, and shows by the time it takes
 what lies beside. The words of a collection are read once, and again when it changes; what a term
 weighs, which words there are and how long a search takes depends on the asker's collections alone.
+Who may read all of a small library searches it so as well: it takes half as long.
 """
 
 import threading
@@ -20,20 +21,22 @@ from rag.records import Within
 from rag.retrieval.query import Term
 from rag.retrieval.vocabulary import Vocabulary
 from rag.retrieval.word_index import (
-    HEADING_WEIGHT,
-    IN_TEXT,
+    NOWHERE,
+    Counts,
     Places,
     WordIndex,
     chunk_count,
+    counts_in,
     idf,
+    in_a_row,
     saturated,
 )
 
 MOST_HELD = 50_000  # chunks: about 80 MB; of more the database is asked
+MOST_OF_ALL = 10_000  # chunks, where nothing is filtered: the database is quick by itself
 SETS_KEPT = 32  # of collections, as askers choose them
 
 Lexemes = Mapping[Term, Sequence[str]]
-Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,6 @@ class CollectionWords:
     """The words of some collections together."""
 
     def __init__(self, parts: Mapping[str, Held], stemmer: str) -> None:
-        self.versions = {key: part.version for key, part in parts.items()}
         self._parts = [part.places for part in parts.values() if part.places]
         chunks = sorted(each for part in parts.values() for each in part.chunks.items())
         self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
@@ -58,9 +60,13 @@ class CollectionWords:
         counts: Counter[str] = Counter()
         lengths = np.zeros(len(chunks))
         for part in self._parts:
-            counts.update({word: _rows_of(places) for word, places in part.items()})
-            at = self._chunks_at(np.concatenate([*part.values()]))
-            lengths += np.bincount(at, minlength=len(chunks))
+            places, firsts = _joined(part)
+            rows = places >> 16
+            is_new = np.diff(rows, prepend=-1) != 0
+            is_new[firsts] = True
+            held = np.add.reduceat(is_new, firsts, dtype=int).tolist()
+            counts.update(dict(zip(part, held, strict=True)))
+            lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(chunks))
         self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
         self.vocabulary = Vocabulary(counts, stemmer)
 
@@ -101,23 +107,16 @@ class CollectionWords:
         """How often each chunk holds these one after the other; in a heading they count more."""
         if term.is_prefix and term.is_letters and len(lexemes) == 1:
             words = self.vocabulary.beginning(lexemes[0])
-            return self._by_chunk(np.concatenate([_NOWHERE, *map(self._places, words)]))
-        starts = self._places(lexemes[0]) if lexemes else _NOWHERE
-        for step, lexeme in enumerate(lexemes[1:], start=1):
-            starts = starts[np.isin(starts + step, self._places(lexeme))]
-        return self._by_chunk(starts)
+            return counts_in(self._rows, np.concatenate([NOWHERE, *map(self._places, words)]))
+        return counts_in(self._rows, in_a_row([self._places(lexeme) for lexeme in lexemes]))
 
     def _places(self, lexeme: str) -> Places:
         found = [part[lexeme] for part in self._parts if lexeme in part]
-        return found[0] if len(found) == 1 else np.concatenate([_NOWHERE, *found])
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([NOWHERE, *found]))
 
-    def _chunks_at(self, places: Places) -> NDArray[np.intp]:
-        return np.searchsorted(self._rows, places >> 16)
 
-    def _by_chunk(self, places: Places) -> Counts:
-        weights = np.where(places & IN_TEXT, 1.0, HEADING_WEIGHT)
-        counts = np.bincount(self._chunks_at(places), weights, len(self._rows))
-        return counts.astype(np.float64, copy=False)
+# With the versions of its collections; None in place of what is too large.
+_Set = tuple[Mapping[str, int], CollectionWords | None]
 
 
 class HeldWords:
@@ -126,29 +125,31 @@ class HeldWords:
     def __init__(self, words: WordIndex) -> None:
         self._words = words
         self._held: OrderedDict[str, Held] = OrderedDict()
-        self._sets: OrderedDict[frozenset[str], CollectionWords] = OrderedDict()
+        self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
         self._lock = threading.Lock()
 
     def within(self, connection: Connection, within: Within) -> CollectionWords | None:
-        """None for everything, and for more than is held."""
-        if within.ids is None:
-            return None
+        """None for more than is held."""
         now = versions(connection, within)
         with self._lock:
             known = self._sets.get(within.ids)
-            if known is not None and known.versions == now:
-                self._sets.move_to_end(within.ids)
-                return known
-        if chunk_count(connection, within) > MOST_HELD:
-            return None
-        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
-        made = CollectionWords(parts, self._words.stemmer)
+        if known is None or known[0] != now:
+            known = now, self._made(connection, within, now)
         with self._lock:
-            self._sets[within.ids] = made
+            self._sets[within.ids] = known
             self._sets.move_to_end(within.ids)
             while len(self._sets) > SETS_KEPT:
                 self._sets.popitem(last=False)
-        return made
+        return known[1]
+
+    def _made(
+        self, connection: Connection, within: Within, now: Mapping[str, int]
+    ) -> CollectionWords | None:
+        most = MOST_OF_ALL if within.ids is None else MOST_HELD
+        if chunk_count(connection, within, most + 1) > most:
+            return None
+        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
+        return CollectionWords(parts, self._words.stemmer)
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> Held:
         with self._lock:
@@ -160,7 +161,7 @@ class HeldWords:
             self._held.move_to_end(collection_id)
             while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
                 gone, _ = self._held.popitem(last=False)
-                for chosen in [each for each in self._sets if gone in each]:
+                for chosen in [each for each in self._sets if each is None or gone in each]:
                     del self._sets[chosen]
         return known
 
@@ -174,20 +175,26 @@ class HeldWords:
         chunks: dict[int, str] = {row.row: row.id for row in rows}
         before = known.chunks if known is not None else {}
         fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
-        places: dict[str, Places] = {}
-        if known is not None:
-            stays = np.array([row for row in chunks if fresh is None or row < fresh], np.int64)
-            kept = {word: at[np.isin(at >> 16, stays)] for word, at in known.places.items()}
-            places = {word: at for word, at in kept.items() if len(at)}
+        old = [row for row in chunks if fresh is None or row < fresh]
+        places = dict(known.places) if known is not None else {}
+        if places and len(old) < len(before):
+            places = _in_rows(places, old)
         if fresh is not None:
             for word, at in self._words.places(connection, collection_id, fresh):
                 places[word] = np.concatenate([places[word], at]) if word in places else at
         return Held(version, chunks, places)
 
 
-_NOWHERE: Places = np.empty(0, dtype=np.int64)
+def _joined(places: Mapping[str, Places]) -> tuple[Places, NDArray[np.int64]]:
+    """Those of all words as one, and where each word's begin."""
+    counts = [len(each) for each in places.values()]
+    return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
 
 
-def _rows_of(places: Places) -> int:
-    """In how many chunks they are; places are in order."""
-    return int(np.count_nonzero(np.diff(places >> 16))) + 1
+def _in_rows(places: Mapping[str, Places], rows: Sequence[int]) -> dict[str, Places]:
+    """What stands in these chunks; words that stand in none are left out."""
+    joined, firsts = _joined(places)
+    stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))
+    counts = np.add.reduceat(stays, firsts, dtype=np.int64)
+    kept = np.split(joined[stays], np.cumsum(counts)[:-1])
+    return {word: each for word, each in zip(places, kept, strict=True) if len(each)}

@@ -15,6 +15,7 @@ from rag.tables.asking.comparing import (
     phrases_of,
     said_before,
 )
+from rag.tables.asking.index import Found
 from rag.tables.asking.question import FIGURES, Question, number_in
 from rag.tables.asking.times import conditions_of, meant, time_at
 from rag.tables.asking.words import (
@@ -69,27 +70,38 @@ def _negations(question: Question) -> None:
 def _blanks(question: Question) -> None:
     """ "Without a price": where a column has empty cells, these."""
     for found in list(question.columns):
-        at = found.start - 1
-        at -= at > 0 and question.words[at] in ("a", "an", "any", "the")
+        at = _before(question, found)
         has_blanks = question.column(found.column).blanks > 0
         if at >= 0 and question.words[at] in LACKING and has_blanks:
             question.columns.remove(found)
             condition(question, at, found.end, Filter(found.column, Op.BLANK))
 
 
+def _before(question: Question, found: Found) -> int:
+    """Where the word before it stands, an article apart; -1 if it opens the question."""
+    at = found.start - 1
+    return at - (at > 0 and question.words[at] in ("a", "an", "any", "the"))
+
+
 def _yes_or_no(question: Question) -> None:
     """A column of yes and no that is named is a condition: "cancelled bookings"."""
     for found in list(question.columns):
-        before = question.words[found.start - 1] if found.start else ""
+        at = _before(question, found)
+        before = question.words[at] if at >= 0 else ""
         is_other = before in KEYS or question.words[found.end : found.end + 1] in (["is"], ["="])
         if is_other or question.column(found.column).type is not ColumnType.BOOLEAN:
             continue
-        lacks = found.start in question.negated or before in ("non", "no", "nicht", "not")
+        lacks = found.start in question.negated or before in DENYING
         question.columns.remove(found)
-        start = found.start - (before in ("non", "no", "nicht", "not", "without", "ohne"))
+        start = at if before in DENYING | {"without", "ohne"} else found.start
+        last = question.conditions[-1] if question.conditions else None
+        if last and start - last[1] <= 1 and last[2].column == found.column:  # "need | no licence"
+            question.conditions.pop()
+            start, lacks = last[0], lacks or last[2].values == (False,)
         condition(question, start, found.end, Filter(found.column, Op.IS, (not lacks,)))
 
 
+DENYING = words("non no nicht not kein keine keinen")
 KEYS = words("by per each every nach pro je which what and")
 
 

@@ -225,14 +225,23 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     if repeats(question, target) and is_added(figure):
         measure = (Measure(Kind.SUM, figure.name),)
         by = (Order("measure 1", descending),)
-        return TablePlan("", filters, (Key(target),), measure, by, 1)
+        return TablePlan("", filters, (Key(target),), measure, by, _how_many(question, target))
     return TablePlan(
         "",
         filters,
         order=(Order(figure.name, descending),),
-        limit=1,
+        limit=_how_many(question, target),
         columns=tuple(dict.fromkeys((target, figure.name))),
     )
+
+
+def _how_many(question: Question, target: str) -> int:
+    """ "Which *five* products cost the most": one, where no number stands before the rows."""
+    before = [found.start - 1 for found in question.columns if found.column == target]
+    free = [at for at in before if at >= 0 and at not in question.used]
+    count = next(filter(None, (number_in(question.words[at]) for at in free)), 1)
+    question.used.update(at for at in free if number_in(question.words[at]) == count)
+    return max(1, int(count))
 
 
 def _asks_value(question: Question, figure: TableColumn) -> bool:

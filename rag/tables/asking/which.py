@@ -1,8 +1,9 @@
-"""Asking which of several tables is meant, and understanding the reply."""
+"""What is said where no table is computed: which is meant, two are needed, words are unknown."""
 
 import re
 from collections.abc import Sequence
 
+from rag.records import Table
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice
 from rag.text.words import STOP_WORDS
@@ -44,3 +45,27 @@ def _words_of(choice: Choice) -> frozenset[str]:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def of_two(best: Choice, other: Choice) -> str:
+    """A question that no single table knows."""
+    return (
+        f"This needs two tables: {best.table.label} does not know "
+        f"{quoted(best.understood.unused)}, {other.table.label} does. A question is computed "
+        "from one table; rows of two are not joined."
+    )
+
+
+def not_understood(table: Table, words: Sequence[str]) -> str:
+    """Words that are in the way, and what the table knows."""
+    columns = ", ".join(column.name for column in table.columns[:20])
+    return (
+        f"{table.label} seems to be asked, but I do not know what "
+        f"{quoted(words)} means there, and it could change the result. "
+        f"Its columns: {columns}."
+    )
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Words of a question."""
+    return ", ".join(f"“{word}”" for word in words)

@@ -36,7 +36,11 @@ COMPARING = re.compile(
 LASTS = re.compile(
     r"\b(?:does|do|did|will|can|may) (?:\w+ ){1,6}last(?=\W*$| (?:on|for|with|in|if|when|per)\b)"
 )
-ASKING = (AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING)
+LISTED = re.compile(
+    r"^(?:which|what|welche|list|show|name|nenne|zeig\w*)(?: me| mir| all| alle| the| die){0,3} "
+    r"(?!is |are |ist |sind )\w+(?:s|en|er|e)\b"
+)
+ASKING = (AGGREGATES, MEDIAN, DIFFERENT, DIFFERENCE, TOP, SUPERLATIVE, COMPARING, LISTED)
 WORD = re.compile(r"[^\W_]+")
 
 

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag.records import ColumnType, Source, Table
@@ -16,6 +16,7 @@ from rag.tables.plan import (
     Measure,
     TablePlan,
     column_of,
+    measure_names,
     measure_words,
     plan_from,
 )
@@ -125,6 +126,21 @@ def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple
         for measure, name in zip(plan.measures, names[len(keys) :], strict=True)
     ]
     return (*keys, *figures)
+
+
+def of_one_row(result: TableResult, plan: TablePlan) -> TableResult:
+    """In the words of its columns where only one row was used: nothing was added up."""
+    if len(result.used) != 1 or plan.outer is not None:
+        return result
+    added = [each for each in plan.measures if each.kind is Kind.SUM]
+    names = dict(zip(measure_names(added), (each.column for each in added), strict=True))
+    words = result.words
+    for each in added:
+        words = words.replace(measure_words(each), each.column)
+    columns = (
+        replace(column, name=names.get(column.name, column.name)) for column in result.columns
+    )
+    return replace(result, words=words, columns=tuple(columns))
 
 
 NUMERIC = {"DOUBLE", "FLOAT", "BIGINT", "INTEGER", "HUGEINT", "DECIMAL", "NUMBER"}
@@ -277,11 +293,7 @@ def _figure_said(result: TableResult) -> str:
         noun = "row" if result.rows[0][0] == 1 else "rows"
         of = result.words.removesuffix(measure_words(plan.measures[0])).rstrip(" ,")
         return f"{_unmarked(of or result.table_name)}: {value} {noun}"
-    words = result.words
-    for each in plan.measures:
-        if len(result.used) == 1 and plan.outer is None and each.kind is Kind.SUM:
-            words = words.replace(measure_words(each), each.column)
-    return f"{_unmarked(words)}: {value}"
+    return f"{_unmarked(result.words)}: {value}"
 
 
 def _first_upper(text: str) -> str:

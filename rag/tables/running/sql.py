@@ -22,6 +22,7 @@ from rag.tables.plan import (
     Scalar,
     TablePlan,
     column_of,
+    measure_names,
 )
 from rag.tables.reading.types import read_date, read_number
 from rag.tables.running.engine import DATA
@@ -347,19 +348,6 @@ class Sql:
 
 
 PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
-
-
-def measure_names(measures: Sequence[Measure]) -> list[str]:
-    """What the figures' columns are called."""
-    return [
-        ("Share (%)" if measure.kind is Kind.SHARE else "Rows")
-        if measure.column == ROWS
-        else f"{measure.column} ({SHORT.get(measure.kind, measure.kind)})"
-        for measure in measures
-    ]
-
-
-SHORT = {Kind.DISTINCT: "different", Kind.SHARE: "share, %", Kind.CHANGE: "change, %"}
 
 
 def key_names(group: Sequence[Key]) -> list[str]:

@@ -6,4 +6,10 @@ ENGLISH = read_language("en")
 GERMAN = read_language("de")
 LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)
 
-__all__ = ["ENGLISH", "GERMAN", "LANGUAGES", "Language", "any_of"]
+
+def told(field: str) -> str:
+    """What any language has for it, as one pattern."""
+    return "|".join(getattr(language, field).joined for language in LANGUAGES)
+
+
+__all__ = ["ENGLISH", "GERMAN", "LANGUAGES", "Language", "any_of", "told"]

@@ -19,6 +19,13 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Regular expressions, any of which may stand."""
+
+    joined: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
     """All words are in lower case; an expression is words with single blanks between.
@@ -34,6 +41,7 @@ class Language:
     idle_over_rows: frozenset[str]  # what changes nothing where rows are asked over
     question_words: frozenset[str]
     negations: frozenset[str]
+    prohibiting: frozenset[str]  # they deny without a negation
     limits: frozenset[str]  # conditions, exceptions, restrictions, hedges: they narrow what is said
     telling: frozenset[str]  # function words that a copy may neither lose nor change
     closings: tuple[str, ...]  # how a sentence begins that sums up what was said
@@ -47,6 +55,24 @@ class Language:
     synonyms: tuple[tuple[str, ...], ...]  # the first of each stands for the others
     alternatives: tuple[tuple[str, ...], ...]  # of which one excludes the others: days, colours
     opposites: tuple[tuple[str, ...], ...]  # pairs
+    universal: frozenset[str]  # they leave nothing out
+    restricting: frozenset[str]  # … and these do
+    around_documents: frozenset[str]  # what a document's name may stand between
+    points_back: Patterns  # how a sentence begins that says what it says after another
+    narrows: Patterns  # … that narrows the one before it
+    takes_back: Patterns  # … or takes it back
+    manners: Patterns  # … or states nothing
+    declines: Patterns  # what says that nothing was found
+    reports: Patterns  # what a source does: it says, it states
+    conditions: Patterns  # how a condition begins
+    supposes: Patterns  # … or another clause that asserts nothing
+    prevails: Patterns  # what says which of two sources holds
+    supersedes: Patterns  # … less plainly
+    differences: Patterns  # words of sums: what was worked out, and how
+    sums: Patterns
+    multiples: Patterns
+    ratios: Patterns
+    shares: Patterns
 
 
 def read_language(code: str) -> Language:
@@ -70,6 +96,10 @@ def _meanings(text: str) -> dict[str, str]:
     return {each: value.strip() for value, _, group in told for each in _expressions(group)}
 
 
+def _patterns(text: str) -> Patterns:
+    return Patterns("|".join(text.split("\n")).strip("|"))
+
+
 def _values(text: str) -> dict[str, float]:
     return {each: float(Fraction(value)) for each, value in _meanings(text).items()}
 
@@ -80,6 +110,7 @@ def _counts(text: str) -> dict[str, int]:
 
 _READ: Mapping[Any, Callable[[str], Any]] = {
     str: str,
+    Patterns: _patterns,
     frozenset[str]: words,
     tuple[str, ...]: _expressions,
     tuple[tuple[str, ...], ...]: _groups,

@@ -1,14 +1,12 @@
 """How many requests a caller may make, where the settings say so."""
 
 from flask import Flask, request
-from flask_limiter import Limiter
-from flask_limiter.util import get_remote_address
-from limits import parse_many
-from limits.errors import ConfigurationError
 
 from rag.errors import NotAllowed, SetupError
 from rag.settings import WebSettings
 from rag.web.access.owner import current_owner
+
+NOWHERE = "memory://"  # what is counted is counted in this process
 
 
 def limit_rates(app: Flask, settings: WebSettings) -> None:
@@ -17,6 +15,11 @@ def limit_rates(app: Flask, settings: WebSettings) -> None:
     Raises:
         SetupError: the limit or the place of the counters is none.
     """
+    if settings.rate_limit is None and settings.rate_limit_storage == NOWHERE:
+        return
+    from flask_limiter import Limiter
+    from limits.errors import ConfigurationError
+
     _check(settings.rate_limit)
     try:
         limiter = Limiter(
@@ -38,6 +41,8 @@ def limit_rates(app: Flask, settings: WebSettings) -> None:
 
 def _check(rate_limit: str | None) -> None:
     """A limit that nobody can read would silently be none. Raises SetupError."""
+    from limits import parse_many
+
     try:
         parse_many(rate_limit or "1 per minute")
     except ValueError as error:
@@ -51,7 +56,7 @@ def caller() -> str:
     try:
         return current_owner()
     except NotAllowed:
-        return get_remote_address()
+        return request.remote_addr or "127.0.0.1"
 
 
 def is_exempt() -> bool:

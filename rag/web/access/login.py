@@ -16,7 +16,6 @@ from rag.web.access.owner import (
     EXTENSION,
     LoginOwners,
     caller_address,
-    checked_owner,
     current_owner,
     has_login,
     note,
@@ -85,8 +84,7 @@ def come_back() -> Shown:
                 "This login was not begun in this browser, was used already, or took more than "
                 "ten minutes. Log in again."
             )
-        known = provider.known_by(_code(), secret, _callback())
-        entrant = Entrant(checked_owner(known.owner), provider.credential, known.groups)
+        entrant = provider.known_by(_code(), secret, _callback())
         lasts = timedelta(hours=provider.settings.login_hours)
         response = _logged_in(entrant, next_path, lasts)
     except (NotAllowed, ProviderAway) as error:

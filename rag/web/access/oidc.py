@@ -7,7 +7,6 @@ and code verifier are derived, so that any process can finish what another began
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +20,8 @@ from requests import RequestException
 
 from rag.errors import NotAllowed, ProviderAway, SetupError
 from rag.settings import GROUP, OidcSettings
-from rag.web.access.logins import digest
+from rag.web.access.logins import Entrant, digest
+from rag.web.access.owner import checked_owner
 
 DISCOVERY = "/.well-known/openid-configuration"
 SECONDS = 5.0  # for one call
@@ -31,14 +31,6 @@ MOST_GROUPS = 1000
 LONGEST_GROUP = 190
 # What Authlib raises of what a provider says, which may be anything.
 UNFIT = (AuthlibBaseError, JoseError, ValueError, LookupError, TypeError, AttributeError)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Whom the provider vouches for."""
-
-    owner: str
-    groups: tuple[str, ...]
 
 
 class _Client(OAuth2Mixin, OpenIDMixin, BaseApp):  # type: ignore[misc]
@@ -85,7 +77,7 @@ class LoginProvider:
             )
         return str(way["url"])
 
-    def known_by(self, code: str, secret: str, back: str) -> Known:
+    def known_by(self, code: str, secret: str, back: str) -> Entrant:
         """Whom the provider names to us for this code. Raises ProviderAway and NotAllowed."""
         with self._heard():
             self._learn()
@@ -167,7 +159,7 @@ class LoginProvider:
             raise ValueError("its userinfo speaks of somebody else")
         return more | claims
 
-    def _known(self, claims: dict[str, Any]) -> Known:
+    def _known(self, claims: dict[str, Any]) -> Entrant:
         claim = self.settings.owner_claim
         owner = claims.get(claim)
         if not isinstance(owner, str) or not owner.strip():
@@ -179,11 +171,12 @@ class LoginProvider:
                     "if it never does"
                 )
             owner = owner.lower()
-        known = Known(owner.strip(), _groups(claims.get(self.settings.groups_claim)))
+        groups = _groups(claims.get(self.settings.groups_claim))
+        known = Entrant(checked_owner(owner.strip()), self.credential, groups)
         self._check_allowed(known)
         return known
 
-    def _check_allowed(self, known: Known) -> None:
+    def _check_allowed(self, known: Entrant) -> None:
         allowed = self.settings.allowed
         named = {known.owner, *(f"{GROUP}{group}" for group in known.groups)}
         if "@" in known.owner:

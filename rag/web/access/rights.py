@@ -1,7 +1,6 @@
 """What a caller may do: every route that finds, opens or changes documents asks here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from flask import g
 
@@ -95,24 +94,10 @@ def held_collections() -> list[Held]:
     return application().collections.held(current_owner())
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A collection that a conversation may ask, and whether it does."""
-
-    id: str
-    name: str
-    document_count: int
-    is_asked: bool
-
-
-def choices(chosen: Sequence[str] = ()) -> list[Choice]:
-    """Those of a conversation; none where there is nothing to choose."""
+def choices(chosen: Sequence[str] = ()) -> list[tuple[Held, bool]]:
+    """What a conversation may ask, and whether it does; none where there is nothing to choose."""
     held = held_collections()
-    found = [
-        Choice(each.id, each.name, each.document_count, not chosen or each.id in chosen)
-        for each in held
-    ]
-    return found if len(found) > 1 else []
+    return [(each, not chosen or each.id in chosen) for each in held] if len(held) > 1 else []
 
 
 def held_collection(collection_id: str, *, least: Right = Right.READ) -> Held:

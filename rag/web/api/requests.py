@@ -37,12 +37,13 @@ def not_blank(text: str) -> str:
     return text
 
 
-Words = Annotated[str, BeforeValidator(storable_text)]
-Said = Annotated[Words, Field(min_length=1), AfterValidator(not_blank)]
-Question = Annotated[Said, Field(max_length=MAX_QUESTION_CHARS)]
-SearchWords = Annotated[Said, Field(max_length=10_000)]
-Title = Annotated[Words, Field(max_length=300)]
-Key = Annotated[Words, Field(max_length=40)]
+# Lengths are the text's own, and told so: bounds stand before what is done to it.
+STORABLE, SAID = BeforeValidator(storable_text), AfterValidator(not_blank)
+Words = Annotated[str, STORABLE]
+Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), STORABLE, SAID]
+SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, SAID]
+Title = Annotated[str, Field(max_length=300), STORABLE]
+Key = Annotated[str, Field(max_length=40), STORABLE]
 Place = Annotated[str, Field(max_length=300)]  # a collection, by id or name
 Chosen = Annotated[list[Place], Field(max_length=1000)]
 Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
@@ -139,7 +140,7 @@ class RangeQuery(Asked):
 class MessageSearchQuery(Asked):
     """What to look for in messages, ignoring case."""
 
-    q: Annotated[Said, Field(max_length=1000)]
+    q: Annotated[str, Field(min_length=1, max_length=1000), STORABLE, SAID]
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
@@ -157,6 +158,16 @@ class UploadForm(Asked):
 
     file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
     collection: Annotated[Place, BeforeValidator(as_text)] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_none(cls, values: Any) -> Any:
+        is_known = isinstance(values, dict) and values.keys() <= cls.model_fields.keys()
+        if is_known and not isinstance(values.get("file"), list):
+            raise ValueError(
+                "no file came. Send multipart/form-data with a part `file` for each, and its name."
+            )
+        return values
 
 
 class MoveBody(Body):
@@ -219,7 +230,7 @@ class Brought(BaseModel):
 class ImportedMessageBody(Brought):
     """One message of a transcript from elsewhere."""
 
-    role: Annotated[Key, Field(min_length=1)]
+    role: Annotated[str, Field(min_length=1, max_length=40), STORABLE]
     content: Words | None  # null where an assistant only called tools
 
 

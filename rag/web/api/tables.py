@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, model_validator
 from rag.errors import UserError
 from rag.tables.plan import plan_from
 from rag.web.access.rights import readable
-from rag.web.api.requests import Body, Question
+from rag.web.api.requests import Body, PageQuery, Question
 from rag.web.current import application, checked_id, open_session
 from rag.web.described import DescribedApi, Told
 
@@ -77,14 +77,7 @@ class TablePath(BaseModel):
     table_id: str
 
 
-class TablesQuery(BaseModel):
-    """A page of the tables."""
-
-    offset: int = Field(0, ge=0, le=2**31)
-    limit: int = Field(100, ge=1, le=1000)
-
-
-class RowsQuery(TablesQuery):
+class RowsQuery(PageQuery):
     """A stretch of rows; `q` keeps those that hold all its words."""
 
     q: str = Field("", max_length=200)
@@ -105,7 +98,7 @@ class QueryBody(Body):
 
 
 @api.get("/tables", responses={"200": TablesModel})
-def list_tables(query: TablesQuery) -> TablesModel:
+def list_tables(query: PageQuery) -> TablesModel:
     """The tables of the library with their columns."""
     tables = application().tables.tables(readable())
     page = tables[query.offset : query.offset + query.limit]

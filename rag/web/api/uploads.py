@@ -56,9 +56,11 @@ def library_name(given: str) -> str:
         raise Unreadable(shown, "the file has no name; send one such as manual.pdf.")
     if ".." in parts or given.startswith(("/", "\\")) or ":" in parts[0]:
         raise Unreadable(shown, "the name leads out of the library; send a relative one without ..")
-    if len(name) > MAX_NAME_CHARS or any(not char.isprintable() for char in name):
+    if len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise Unreadable(
-            shown, f"the name must have at most {MAX_NAME_CHARS} characters, all of them printable."
+            shown,
+            f"the name has {len(name)} characters; it must have at most {MAX_NAME_CHARS}, all of "
+            "them printable.",
         )
     return name
 

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-from rag.citations.check import bare
-from rag.citations.markers import find_markers
+from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
-from rag.web.html.markdown import rendered
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -69,7 +67,6 @@ class _Draft:
 
     stands_for: list[Markup] = field(default_factory=list)
     opens: dict[int, int] = field(default_factory=dict)  # a statement's start to its end
-    closes: set[int] = field(default_factory=set)
 
     def hold(self, made: Markup) -> str:
         self.stands_for.append(made)
@@ -84,6 +81,8 @@ def answer_html(
     unsourced: Sequence[Unsourced] = (),
 ) -> Markup:
     """An answer, or any Markdown with markers such as a summary."""
+    from rag.web.html.markdown import rendered
+
     if len(text) > MAX_RENDERED_CHARS:
         return plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
     flags = {(citation.number, citation.start): citation for citation in citations}
@@ -95,16 +94,9 @@ def answer_html(
 
 def plain_html(text: str, register: Register) -> Markup:
     """A text as it stands, such as a question; only its markers become links."""
-    parts, position = [], 0
-    for marker in find_markers(text):
-        known = [number for number in marker.numbers if number in register.sources]
-        if known:
-            parts += [
-                escape(text[position : marker.start]),
-                _chips(known, register, {}, marker.start),
-            ]
-            position = marker.end
-    return Markup("").join([*parts, escape(text[position:])])
+    draft = _Draft()
+    held = _with_placeholders(text, _markers(text, register, {}, draft), draft, joint=" ")
+    return _filled(str(escape(held)), draft)
 
 
 # ── Before rendering ─────────────────────────────────────────────────────────────────────────
@@ -142,26 +134,27 @@ def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> lis
         closing = draft.hold(Markup(""))
         number = len(draft.stands_for) - 1
         draft.opens[number - 1] = number
-        draft.closes.add(number)
         places += [(start, start, opening), (end, end, closing)]
     return places
 
 
-def _with_placeholders(text: str, places: Sequence[Place], draft: _Draft) -> str:
-    """The text with its placeholders; what looked like one before stays what it is."""
+def _with_placeholders(
+    text: str, places: Sequence[Place], draft: _Draft, *, joint: str = NO_BREAK
+) -> str:
+    """The text with its placeholders; what looked like one before stays what it is.
+
+    A number does not begin a line of its own: a joint keeps it with the word that it belongs to.
+    """
     parts, position = [], 0
     for start, end, placeholder in sorted(places, key=lambda place: place[:2]):
         if start < position:
             continue  # a statement that begins or ends inside of a marker
         before = _held(text[position:start], draft)
-        parts += [_joined(before) if start < end else before, placeholder]
+        if start < end and re.search(r"\S $", before):
+            before = before[:-1] + joint
+        parts += [before, placeholder]
         position = end
     return "".join([*parts, _held(text[position:], draft)])
-
-
-def _joined(before: str) -> str:
-    """A number does not begin a line of its own: it stays with the word that it belongs to."""
-    return before[:-1] + NO_BREAK if re.search(r"\S $", before) else before
 
 
 def _held(text: str, draft: _Draft) -> str:
@@ -268,6 +261,7 @@ def warnings_of(text: str, citations: Sequence[Citation]) -> tuple[tuple[int, st
 def _stated(text: str, marker: int) -> str:
     """The statement that a marker stands in, on one line and without markers."""
     own = (each for each in read_statements(text) if each.start <= marker < each.end)
-    words = " ".join(" ".join(bare(text, each).strip(" #>*-|") for each in own).split())
+    bare = (without_markers(text[each.start : each.end]).strip(" #>*-|") for each in own)
+    words = " ".join(" ".join(bare).split())
     is_long = len(words) > _LONGEST_STATED
     return f"{words[: _LONGEST_STATED - 1].rstrip()}…" if is_long else words

@@ -6,7 +6,7 @@ from rag.answers.markdown import cited
 from rag.records import Card, CardPart, ShownPassage
 from rag.text.sentences import Span
 from rag.web.html.answers import Register, answer_html
-from rag.web.html.evidence import Marks, text_html
+from rag.web.html.evidence import NOWHERE, Marks, text_html
 
 
 def line_html(part: CardPart, register: Register) -> Markup:
@@ -19,7 +19,7 @@ def line_html(part: CardPart, register: Register) -> Markup:
 def passage_html(shown: ShownPassage) -> Markup:
     """A passage with what matters marked."""
     said = tuple(Span(start, end) for start, end in shown.marked)
-    return text_html(shown.text, Marks(Span(0, 0), said) if said else None, is_target=False)
+    return text_html(shown.text, Marks(NOWHERE, said), is_target=False)
 
 
 def marked_in(card: Card, number: int) -> list[str]:

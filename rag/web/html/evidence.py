@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 
 from markupsafe import Markup, escape
 
@@ -19,22 +19,33 @@ NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are
 ENTRY = re.compile(r"[ \t]*- ")
 NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bullet beside
 LINE = re.compile(r"[^\n]+")
+AROUND, SAID = 1, 2  # how a character is marked, if it is
+RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters that are marked alike
+NOWHERE = Span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
     """What is marked in a text: the passage that was cited, and in it the words that say it."""
 
-    passage: Span
+    passage: Span = NOWHERE
     said: tuple[Span, ...] = ()  # empty: all of the passage
 
     def moved(self, by: int) -> "Marks":
         """The same in a text that begins `by` characters earlier or, below 0, later."""
         return Marks(_shifted(self.passage, by), tuple(_shifted(each, by) for each in self.said))
 
-    @property
-    def strong(self) -> tuple[Span, ...]:
-        return self.said or (self.passage,)
+    def styles(self, length: int) -> bytes:
+        """How each character of a text is marked."""
+        styles = bytearray(length)
+        for style, spans in ((AROUND, [self.passage]), (SAID, self.said or [self.passage])):
+            for span in spans:
+                for at in range(max(0, span.start), min(length, span.end)):
+                    styles[at] = style
+        return bytes(styles)
+
+
+NO_MARKS = Marks()
 
 
 def _shifted(span: Span, by: int) -> Span:
@@ -143,13 +154,13 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
 # ── Text as people read it ───────────────────────────────────────────────────────────────────
 
 
-def text_html(text: str, marks: Marks | None = None, *, is_target: bool = True) -> Markup:
+def text_html(text: str, marks: Marks = NO_MARKS, *, is_target: bool = True) -> Markup:
     """A section's text: its tables as tables, its entries as a list, the passage marked.
 
     Its first mark is what `#passage` leads to, if it is a target.
     """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
-    writing = _Writing(text, marks, is_anchored=not is_target)
+    writing = _Writing(text, marks.styles(len(text)), is_anchored=not is_target)
     parts = []
     for kind, block in _blocks(text, lines):
         if kind == "table":
@@ -204,7 +215,7 @@ class _Writing:
     """Writes the blocks of one text; the first of its strong marks can be linked to."""
 
     text: str
-    marks: Marks | None
+    styles: bytes
     is_anchored: bool
 
     def entry(self, line: Span) -> Markup:
@@ -241,45 +252,29 @@ class _Writing:
         return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
 
     def _row_style(self, line: Span) -> Markup | str:
-        if self._strong_in(line):
+        style = max(self.styles[line.start : line.end])
+        if style == SAID:
             return Markup('{} class="is-marked"').format(self._anchor())
-        is_around = self.marks is not None and _overlap(line, self.marks.passage)
-        return Markup(' class="is-around"') if is_around else ""
+        return Markup(' class="is-around"') if style == AROUND else ""
 
     def marked(self, span: Span) -> Markup:
         """The words of a stretch; strong marks lie over the paler one of the whole passage."""
-        if self.marks is None:
-            return escape(self.text[span.start : span.end])
-        strong = self._strong_in(span)
-        around = _overlap(span, self.marks.passage)
-        inner = [*strong, around] if around else strong
-        cuts = sorted({edge for each in (span, *inner) for edge in (each.start, each.end)})
-        return Markup("").join(
-            self._piece(Span(start, end), strong, around) for start, end in pairwise(cuts)
-        )
+        runs = RUN.finditer(self.styles, span.start, span.end)
+        pieces = (self._piece(self.text[run.start() : run.end()], run[1][0]) for run in runs)
+        return Markup("").join(pieces)
 
-    def _piece(self, piece: Span, strong: Sequence[Span], around: Span | None) -> Markup:
-        words = self.text[piece.start : piece.end]
-        if any(_overlap(piece, each) for each in strong):
+    def _piece(self, words: str, style: int) -> Markup:
+        if style == SAID:
             return Markup("<mark{}>{}</mark>").format(self._anchor(), words)
-        if around and _overlap(piece, around):
+        if style == AROUND:
             return Markup('<span class="is-around">{}</span>').format(words)
         return escape(words)
-
-    def _strong_in(self, span: Span) -> list[Span]:
-        found = [_overlap(span, each) for each in self.marks.strong] if self.marks else []
-        return [each for each in found if each]
 
     def _anchor(self) -> Markup | str:
         if self.is_anchored:
             return ""
         self.is_anchored = True
         return Markup(' id="passage"')
-
-
-def _overlap(one: Span, other: Span) -> Span | None:
-    start, end = max(one.start, other.start), min(one.end, other.end)
-    return Span(start, end) if start < end else None
 
 
 def _cells(line: str) -> list[str]:

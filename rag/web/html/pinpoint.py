@@ -6,12 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rag.citations.clauses import Part
-from rag.citations.markers import keep_markers
+from rag.citations.markers import without_markers
 from rag.citations.statements import read_statements
-from rag.text.figures import read_figures
-from rag.text.related import canonical
 from rag.text.sentences import Span, split_sentences
-from rag.text.words import terms
 
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
 MOST_PLACES = 3  # sentences or rows for one statement
@@ -30,7 +27,7 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
     ]
     if start is not None and parts:
         parts = [min(parts, key=lambda part: _distance(part, start))]
-    return [keep_markers(text[part.start : part.end], lambda _: False).text for part in parts]
+    return [without_markers(text[part.start : part.end]) for part in parts]
 
 
 def _distance(part: Part, start: int) -> int:
@@ -65,6 +62,10 @@ def _stating(passage: str) -> list[Span]:
 
 def _features(text: str) -> frozenset[str]:
     """Stems of words and, told apart from them, figures."""
+    from rag.text.figures import read_figures
+    from rag.text.related import canonical
+    from rag.text.words import terms
+
     figures = {f"={figure.shown}" for figure in read_figures(text)}
     return frozenset(map(canonical, terms(text))) | figures
 

@@ -125,10 +125,6 @@ def _values(line: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[S
     given = tuple(each.strip() for each in line["values"].split(BETWEEN) if each.strip())
     if op in (Op.BLANK, Op.FILLED):
         return ()
-    if not given:
-        raise UserError(
-            f"The condition “{op}” needs a value; several are separated by “{BETWEEN}”."
-        )
     if op in (Op.HAS, Op.LACKS):
         return given
     if part or kind in (ColumnType.NUMBER, ColumnType.DURATION):
@@ -140,9 +136,7 @@ def _values(line: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[S
 
 def _figure(text: str) -> Scalar:
     number = read_number(text)
-    if number is None:
-        raise UserError(f"{text[:40]!r} is no number, and the condition needs one.")
-    return number
+    return text if number is None else number
 
 
 def _order(form: Form, measures: int, *, grouped: bool) -> tuple[Order, ...]:

@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.current import application, default_config
-from rag.web.openai.requests import Asked, AskingBody, wanted_collections
+from rag.web.openai.requests import Asked, AskingBody
 from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
 from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.turns import Turn, turns
@@ -30,9 +30,24 @@ class Answering(ABC):
 
     session: SessionHandle
     asked: Asked
-    is_known_by_messages: bool = True  # else the client names the session
+    body: AskingBody
     base_url: str = field(default_factory=lambda: request.host_url)
     created: int = field(default_factory=lambda: int(time.time()))
+
+    @staticmethod
+    @abstractmethod
+    def named(body: Any) -> FoundSession | None:
+        """The session that the client names, if it does."""
+
+    @staticmethod
+    @abstractmethod
+    def refused(problem: dict[str, Any]) -> str:
+        """In a stream, before there is an answer."""
+
+    @property
+    def is_known_by_messages(self) -> bool:
+        """Else the client names the session each time."""
+        return True
 
     @abstractmethod
     def whole(self, end: Finished) -> dict[str, Any]:
@@ -99,42 +114,30 @@ class Answering(ABC):
         ]
 
 
-def answered(
-    body: AskingBody,
-    asked: Asked,
-    metadata: Mapping[str, Any] | None,
-    *,
-    known: Callable[[], FoundSession | None],
-    made: Callable[[SessionHandle], Answering],
-    refused: Callable[[dict[str, Any]], str],
-) -> Response:
-    """The answer, or its stream; `known` opens the session that the client names, if it does.
+def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Response:
+    """The answer, or its stream.
 
     While others are before it, a stream says so in comments, which no client takes for an answer.
     """
-    wishes, wanted = body.wishes(), wanted_collections(body.model, metadata)
+    wishes, wanted = body.wishes(), body.collections()
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _transcripts()
 
     def begin() -> Turn:
-        found = known() or _found_for(asked)
+        found = protocol.named(body) or _found_for(asked)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
         return _begun(found, asked.question, wishes)
 
     def frames() -> Frames:
         turn = begin()
-        return made(turn.session).frames(turn, table)
+        return protocol(turn.session, asked, body).frames(turn, table)
 
     if body.stream:
-        streamed = when_due(
-            frames,
-            waiting=": waiting, {} before you\n\n".format,
-            refused=refused,
-        )
-        return event_stream(streamed)
+        waiting = ": waiting, {} before you\n\n".format
+        return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn = begin()
-    answering, end = made(turn.session), finished(turn)
+    answering, end = protocol(turn.session, asked, body), finished(turn)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 

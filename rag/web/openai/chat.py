@@ -10,13 +10,12 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Failed, Finished
-from rag.seams import SessionHandle
 from rag.web.access import rights
 from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.current import open_session
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
-from rag.web.openai.requests import MODEL, MODEL_OF_ONE, REFUSED, ChatBody, understood
+from rag.web.openai.requests import MODEL, MODEL_OF_ONE, REFUSED, ChatBody
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 from rag.web.sse import data_line, failure
@@ -62,25 +61,27 @@ def _model(name: str) -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    asked = understood(body.messages, "messages")
-    named = body.metadata.session_id if body.metadata else None
-    includes_usage = bool(body.stream_options and body.stream_options.include_usage)
-
-    def known() -> FoundSession | None:
-        return FoundSession(open_session(named), is_new=False) if named else None
-
-    def made(session: SessionHandle) -> Answering:
-        return Completion(session, asked, not named, includes_usage=includes_usage)
-
-    told = body.metadata.model_dump() if body.metadata else None
-    return answered(body, asked, told, known=known, made=made, refused=_refused)
+    return answered(body, body.asked(), Completion)
 
 
 @dataclass(slots=True)
 class Completion(Answering):
     """A chat completion."""
 
-    includes_usage: bool = False
+    body: ChatBody
+
+    @staticmethod
+    def named(body: ChatBody) -> FoundSession | None:
+        named = body.session_id()
+        return FoundSession(open_session(named), is_new=False) if named else None
+
+    @staticmethod
+    def refused(problem: dict[str, Any]) -> str:
+        return data_line(openai_problem(problem))
+
+    @property
+    def is_known_by_messages(self) -> bool:
+        return not self.body.session_id()
 
     def whole(self, end: Finished) -> dict[str, Any]:
         message = {
@@ -109,13 +110,13 @@ class Completion(Answering):
         return data_line(self._chunk({"content": text}))
 
     def failed(self, event: Failed) -> str:
-        return _refused(failure(event))
+        return self.refused(failure(event))
 
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": end.message.content, **self._extension(end)})
-        if self.includes_usage:
+        if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
             yield data_line({**head, "choices": [], "usage": _usage(end)})
         yield DONE
@@ -146,10 +147,6 @@ class Completion(Answering):
             "sources": [SourceModel.of(source).as_json() for source in end.sources],
             "notices": [each.text for each in answer.notices] if answer else [],
         }
-
-
-def _refused(problem: dict[str, Any]) -> str:
-    return data_line(openai_problem(problem))
 
 
 def _finish_reason(end: Finished) -> str:

@@ -65,6 +65,10 @@ class Metadata(BaseModel):
     session_id: str | None = None
     collections: list[str] | str | None = None
 
+    def attached(self) -> dict[str, Any]:
+        """As it came."""
+        return self.model_dump(exclude_unset=True)
+
 
 class AskingBody(BaseModel):
     """What a client may want of the answer; what else changes one is refused by its name."""
@@ -78,6 +82,16 @@ class AskingBody(BaseModel):
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    metadata: Metadata | None = None
+
+    def collections(self) -> list[str] | None:
+        """Those that are to be asked, by id or name; None where nothing is said of them."""
+        told = self.metadata.collections if self.metadata else None
+        if isinstance(told, str):  # stock clients take nothing but texts
+            told = [each.strip() for each in told.split(",") if each.strip()]
+        if self.model.startswith(MODEL_OF_ONE):
+            return [*(told or ()), self.model.removeprefix(MODEL_OF_ONE)]
+        return told
 
     def wishes(self) -> Wishes:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
@@ -122,8 +136,15 @@ class ChatBody(AskingBody):
 
     messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
     stream_options: StreamOptions | None = None
-    metadata: Metadata | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
+
+    def asked(self) -> "Asked":
+        """Raises UserError."""
+        return understood(self.messages, "messages")
+
+    def session_id(self) -> str | None:
+        """Of the session to go on with, where the client names it."""
+        return self.metadata.session_id if self.metadata else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +179,6 @@ class ResponseBody(AskingBody):
     instructions: Words | None = None
     previous_response_id: str | None = None
     store: bool | None = None
-    metadata: dict[str, Any] | None = None
 
     def asked(self) -> Asked:
         """Raises UserError."""
@@ -167,15 +187,3 @@ class ResponseBody(AskingBody):
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
         return understood(said, "input")
-
-
-def wanted_collections(model: str, metadata: Mapping[str, Any] | None) -> list[str] | None:
-    """Those that are to be asked, by id or name; None where nothing is said of them."""
-    told = (metadata or {}).get("collections")
-    if isinstance(told, str):  # stock clients take nothing but texts
-        told = [each.strip() for each in told.split(",") if each.strip()]
-    if told is not None and not all(isinstance(each, str) for each in told):
-        raise UserError("metadata.collections: names or ids of collections are expected.")
-    if model.startswith(MODEL_OF_ONE):
-        return [*(told or ()), model.removeprefix(MODEL_OF_ONE)]
-    return told

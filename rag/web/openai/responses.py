@@ -31,21 +31,11 @@ _ID = re.compile(r"resp_([A-Za-z0-9-]{1,40})_(\d{1,9})")
 @api.post("/responses", responses={"200": None})
 def respond(body: ResponseBody) -> Response:
     """Answer the input; with `previous_response_id` as the next turn of that conversation."""
-    asked = body.asked()
-    return answered(
-        body,
-        asked,
-        body.metadata,
-        known=lambda: _after(body.previous_response_id),
-        made=lambda session: Responding(session, asked, body=body),
-        refused=_refused,
-    )
+    return answered(body, body.asked(), Responding)
 
 
-def _after(previous: str | None) -> FoundSession | None:
+def _after(previous: str) -> FoundSession:
     """The session of an earlier response; a copy of it up to there where it went on since."""
-    if previous is None:
-        return None
     with suppress(NotFound):
         session_id, index = named.groups() if (named := _ID.fullmatch(previous)) else ("", 0)
         session, count = open_session(session_id), int(index) + 1
@@ -57,13 +47,23 @@ def _after(previous: str | None) -> FoundSession | None:
     raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Responding(Answering):
     """One response, whose events are numbered."""
 
     body: ResponseBody
     number: int = 0  # of the next event
     is_open: bool = False
+
+    @staticmethod
+    def named(body: ResponseBody) -> FoundSession | None:
+        previous = body.previous_response_id
+        return None if previous is None else _after(previous)
+
+    @staticmethod
+    def refused(problem: dict[str, Any]) -> str:
+        told = openai_problem(problem)["error"]
+        return frame("error", {**told, "type": "error", "sequence_number": 0})
 
     def whole(self, end: Finished) -> dict[str, Any]:
         has_all, (read, written) = is_whole(end), counted(end)
@@ -124,7 +124,7 @@ class Responding(Answering):
             "error": None,
             "incomplete_details": None,
             "instructions": self.body.instructions,
-            "metadata": self.body.metadata or {},
+            "metadata": self.body.metadata.attached() if self.body.metadata else {},
             "parallel_tool_calls": False,
             "previous_response_id": self.body.previous_response_id,
             "store": True,
@@ -160,12 +160,6 @@ class Responding(Answering):
         told = frame(kind, {"type": kind, "sequence_number": self.number, **values})
         self.number += 1
         return told
-
-
-def _refused(problem: dict[str, Any]) -> str:
-    """Before there is a response."""
-    told = openai_problem(problem)["error"]
-    return frame("error", {**told, "type": "error", "sequence_number": 0})
 
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ START = ""
 class KnownState:
     """A state of a session that some client has seen."""
 
-    hash: str
     session_id: str
     index: int  # messages of the session up to there
     is_open: bool = True  # nobody has gone on from there yet
@@ -81,14 +80,11 @@ class TranscriptTable:
         table = transcript_hashes
         with reading(self._engine) as connection:
             rows = connection.execute(
-                select(table.c.hash, table.c.session_id, table.c.index).where(
+                select(table.c.session_id, table.c.index).where(
                     table.c.owner == owner, table.c.hash == hash_
                 )
             )
-            return [
-                KnownState(known_hash, session_id, abs(index), is_open=index > 0)
-                for known_hash, session_id, index in rows
-            ]
+            return [KnownState(id_, abs(index), is_open=index > 0) for id_, index in rows]
 
     def go_on(self, owner: str, state: KnownState) -> bool:
         """Whether we are the first to go on from there: of several at once, one is."""
@@ -131,15 +127,13 @@ def copy_of(
     return copy
 
 
+@dataclass(frozen=True, slots=True)
 class SessionFinder:
     """The session that goes on from a transcript: the one we know, or a new one made from it."""
 
-    def __init__(
-        self, store: ConversationStore, table: TranscriptTable, *, config: ContextConfig
-    ) -> None:
-        self._store = store
-        self._table = table
-        self._config = config
+    store: ConversationStore
+    table: TranscriptTable
+    config: ContextConfig
 
     def session_for(
         self, owner: str, past: Sequence[ImportedMessage], *, instructions: Sequence[str] = ()
@@ -150,13 +144,13 @@ class SessionFinder:
         """
         hashes = chain(past)
         for length in range(len(past), 0, -1):
-            states = self._table.find(owner, hashes[length - 1])
+            states = self.table.find(owner, hashes[length - 1])
             found = self._only_open(owner, states) if length == len(past) else None
             if found is not None:
                 return found
             if states:
-                parent = self._store.open(states[-1].session_id, owner=owner)
-                fork = copy_of(self._store, parent, states[-1].index, past[length:])
+                parent = self.store.open(states[-1].session_id, owner=owner)
+                fork = copy_of(self.store, parent, states[-1].index, past[length:])
                 return FoundSession(fork, is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
@@ -165,13 +159,13 @@ class SessionFinder:
         """The one session that stands there; of several that say the same, who can tell whose."""
         standing = {}
         for state in states:
-            session = self._store.open(state.session_id, owner=owner)
+            session = self.store.open(state.session_id, owner=owner)
             if self._is_at(session, state):
                 standing[session.id] = (session, state)
         if len(standing) != 1:
             return None
         ((session, state),) = standing.values()
-        if not self._table.go_on(owner, state):
+        if not self.table.go_on(owner, state):
             return None
         return FoundSession(session, is_new=False, state=state)
 
@@ -179,7 +173,7 @@ class SessionFinder:
         return state.is_open and session.read().message_count == state.index
 
     def _begin(self, owner: str, messages: Sequence[ImportedMessage]) -> SessionHandle:
-        session = self._store.create(owner, config=self._config)
+        session = self.store.create(owner, config=self.config)
         if messages:
             session.append(messages, [])
         return session

@@ -189,17 +189,17 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     )
     if shown is None:
         return None
-    asked = application().asked
-    table = asked.table_of(shown.result, readable())
-    found: dict[str, Any] = {"shown": shown, "table": None, "rows": [], "form": None}
+    asked, result = application().asked, shown.result
+    table = asked.table_of(result, readable())
     if table is None:
-        return found
-    if not shown.result.is_sql:
-        found["form"] = form_of(plan_from(shown.result.plan), table)
-    if table.id == shown.result.table_id:
-        used = asked.library.numbered_rows(table, shown.result.used[:ROWS_BEHIND])
+        return {"shown": shown}
+    found = {"shown": shown, "can_run": True}
+    if not result.is_sql:
+        found["form"] = form_of(plan_from(result.plan), table)
+    if table.id == result.table_id:
+        used = asked.library.numbered_rows(table, result.used[:ROWS_BEHIND])
         found |= {"table": table, "rows": used.rows}
-    return found | {"can_run": True}
+    return found
 
 
 def _cited_for(session: SessionHandle, number: int) -> list[str]:

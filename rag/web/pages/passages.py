@@ -10,11 +10,10 @@ from rag.records import Chunk, Section
 from rag.text.sentences import Span
 from rag.web.access.rights import readable
 from rag.web.current import application
-from rag.web.html.evidence import Marks, text_html
+from rag.web.html.evidence import NOWHERE, Marks, text_html
 from rag.web.html.pinpoint import places_of
 
 PASSAGES_SHOWN = 8
-NOWHERE = Span(0, 0)
 
 
 @dataclass(frozen=True, slots=True)

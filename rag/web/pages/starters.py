@@ -1,9 +1,8 @@
 """Questions to begin with, made from what the library holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 
-from rag.errors import NotFound
 from rag.records import Document, Section
 from rag.web.access.rights import readable
 from rag.web.current import application
@@ -16,40 +15,29 @@ LONGEST_HEADING = 70
 WORDS_OF_A_QUESTION = 6  # fewer seldom say what they are about: "Which one do I have?"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Starter:
-    """A question with how good it is: the lower, the better."""
-
-    rank: int  # 0 the document asks it, 1 on a plain heading, 2 on any other, 3 on its title
-    at: int
-    question: str
-
-
 def starters(documents: Sequence[Document]) -> list[str]:
     """Up to three questions about different documents; the same ones as long as these are."""
-    found = [_starter(at, document) for at, document in enumerate(documents)]
-    best: dict[str, None] = {}
-    for starter in sorted(each for each in found if each is not None):
-        best.setdefault(starter.question)
+    ids = [document.id for document in documents]
+    read = application().documents.stretches(ids, readable(), 0, SECTIONS_READ)
+    found = [_starter(each, read[each.id]) for each in documents if each.id in read]
+    best = dict.fromkeys(question for _, question in sorted(found, key=itemgetter(0)))
     return list(best)[:HOW_MANY]
 
 
-def _starter(at: int, document: Document) -> Starter | None:
-    try:
-        sections = application().documents.neighbourhood(
-            document.id, 0, readable(), reach=SECTIONS_READ
-        )
-    except NotFound:  # deleted meanwhile, or without text
-        return None
+def _starter(document: Document, sections: Sequence[Section]) -> tuple[int, str]:
+    """A question behind how good it is.
+
+    0 the document asks it, 1 on a plain heading, 2 on any other, 3 on its title.
+    """
     headings = [_heading(section) for section in sections if _is_good(section, document)]
     title = document.title.strip()
     if not headings:
-        return Starter(3, at, f"What is “{title}” about?")
+        return (3, f"What is “{title}” about?")
     heading = min(headings, key=_rank)  # the first of the best
     rank = _rank(heading)
     if rank == 0:
-        return Starter(0, at, heading)
-    return Starter(rank, at, f"What does “{title}” say about “{heading}”?")
+        return (0, heading)
+    return (rank, f"What does “{title}” say about “{heading}”?")
 
 
 def _rank(heading: str) -> int:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from rag.citations.markers import cited_numbers
-from rag.library.answers import NAME as LIBRARY
 from rag.records import (
     Message,
     MessageStatus,
@@ -17,8 +16,7 @@ from rag.records import (
     Summary,
     Verdict,
 )
-from rag.seams import SessionHandle
-from rag.tables.answers import NAME as TABLES
+from rag.seams import LIBRARY, TABLES, SessionHandle
 from rag.web.html.answers import Register, answer_html, plain_html, warnings_of
 from rag.web.html.results import ShownResult, result_of, without_rows
 

@@ -9,11 +9,11 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from types import FrameType
 
 from rag.errors import RagError, SetupError
-from rag.retrieval.embedded.holding import holder_of
+from rag.retrieval.embedded.holding import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.owner import is_loopback
@@ -22,6 +22,7 @@ from rag.web.serving.fleet import run_fleet
 from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring.application import Application
 from rag.wiring.building import build
+from rag.wiring.parts import index_folder
 from rag.wiring.running import forget_address, running_server, write_address
 from rag.wiring.stores import open_database
 
@@ -73,15 +74,13 @@ def work(settings: Settings) -> None:
     _check_shared(settings, "A worker beside servers needs")
     if settings.jobs.workers == 0:
         raise SetupError("jobs.workers is 0, so this worker would do nothing. Set at least 1.")
-    application = build(settings)
-    try:
+    with opened(settings) as application:
+        application.load()
         application.start()
         threading.Thread(target=application.keep_ready, name="ready", daemon=True).start()
         print("Groundnote is working.", flush=True)  # noqa: T201
         with _ended_by_signals(), suppress(SystemExit):
             application.stopping.wait()
-    finally:
-        application.stop()
 
 
 def _check_shared(settings: Settings, who: str) -> None:
@@ -94,10 +93,8 @@ def _check_shared(settings: Settings, who: str) -> None:
 
 def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
     """One process; the first one is given the address, to say it."""
-    application = build(settings)
     failures: list[RagError] = []
-    try:
-        application.index.reserve()  # before anything is promised
+    with opened(settings) as application, _reserved_index(settings):
         app = create_app(application)
         largest = int(app.config["MAX_CONTENT_LENGTH"]) + BYTES_PER_MB
         threads = settings.web.threads
@@ -111,10 +108,14 @@ def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
             server.run()
             server.finish(running.any, seconds=settings.web.stop_seconds)
         running.close()
-    finally:
-        application.stop()
     if failures:
         raise failures[0]
+
+
+def _reserved_index(settings: Settings) -> AbstractContextManager[None]:
+    """Before anything is promised, and before an index of ours is loaded. Raises SetupError."""
+    is_ours = settings.retrieval.chroma_url is None
+    return holding(index_folder(settings)) if is_ours else nullcontext()
 
 
 @contextmanager
@@ -143,8 +144,10 @@ def _warn_of_strangers(settings: Settings, url: str) -> None:
 
 
 def _warm_up(application: Application, failures: list[RagError]) -> None:
-    """While the page answers already. An index of ours that is of no use ends the server."""
+    """While the page answers already. Settings that name what is not there end the server, and so
+    does an index of ours that is of no use."""
     try:
+        application.load()
         if application.settings.retrieval.chroma_url is None:
             application.index.check()
     except RagError as error:

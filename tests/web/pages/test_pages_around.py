@@ -271,7 +271,7 @@ class TestWhatIsAway:
         application.tried.set()
 
         for path in ("/", "/documents"):
-            lines = [each.text() for each in get(path).all(".away")]
+            lines = [each.text() for each in get(path).all(".away .note")]
             assert len(lines) == len(told)
             assert all(map(str.startswith, lines, told))
 

@@ -1,0 +1,154 @@
+"""How the parts that find and answer are put together; loaded when the first of them is needed."""
+
+from rag.answers.card_writer import CardWriter
+from rag.answers.model_writer import ModelWriter
+from rag.answers.parts import searched_apart
+from rag.assistant import Assistant, Limits
+from rag.followups.resolve import FollowUps
+from rag.followups.rules import CUE_WORDS
+from rag.library.answers import LibraryAnswers
+from rag.library.remarks import Remarks
+from rag.library.unread import UnreadFiles
+from rag.llm.openai_compatible import OpenAIChatModel
+from rag.memory import Memory, MemoryRules
+from rag.retrieval.mentions import NameMentions
+from rag.retrieval.search import HybridRetriever
+from rag.seams import SessionHandle, Writer
+from rag.sessions.session_tools import Actions
+from rag.summaries.compact import Compactor, SummaryOptions
+from rag.tables.answers import TableAnswers, may_ask_rows
+from rag.tables.asking.model_planner import ModelPlanner
+from rag.tables.library import TableLibrary
+from rag.turns.answering import Answering, Beside
+from rag.turns.tools import ToolOffer, ToolRoom
+from rag.wiring.application import Application
+from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
+
+
+def retriever_of(application: Application) -> HybridRetriever:
+    """Searches by meaning and by words."""
+    return HybridRetriever(
+        application.embedder,
+        application.index,
+        application.words,
+        application.documents,
+        reranker=open_reranker(application.settings),
+        split=lambda query, within: searched_apart(query, application.documents.lexicon(within)),
+    )
+
+
+def tables_asked(application: Application) -> TableAnswers:
+    """Computes answers over rows."""
+    library = TableLibrary(application.tables)
+    model = application.model
+    return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
+
+
+def memory_of(application: Application) -> Memory:
+    """What a model sees of a session, and the summaries of what it no longer sees."""
+    settings, count = application.settings, application.count
+    context, model = settings.context, application.model
+    without_model = settings.llm.context_window or context.default_window
+    window = open_window(settings)
+    if model is not None and window is not None:
+        model.when_too_long(window.was_too_small)
+    rules = MemoryRules(
+        input_share=context.input_share,
+        reserved_tokens=context.reserved_tokens,
+        high_water=context.high_water,
+        low_water=context.low_water,
+        max_pairs=context.max_pairs,
+        answer_tokens=settings.llm.max_tokens,
+        tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+    )
+    memory = Memory(
+        _compactor(application),
+        application.recall if model is not None else None,
+        rules=rules,
+        window=window.tokens if window is not None else lambda: without_model,
+        count=count,
+        made=application.metrics.count_summary,
+    )
+    memory.compact_later(application.jobs.submit_compaction)
+    return memory
+
+
+def _offer(application: Application, model: OpenAIChatModel) -> ToolOffer:
+    def has_tables(session: SessionHandle) -> bool:
+        return bool(application.tables.ids(session.within()))
+
+    return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
+
+
+def _compactor(application: Application) -> Compactor:
+    settings = application.settings
+    wanted = settings.summarization_settings
+    return Compactor(
+        open_model(settings, wanted.summary_model),
+        application.count,
+        names=application.documents.lexicon,
+        options=SummaryOptions(
+            max_tokens=wanted.max_summary_tokens,
+            temperature=wanted.summary_temperature,
+            timeout_seconds=wanted.timeout_seconds,
+        ),
+    )
+
+
+def assistant_of(application: Application) -> Assistant:
+    """Answers questions."""
+    settings, documents = application.settings, application.documents
+    count, model = application.count, application.model
+    mentions = NameMentions(application.words, documents, documents.lexicon)
+    without_model = CardWriter(lexicon=documents.lexicon, mentions=mentions)
+    writer: Writer = without_model
+    if model is not None:
+        writer = ModelWriter(model, temperature=settings.llm.temperature)
+    answering = Answering(
+        writer,
+        _tools(application) if model is not None and settings.llm.tools else None,
+        fallback=without_model if model is not None else None,
+        judge=open_judge(settings),
+        beside=_beside(application, mentions),
+        learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
+    )
+    follow_up = settings.follow_up
+    return Assistant(
+        application.retriever,
+        FollowUps(
+            model=model if follow_up.use_model else None,
+            lexicon=documents.lexicon,
+            cue_words=follow_up.cue_words or CUE_WORDS,
+            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            timeout_seconds=follow_up.timeout_seconds,
+            is_mentioned=mentions.is_anywhere,
+        ),
+        application.memory,
+        answering,
+        limits=Limits(
+            question_chars=settings.web.max_question_chars,
+            sources=settings.retrieval.limit,
+            past_turns=follow_up.max_turns,
+        ),
+        metrics=application.metrics,
+    )
+
+
+def _beside(application: Application, mentions: NameMentions) -> Beside:
+    settings = application.settings
+    unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
+    told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
+    remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
+    return Beside((told, application.asked), remarks)
+
+
+def _tools(application: Application) -> ToolRoom:
+    retriever, memory = application.retriever, application.memory
+    actions = Actions(
+        search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
+        prefer=memory.prefer,
+        summarize=memory.summarize,
+        recall=application.recall,
+        query_tables=application.asked.told,
+    )
+    return ToolRoom(actions, application.count, memory.budget)
