@@ -192,6 +192,7 @@ class Ingestion:
                 return self._parse(file, data, content_hash, self._store.free_id(file))
             self._check_owner(file, known)
             if known.content_hash == content_hash:
+                self._store.note_arrival(file)
                 return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
             return self._parse(replace(file, owner=known.owner), data, content_hash, known.id)
         except UserError as error:
@@ -231,7 +232,7 @@ class Ingestion:
             file.collection_id,
             parsed.report,
         )
-        return StoredDocument(document, sections, chunks, tables)
+        return StoredDocument(document, sections, chunks, tables, file.job_id)
 
     # ── Storing and embedding ────────────────────────────────────────────────────────────────
 

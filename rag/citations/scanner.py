@@ -205,11 +205,14 @@ class Scanner:
         return self._cited(numbers, at, end, is_unsure=is_unsure)
 
     def _is_index(self, at: int) -> bool:
+        """Whichever way it is read: behind a citation, a blank or nothing may come to stand."""
         before = self._before(at)
         if grammar.ROW.match(before) and self._match(grammar.COLUMN, at):
             return True
-        touches = before[-1:].isalnum() and self._match(grammar.MEMBER, at)
-        return bool(touches) or grammar.is_index(before)
+        if before[-1:].isalnum() and self._match(grammar.MEMBER, at):
+            return True
+        behind = self._text[max(at - len(before), self._cited_to - self._offset) : at]
+        return grammar.is_index(before) and grammar.is_index(behind)
 
     def _cited(
         self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False
@@ -235,7 +238,7 @@ class Scanner:
         while not first.is_unsure and len(found.markers) < _MAX_TOGETHER:
             span = self._match(grammar.SPAN, at)
             separator = span or self._match(grammar.SEPARATOR, at)
-            is_next = bool(separator and separator.end() == at)
+            is_next = bool(span or (separator and separator.end() == at))
             unit = self._unit(separator.end(), is_next=is_next) if separator else None
             if not separator or not unit or unit.is_unsure:
                 break

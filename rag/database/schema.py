@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData()
@@ -244,6 +245,7 @@ jobs = Table(
     Column("collection_id", String(40), nullable=False, server_default="1"),  # of an upload
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("due_at", DateTime(timezone=True)),  # of one that is tried again
+    Column("has_arrived", Boolean, nullable=False, server_default=false()),  # text of an upload
 )
 
 # Files on their way in, by the id of their job, where several hosts share the work.

@@ -25,6 +25,7 @@ class IncomingFile:
     read: ReadBytes  # raises UserError
     owner: str = ""  # who brings it; empty: somebody who may replace any
     collection_id: str = DEFAULT_COLLECTION
+    job_id: str = ""  # of an upload
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":

@@ -198,12 +198,13 @@ class Background:
 
     def _ingest(self, running: RunningJob) -> None:
         upload_id, name = running.job.id, running.job.subject
-        if running.job.total and not self._ingestion().holds(name, running.job.collection_id):
+        if running.job.has_arrived and not self._ingestion().holds(name, running.job.collection_id):
             return  # its text came in before a process was killed, and was moved or deleted since
         try:
             file = self._uploads.file(upload_id, name=name)
-            owner, collection_id = running.job.owner, running.job.collection_id
-            self._ingest_file(running, replace(file, owner=owner, collection_id=collection_id))
+            job = running.job
+            file = replace(file, owner=job.owner, collection_id=job.collection_id, job_id=job.id)
+            self._ingest_file(running, file)
         except (Stopped, *AWAY):
             raise  # it is done again, and needs its upload
         except BaseException:

@@ -34,3 +34,4 @@ class Job:
     collection_id: str = DEFAULT_COLLECTION
     attempts: int = 0  # that ended because something was away
     due_at: datetime | None = None  # when it is tried again
+    has_arrived: bool = False  # the text of an upload is among the documents, or was

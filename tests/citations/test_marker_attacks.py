@@ -3,7 +3,7 @@
 # ruff: noqa: E501
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.citations.gate import MarkerGate, canonical
@@ -127,6 +127,9 @@ def test_what_only_looks_like_a_list_is_checked(said: str) -> None:
         st.sampled_from([*ONE, *(s for s, _ in SEVERAL), *NONE, " ", "So ", ". ", "\n", "|", "**"])
     )
 )
+@example(["http://x/[7]", "⟦7⟧", "[7]-[9]"])
+@example(["http://x/[7]", "⟦7⟧", "&amp;7", "[**7**]"])
+@example(["class_[7]", "[**7**]", "[**7**]", "class_[7]"])
 def test_any_of_them_together_read_alike_in_a_stream_and_twice(pieces: list[str]) -> None:
     text = "".join(pieces)
     for known in ({7, 8}, set[int]()):

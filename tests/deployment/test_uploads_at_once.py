@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.jobs.queue import Stopped
 from rag.records import EVERYTHING, JobState
 from rag.settings import Settings
 from rag.web import create_app
@@ -140,22 +141,41 @@ def test_a_server_sweeps_at_its_start(application, client, tmp_path):
     until(lambda: not list(uploads.iterdir()))
 
 
+def killed_after(monkeypatch, target, name):
+    """The process goes once this is done, and nothing of the job is written down any more."""
+    done = getattr(target, name)
+
+    def kill(*args):
+        done(*args)
+        monkeypatch.setattr(target, name, done)
+        raise Stopped
+
+    monkeypatch.setattr(target, name, kill)
+
+
+@pytest.mark.parametrize("kills", [["replace_all"], ["replace_all", "note_arrival"], ["forget"]])
 @pytest.mark.parametrize("change", ["moved", "deleted"])
-def test_an_upload_that_is_done_again_brings_nothing_back(application, client, change, monkeypatch):
-    """A server was killed when the text had come in, but its job was not written down as done."""
-    monkeypatch.setattr(application.jobs._uploads, "forget", lambda upload_id: None)
+def test_an_upload_that_is_done_again_brings_nothing_back(
+    application, client, change, kills, monkeypatch
+):
+    """Servers were killed when the text had come in, but its job was not written down as done."""
     (job_id,) = upload(client, ("part.md", TEXT.format(n=1)))
-    application.jobs.run_waiting()
-    (document,) = application.documents.documents(EVERYTHING)
     table = application.jobs._queue.table
-    assert table.job(job_id).total == 1
+    for name in kills:
+        if name == "forget":
+            monkeypatch.setattr(application.jobs._uploads, name, lambda upload_id: None)
+        else:
+            killed_after(monkeypatch, application.documents, name)
+        application.jobs.run_waiting()
+        table.set(job_id, state=JobState.QUEUED.value)
+        application.jobs._queue._enqueue(job_id)
+    (document,) = application.documents.documents(EVERYTHING)
     if change == "deleted":
         client.delete(f"/api/v1/documents/{document.id}")
     else:
         made = application.collections.create("", "Elsewhere")
         client.put(f"/api/v1/documents/{document.id}", json={"collection": made.id})
 
-    table.set(job_id, state=JobState.QUEUED.value)
     application.start()
 
     assert [job.state for job in all_ended(application, [job_id])] == [JobState.DONE]

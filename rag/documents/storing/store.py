@@ -22,6 +22,7 @@ from rag.documents.storing.store_rows import (
     StoredDocument,
     batches,
     chunk_ids_of,
+    mark_arrived,
     remove_chunks,
     table_ids_of,
     write_documents,
@@ -70,6 +71,11 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         last = {each.document.id: each for each in stored}
         with writing(self._engine) as connection:
             return write_documents(connection, last)
+
+    def note_arrival(self, file: IncomingFile) -> None:
+        """An upload said what a document says already."""
+        with writing(self._engine) as connection:
+            mark_arrived(connection, [file.job_id])
 
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""

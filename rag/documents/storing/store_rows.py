@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import mark_changed, removed_chunks, storable
+from rag.database import jobs, mark_changed, removed_chunks, storable
 from rag.database import sections as section_table
 from rag.database import tables as table_table
 from rag.documents.reports import stored_report
@@ -34,6 +34,7 @@ class StoredDocument:
     sections: Sequence[Section]
     chunks: Sequence[Chunk]
     tables: Sequence[Table] = ()
+    job_id: str = ""  # of the upload that brought it
 
 
 def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:
@@ -50,7 +51,14 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     collections = _collections_of(connection, stored)
     _add_chunks(connection, added, collections)
     mark_changed(connection, collections.values())
+    mark_arrived(connection, [each.job_id for each in stored.values() if each.job_id])
     return ChunkChanges(added, tuple(removed), gone)
+
+
+def mark_arrived(connection: Connection, job_ids: Sequence[str]) -> None:
+    """Whatever becomes of the documents from now on, doing their uploads again brings none back."""
+    for ids in batches(job_ids):
+        connection.execute(update(jobs).where(jobs.c.id.in_(ids)).values(has_arrived=True))
 
 
 def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
