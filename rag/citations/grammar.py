@@ -213,9 +213,10 @@ BEGINS = _behind(
 MATH = {
     "$": regex.compile(
         rf"\$\$[\s\S]{{1,{MAX_MATH}}}?\$\$"
-        rf"|\$(?=[^\s$\d])(?:[^\s$]{{1,{MAX_MATH}}}+|[^$\n]{{0,{MAX_MATH}}}?[\\^_=+<>{{}}]"
-        rf"[^$\n]{{0,{MAX_MATH}}}?)(?<![\s\\])\$(?=\D)"
-        rf"|\$\d[^\s$]{{0,40}}?[\\^_={{}}][^$\n]{{0,{MAX_MATH}}}?(?<![\s\\])\$(?=\D)"
+        # A lookbehind would hide from `partial` that a lazy repetition may still go on.
+        rf"|\$(?=[^\s$\d])(?:[^\s$]{{1,{MAX_MATH}}}+(?<!\\)|[^$\n]{{0,{MAX_MATH}}}?(?:[\^_=+<>{{}}]|"
+        rf"[\\^_=+<>{{}}][^$\n]{{0,{MAX_MATH}}}?[^$\s\\]))\$(?=\D)"
+        rf"|\$\d[^\s$]{{0,40}}?(?:[\^_={{}}]|[\\^_={{}}][^$\n]{{0,{MAX_MATH}}}?[^$\s\\])\$(?=\D)"
     ),
     "\\": regex.compile(rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"),
 }
@@ -231,7 +232,7 @@ def beginning_with(char: str) -> "list[regex.Pattern[str]]":
 # word, a figure, a unit or a name with a number is none.
 _INDEX = _behind(
     r"(?:(?<!\w)(?:\w*[^\W_]_+|_+)[^\W_]+"  # snake_case, but no _emphasis_
-    r"|(?<!_[^_]*)(?<!\w)[^\W_]+_"  # class_
+    r"|(?<!(?<!\w)_[^_]*)(?<!\w)[^\W_]+_"  # class_
     r"|(?<!\w)[a-z]+[a-z][A-Z][a-z]\w*"  # camelCase
     r"|(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\."
     r"(?!(?:pdf|docx?|xlsx?|pptx?|csv|md|txt|html?)$)[a-z_]\w*"  # with a dot, and no file

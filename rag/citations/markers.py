@@ -76,9 +76,9 @@ def marker_text(numbers: Sequence[int]) -> str:
 _BRACKETS = re.escape(grammar.OPENING + grammar.CLOSING)
 # A bracket that is a marker or could become one, whatever is put behind it.
 _CANDIDATE = re.compile(
-    rf"([{re.escape(grammar.OPENING)}])([\s{grammar.INVISIBLE}]*(?:[\^#s]\s*)?"
-    rf"(?:\d[^{_BRACKETS}\n]{{0,200}})?)([{re.escape(grammar.CLOSING)}]|"
-    rf"(?=[{re.escape(grammar.OPENING)}])|\Z)",
+    rf"([{re.escape(grammar.OPENING)}])([\s{grammar.INVISIBLE}]*(?:(?:[\^#s]\s*)?"
+    rf"(?:\d[^{_BRACKETS}\n]{{0,200}})?|[(*_{{<^]{{1,3}}\s*\d[^{_BRACKETS}\n]{{0,200}}))"
+    rf"([{re.escape(grammar.CLOSING)}]|(?=[{re.escape(grammar.OPENING)}])|\Z)",
     re.IGNORECASE,
 )
 
@@ -89,10 +89,17 @@ def neutralise(text: str) -> str:
     plain = _CANDIDATE.sub(_harmless, text)
     if not _FIGURE.search(plain):
         return plain
-    return "".join(
-        token if isinstance(token, str) else _in_parentheses(token)
+    harmless = "".join(
+        _in_parentheses(token) if isinstance(token, Cited) else _within(token)
         for token in Scanner().scan(plain, final=True)
     )
+    return harmless if harmless == text else neutralise(harmless)  # `[<sup>1</sup>]`: `[(1)]`
+
+
+def _within(token: str) -> str:
+    """Mathematics may be none any more where a text goes on behind it."""
+    is_mathematics = token[0] in grammar.MATH and len(token) > 2
+    return token[0] + neutralise(token[1:]) if is_mathematics else token
 
 
 def _harmless(found: re.Match[str]) -> str:
