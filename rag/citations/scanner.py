@@ -26,7 +26,7 @@ _RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
 _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
 _TICKS = re.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
-_USUAL = re.compile(r"\[([1-9][0-9]{0,4})\][^(]")
+_USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
 _TELLING = 8  # visible characters of a line that tell a list's entry
 _NOT_ESCAPED = "\n\\" + grammar.OPENING
 
@@ -180,7 +180,8 @@ class Scanner:
             return None
         plain = _USUAL.match(self._text, at)
         if plain:  # nearly all are so
-            return self._cited((int(plain[1]),), at, plain.end() - 1)
+            numbers = _numbers([plain[1]])
+            return self._cited(numbers, at, plain.end() - 1) if numbers else None
         around = grammar.around(char)
         found = self._match(around, at) if around else None
         is_plain = not found and char in grammar.BEGINS_BRACKET
@@ -236,18 +237,22 @@ class Scanner:
         """With the markers that stand beside it, so that what is between them can go with them."""
         found, at = first, self._at + len(first.text)
         while not first.is_unsure and len(found.markers) < _MAX_TOGETHER:
-            span = self._match(grammar.SPAN, at)
-            separator = span or self._match(grammar.SEPARATOR, at)
-            is_next = bool(span or (separator and separator.end() == at))
-            unit = self._unit(separator.end(), is_next=is_next) if separator else None
-            if not separator or not unit or unit.is_unsure:
+            span = separator = None
+            if not _USUAL.match(self._text, at):
+                span = self._match(grammar.SPAN, at)
+                separator = span or self._match(grammar.SEPARATOR, at)
+                if not separator:
+                    break
+            apart = separator.group() if separator else ""
+            start = at + len(apart)
+            unit = self._unit(start, is_next=bool(span or not apart))
+            if not unit or unit.is_unsure:
                 break
             if span:
                 unit = _with_all_between(found, unit)
-            between = (*found.between, "" if span else separator.group())
-            text = found.text + separator.group() + unit.text
-            found = Cited(found.markers + unit.markers, between, text)
-            at = separator.end() + len(unit.text)
+            between = (*found.between, "" if span else apart)
+            found = Cited(found.markers + unit.markers, between, found.text + apart + unit.text)
+            at = start + len(unit.text)
         self._at, self._cited_to = at, self._offset + at
         return found
 

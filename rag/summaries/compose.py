@@ -3,7 +3,7 @@
 Numbers come first, as ranges; then names; then statements, best first; none is ever shortened.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, groupby, takewhile
@@ -103,7 +103,7 @@ class _Draft:
     def shrink(self) -> None:
         """Have the lists alone fit; what a tiny limit cannot hold is left to the archive."""
         groups = self._groups(self.numbers)
-        grouped = self.count("\n".join(f"{title}: {entry}" for title, entry in groups.items()))
+        grouped = self._tokens(f"{title}: {entry}" for title, entry in groups.items())
         if grouped > int(GROUPED_SHARE * self.room):
             self.grouped = grouped <= self.count(ranges(self.numbers))
         if self._fits():
@@ -181,8 +181,12 @@ class _Draft:
         self.below = self._lists()
         lead_ins = {(line.message, line.lead_in): line.lead_in_tokens for line in self.quoted}
         self.tokens = sum(line.tokens for line in self.quoted) + sum(lead_ins.values())
-        self.tokens += self.count("\n".join([*self.above, *self.below]))
+        self.tokens += self._tokens([*self.above, *self.below])
         return self.tokens
+
+    def _tokens(self, lines: Iterable[str]) -> int:
+        """Most lines of an index stay as they are from summary to summary."""
+        return sum(_tokens_of(line, self.count) for line in lines)
 
     def _quotations(self) -> list[str]:
         said: list[str] = []
@@ -269,6 +273,11 @@ def ranges(numbers: Sequence[int]) -> str:
             else:
                 said += [f"[{number}]" for number in part]
     return "".join(said)
+
+
+@lru_cache(maxsize=8192)
+def _tokens_of(line: str, count: TokenCounter) -> int:
+    return count(f"{line}\n")
 
 
 @lru_cache(maxsize=8192)

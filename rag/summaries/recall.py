@@ -102,9 +102,11 @@ class RecallIndex:
         best = nlargest(4 * limit, zip(scores.values(), scores, strict=True))
         pool = _echoes_last(self._newest(number for _, number in best))
         found: dict[Line, None] = {}
-        for line in [line for line in pool if line.message < before]:
+        for line in pool:
             if len(found) >= limit:
                 break
+            if line.message >= before:
+                continue
             found[line] = None
             rivals = (self.lines[number] for number in self.alike[about(line)][-MOST_RIVALS:])
             found |= {other: None for other in rivals if gives_another_figure(line, other)}
@@ -207,19 +209,26 @@ def _lines_of(index: int, answer: str, question: str, count: TokenCounter) -> li
     return stated_lines(index, canonical_text(answer), question, count)
 
 
-def _echoes_last(ranked: Iterable[Line]) -> list[Line]:
+def _echoes_last(ranked: Iterable[Line]) -> Iterator[Line]:
     """The lines, but at the end those that tell no more than a better one with the same numbers."""
     said: dict[tuple[int, ...], list[str]] = {}
-    own: list[Line] = []
     echoes: list[Line] = []
     for line in ranked:
-        spelled = (word.rstrip(".,;:!?-") for word in line.bare.casefold().split())
-        words = f" {' '.join(filter(None, spelled))} "
+        words = _spelled(line.bare)
         others = said.setdefault(line.numbers, [])
         is_echo = bool(line.numbers) and any(words in each or each in words for each in others)
-        (echoes if is_echo else own).append(line)
         others.append(words)
-    return own + echoes
+        if is_echo:
+            echoes.append(line)
+        else:
+            yield line
+    yield from echoes
+
+
+@lru_cache(maxsize=8192)
+def _spelled(text: str) -> str:
+    words = (word.rstrip(".,;:!?-") for word in text.casefold().split())
+    return f" {' '.join(filter(None, words))} "
 
 
 # ── What the question is given ───────────────────────────────────────────────────────────────

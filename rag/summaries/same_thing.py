@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-from rag.citations.checking.reading import Reading, read
+from rag.citations.checking.reading import read
 from rag.summaries.required import NO_NAMES, Line
 from rag.text.amounts import Figure, agree
 from rag.text.languages import Language
@@ -30,11 +30,18 @@ def telling(text: str, language: Language) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)  # a conversation asks about the same lines at each of its turns
 def gives_another_figure(one: Line, other: Line) -> bool:
-    """Whether each says what the other says, but for a figure of the same kind."""
-    if one.words == other.words or not _DIGIT.search(one.bare) or about(one) != about(other):
+    """Whether each says what the other says, but for a figure of the same kind.
+
+    Both are `about` the same.
+    """
+    if one.words == other.words or not _DIGIT.search(one.bare):
         return False
-    first, second = _read(one.bare), _read(other.bare)
-    return _have_equal_limits(first, second) and _differ(first, second)
+    limits, figures = _read(one.bare)
+    other_limits, others = _read(other.bare)
+    return limits == other_limits and any(
+        not any(agree(said, there) for said in figures[kind] for there in others[kind])
+        for kind in figures.keys() & others.keys()
+    )
 
 
 About = tuple[frozenset[str], frozenset[str]]
@@ -60,36 +67,13 @@ def _about(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8192)
-def _read(text: str) -> Reading:
-    return read(text, NO_NAMES, language_of(text))
-
-
-def _have_equal_limits(one: Reading, other: Reading) -> bool:
-    return (
-        set(one.names) == set(other.names)
-        and all(getattr(one, each) == getattr(other, each) for each in _LIMITS)
-        and _small_words(one) == _small_words(other)
-    )
-
-
-def _small_words(reading: Reading) -> frozenset[str]:
-    """With, without, before, after: what tells alike statements apart."""
-    return frozenset(each.spelled for each in reading.terms if is_function_word(each.spelled))
-
-
-def _differ(one: Reading, other: Reading) -> bool:
-    """Whether they give a figure of one kind each, and none of these agree."""
-    kinds = {_kind(figure) for figure in one.figures} & {_kind(figure) for figure in other.figures}
-    return any(
-        not any(
-            agree(said, there)
-            for said in one.figures
-            for there in other.figures
-            if _kind(said) == _kind(there) == kind
-        )
-        for kind in kinds
-    )
-
-
-def _kind(figure: Figure) -> tuple[str, str]:
-    return figure.kind, figure.dimension
+def _read(text: str) -> tuple[tuple[object, ...], dict[tuple[str, str], list[Figure]]]:
+    """What two statements must have alike, and the figures by their kind."""
+    reading = read(text, NO_NAMES, language_of(text))
+    # With, without, before, after: what tells alike statements apart.
+    small = frozenset(each.spelled for each in reading.terms if is_function_word(each.spelled))
+    limits = tuple(getattr(reading, each) for each in _LIMITS)
+    figures: dict[tuple[str, str], list[Figure]] = {}
+    for figure in reading.figures:
+        figures.setdefault((figure.kind, figure.dimension), []).append(figure)
+    return (frozenset(reading.names), small, *limits), figures

@@ -120,16 +120,17 @@ def report_of(required: Required, composed: Composed) -> SummaryReport:
     numbers, names = required.numbers, required.names
     stated = {number for line in composed.quoted for number in line.numbers}
     said = composed.stated_names
+    listed, listed_names = composed.numbers - stated, composed.names - said
     return SummaryReport(
         citations_required=len(numbers),
         citations_kept=sum(number in composed.numbers for number in numbers),
         names_required=len(names),
         names_kept=sum(name in composed.names for name in names),
         stated_citations=tuple(n for n in numbers if n in stated),
-        listed_citations=tuple(n for n in numbers if n in composed.numbers - stated),
+        listed_citations=tuple(n for n in numbers if n in listed),
         archived_citations=tuple(n for n in numbers if n not in composed.numbers),
         stated_names=tuple(name for name in names if name in said),
-        listed_names=tuple(name for name in names if name in composed.names - said),
+        listed_names=tuple(name for name in names if name in listed_names),
         archived_names=tuple(name for name in names if name not in composed.names),
         statements=len(composed.quoted),
         chosen=sum(line.place in required.chosen for line in composed.quoted),
