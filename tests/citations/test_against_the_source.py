@@ -38,6 +38,20 @@ PUMPS = (
     "| | HD 140 | HD 180 |\n|---|---|---|\n| Fördermenge | 420 l/h | 510 l/h |\n"
     "| Schlauchlänge | 8 m | 12 m |\n| Gewicht | 14,2 kg | 19,6 kg |"
 )
+POOL = (
+    "The diving board is open only while a lifeguard is present. "
+    "Jewellery is covered up to €20,000 if it was kept in a safe, otherwise up to €5,000. "
+    "Keep it between 5 and 25 °C, apart from acids. Only 2.4 GHz networks are supported. "
+    "The battery is full after 4.5 hours; 80 percent is reached after 2.5 hours. "
+    "Do not charge it below 0 °C. The camera works between -20 and 45 °C. "
+    "The sauna is open daily from 16:00 to 21:30. "
+    "Payment is made in two parts: 80 percent at the start, the rest after the report."
+)
+PENS = (
+    "| Item | Pack | Price | Delivery |\n|---|---|---|---|\n"
+    "| Gel pen blue | 12 | £8.40 | 1 day |\n| Gel pen red | 12 | £8.40 | 5 days |\n"
+    "| Ink cartridges Corvo | 6 | £3.60 | 3 days |"
+)
 LEAVE = (
     "Everybody has 28 days of holiday, and 2 more from the tenth year on. "
     "Up to 5 days may be carried over until 31 March. "
@@ -166,6 +180,26 @@ def test_warns_of_what_the_source_says_otherwise(passage: str, said: str) -> Non
                     "Any days that are left may be carried over until 31 March, at most 5",
                 ),
             ),
+            (
+                POOL,
+                (
+                    "Without a lifeguard on duty, the diving board stays closed",
+                    "Jewellery that was not in a safe is covered up to €5,000",
+                    "It is not to be kept together with acids",
+                    "After two and a half hours of charging it is at 80 %",
+                    "It won't connect to a 5 GHz network",
+                    "The sauna closes at half past nine in the evening",
+                    "The remaining 20 % are paid after the report",
+                ),
+            ),
+            (
+                PENS,
+                (
+                    "Both gel pens cost £8.40 a dozen",
+                    "A pack of six Corvo cartridges is £3.60",
+                ),
+            ),
+            (PUMPS, ("Anders als der HD 140 wiegt der HD 180 19,6 kg",)),
         )
         for said in those
     ],

@@ -183,6 +183,8 @@ def _weighed(
             _DATED_FROM if figure.kind == "date" else _SAYS_THE_REST
         )
         return Weighed(figure, instead=rival[1:] if rival and is_told else None)
+    if not said.raw.isdisjoint(_COMPARES):  # beside another: `eight less than the Pro`
+        return Weighed(figure, carried=best[2])
     told = rival if rival and _is_swapped(figure, best, rival) else None
     rival = (
         _of_other_cell(said, same, other)
@@ -207,7 +209,8 @@ def _measures_the_same(figure: Figure, clause: Clause, found: _Found) -> bool:
     if figure.kind != "amount":
         return True
     if figure.unit or there.unit:
-        return figure.dimension == there.dimension or spot.place.window.kind == "cell"
+        is_bare_cell = spot.place.window.kind == "cell" and not there.unit
+        return figure.dimension == there.dimension or is_bare_cell
     if spot.place.window.kind == "cell":
         return True
     said, told = _counted(clause, figure), _counted(spot.clause, there)
@@ -249,15 +252,21 @@ def _of_another(names: Sequence[str], same: Sequence[_Found]) -> _Found | None:
 
 def _of_other_cell(said: Reading, same: Sequence[_Found], other: Sequence[_Found]) -> _Found | None:
     """What the cell says that is named, where the figure stands in others of its row or column."""
-    if not said.raw.isdisjoint(_COMPARES) or any(
-        spot.place.window.kind != "cell" for *_, spot in same
-    ):
+    if any(spot.place.window.kind != "cell" for *_, spot in same):
         return None
     named = frozenset(said.words) | said.raw
     nearest = sorted(other, key=_nearest, reverse=True)
     beside = [
-        next((e for e in nearest if _is_named_instead(named, spot.place, e[2].place)), None)
-        for *_, spot in same
+        next(
+            (
+                each
+                for each in nearest
+                if each[1].dimension == there.dimension
+                and _is_named_instead(named, spot.place, each[2].place)
+            ),
+            None,
+        )
+        for _, there, spot in same
     ]
     return beside[0] if all(beside) else None
 

@@ -52,6 +52,7 @@ def _results(
             yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
+        yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
         times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
         yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)

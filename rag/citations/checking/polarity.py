@@ -1,5 +1,6 @@
 """Whether a statement denies what its source affirms, or the other way round; limits left out."""
 
+import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -16,7 +17,7 @@ from rag.citations.checking.comparing import (
 from rag.citations.checking.naming import same_name
 from rag.citations.checking.reading import Reading
 from rag.text.amounts import agree
-from rag.text.languages import LANGUAGES
+from rag.text.languages import LANGUAGES, told
 
 # They leave no exception.
 _NEVER = frozenset(("never", "always", "nie", "niemals", "immer"))
@@ -24,6 +25,7 @@ _UNIVERSAL = frozenset[str]().union(*(each.universal for each in LANGUAGES))
 _RESTRICTING = frozenset[str]().union(*(each.restricting for each in LANGUAGES))
 _PROHIBITING = frozenset[str]().union(*(each.prohibiting for each in LANGUAGES))
 _LIMITING = _RESTRICTING.union(*(each.limits for each in LANGUAGES)) - {"may", "könnte"}
+_CONDITION = re.compile(rf"\b(?:{told('conditions')}|{told('supposes')})\b", re.IGNORECASE)
 _LONG = 20  # words; of longer statements in other words only right ones were warned of
 _COPIED = 0.95  # of a clause's words
 _NEW = 1.2  # words that the clause which is limited may lack
@@ -63,6 +65,8 @@ def _is_other(case: Case, clause: Clause, spot: Spot) -> bool | None:
     ]
     if not aligned or not _names_all(case, clause, aligned):
         return None
+    if _limits(clause) != _limits(spot.clause):
+        return None
     differs = _is_denied(said, aligned)
     turned = any(is_turned(case.reading, there, spot.place.own) for there in aligned)
     if differs and is_general:  # `always`, `never` are one difference
@@ -70,9 +74,16 @@ def _is_other(case: Case, clause: Clause, spot: Spot) -> bool | None:
     return differs != turned and not (differs and _is_other_bound(said, aligned))
 
 
+def _limits(clause: Clause) -> tuple[frozenset[str], bool]:
+    """What narrows it: `not in a safe` and `if in a safe, otherwise …` may say the same."""
+    return clause.reading.raw & _RESTRICTING, bool(_CONDITION.search(clause.text))
+
+
 def _is_beside(piece: Reading, said: Reading) -> bool:
-    """Whether one of both has half of the words of the other."""
-    return max(overlap(piece.words, said.words), overlap(said.words, piece.words)) >= 0.5
+    """Whether one of both has half of the words of the other, and not only other figures."""
+    pairs = list(product(said.figures, piece.figures))
+    is_half = max(overlap(piece.words, said.words), overlap(said.words, piece.words)) >= 0.5
+    return is_half and (not pairs or any(agree(one, other) for one, other in pairs))
 
 
 def _is_denied(said: Reading, aligned: Sequence[Reading]) -> bool:

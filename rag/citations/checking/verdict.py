@@ -23,7 +23,7 @@ from rag.citations.checking.naming import (
 from rag.citations.checking.polarity import wrong_polarity
 from rag.citations.checking.reading import SourceText, read, share
 from rag.records import Verdict
-from rag.text.amounts import Figure, agree, date_parts, number_shown
+from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
 from rag.text.words import language_of
 
 
@@ -56,6 +56,7 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
 
 
 _PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
+_HALF_DAY = 12  # hours
 _WINDOWS = 3  # of one source that a judge is shown
 _ORDER = (
     Verdict.OFF_SUBJECT,
@@ -127,18 +128,32 @@ class _Verdict(Case):
         is_pronoun = figure.value == 1 and not figure.unit and "1" not in self.said.text  # `one`
         if _PURPOSE.match(clause.text) or is_pronoun:
             return ""
-        return self._told_instead(*weighed.instead) if weighed.instead else self._missing(figure)
+        return (
+            self._told_instead(*weighed.instead)
+            if weighed.instead
+            else self._missing(figure, clause)
+        )
 
     def _told_instead(self, there: Figure, spot: Spot) -> str:
         name = spot.names[0] if spot.names else ""
         of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
         return f"The source gives {there.shown}{of}: {quoted(spot)}"
 
-    def _missing(self, figure: Figure) -> str:
+    def _missing(self, figure: Figure, clause: Clause) -> str:
         """A figure that no source gives anywhere: right statements have nearly none."""
         if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent():
             return ""
+        if clause.reading.is_negated or self._is_bounded(figure):
+            return ""
         return f"The source does not give {figure.shown}."
+
+    def _is_bounded(self, figure: Figure) -> bool:
+        """Whether a source says up to where, or from when on: within and beyond is told by it."""
+        there = (each for source in self.sources for each in source.every_figure)
+        return any(
+            comparable(figure, each) and each.unit and (each.comparator or each.upper is not None)
+            for each in there
+        )
 
     def _is_new(self, figure: Figure) -> bool:
         """Whether a figure, and no small count, stands nowhere in the sources."""
@@ -209,6 +224,8 @@ def _is_its_end(figure: Figure, there: Figure) -> bool:
     """One end of a range, a part of a date, or what was rounded: `76 %` of `76.3 %`."""
     if figure.kind == there.kind == "date":
         return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
+    if figure.kind == there.kind == "clock":  # `half past nine in the evening`
+        return abs(figure.value - there.value) == _HALF_DAY
     ends = (there.value, there.higher.value)
     said = (figure.value, figure.higher.value)
     return any(round(end) == each or end == each for end in ends for each in said)
