@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
 from rag.records import Chunk, Document, Section
-from rag.text.languages import LANGUAGES
+from rag.text.languages import all_words
 from rag.text.words import stem
 
 _SEPARATORS = re.compile(r"[\W_]+")
-_AROUND = frozenset[str]().union(*(each.around_documents for each in LANGUAGES))
+_AROUND = all_words("around_documents")
 _SECTION = re.compile(
     r"(?:the |das |den )?(?:section|chapter|part|abschnitt|kapitel|teil|§) ?(?P<a>.+)"
     r" (?:of|in|from|von|vom|des|der|im|in der) (?P<b>.+?)"

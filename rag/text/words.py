@@ -6,11 +6,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language
+from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language, all_words
 from rag.text.stemming import stem_of
 
-STOP_WORDS = frozenset[str]().union(*(language.function_words for language in LANGUAGES))
-QUESTION_WORDS = frozenset[str]().union(*(language.question_words for language in LANGUAGES))
+STOP_WORDS = all_words("function_words")
+QUESTION_WORDS = all_words("question_words")
 
 _TOKEN = re.compile(
     r"(?:[^\W\d_]\.){2,}"  # e.g., z.B.

@@ -13,11 +13,11 @@ from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, read
 from rag.citations.leaning import limits
 from rag.text.amounts import Figure, agree
-from rag.text.languages import Language
+from rag.text.languages import Language, all_words
 from rag.text.sentences import split_sentences
 
 _BOUNDARY = re.compile(r"[,;:–—()\"“”]|\s-\s|\b(?:and|or|und|oder|sowie)\b")
-_PAIRWISE = frozenset(("respectively", "respektive", "vice"))  # values told apart by their order
+_PAIRWISE = all_words("pairwise")
 
 
 @dataclass(frozen=True, slots=True)

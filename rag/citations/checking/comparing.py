@@ -10,7 +10,7 @@ from rag.citations.checking.reading import Place, Reading, SourceText, read, sha
 from rag.text.amounts import Figure, agree, comparable, date_parts
 from rag.text.blocks import plain
 from rag.text.figures import read_figures
-from rag.text.languages import LANGUAGES, Language
+from rag.text.languages import LANGUAGES, Language, all_words
 from rag.text.names import Lexicon
 from rag.text.related import canonical, opposites
 from rag.text.words import content_words, stem
@@ -21,9 +21,7 @@ _CUT = re.compile(
 )
 _AND = re.compile(r",?\s+(?:and|und|sowie|plus)\s+")
 _ALONE = 5  # words; a shorter piece without a figure belongs to the clause before it
-_COMPARES = frozenset(
-    ("than", "unlike", "instead", "compared", "versus", "als", "anders", "gegenüber", "statt")
-)
+_COMPARES = all_words("comparing")
 SAME_CLAUSE = 0.75  # of a clause's words in one of the source, to compare what they say of it
 _OTHER_NAME = 0.6  # what a clause about another name loses
 

@@ -17,14 +17,13 @@ from rag.citations.checking.comparing import (
 from rag.citations.checking.naming import same_name
 from rag.citations.checking.reading import Reading
 from rag.text.amounts import agree
-from rag.text.languages import LANGUAGES, told
+from rag.text.languages import all_words, told
 
-# They leave no exception.
-_NEVER = frozenset(("never", "always", "nie", "niemals", "immer"))
-_UNIVERSAL = frozenset[str]().union(*(each.universal for each in LANGUAGES))
-_RESTRICTING = frozenset[str]().union(*(each.restricting for each in LANGUAGES))
-_PROHIBITING = frozenset[str]().union(*(each.prohibiting for each in LANGUAGES))
-_LIMITING = _RESTRICTING.union(*(each.limits for each in LANGUAGES)) - {"may", "könnte"}
+_NEVER = all_words("without_exception")
+_UNIVERSAL = all_words("universal")
+_RESTRICTING = all_words("restricting")
+_PROHIBITING = all_words("prohibiting")
+_LIMITING = (_RESTRICTING | all_words("limits")) - {"may", "könnte"}
 _CONDITION = re.compile(rf"\b(?:{told('conditions')}|{told('supposes')})\b", re.IGNORECASE)
 _LONG = 20  # words; of longer statements in other words only right ones were warned of
 _COPIED = 0.95  # of a clause's words

@@ -10,7 +10,7 @@ from rag.records import Source
 from rag.text.amounts import Figure
 from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, LANGUAGES, Language, told
+from rag.text.languages import ENGLISH, Language, all_words, told
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical, related
 from rag.text.units import UNIT_SIGNS
@@ -19,11 +19,11 @@ from rag.text.words import Token, content_words, is_function_word, language_of, 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
-_NEGATIONS = frozenset[str]().union(*(each.negations for each in LANGUAGES))
-_NOTHING = frozenset(("nothing", "nobody", "none", "nichts", "niemand"))  # they deny no word
-_WITHOUT = frozenset(("without", "ohne"))  # they deny a word, and not what is said
-_LIMITS = frozenset[str]().union(*(each.limits for each in LANGUAGES))
-_TELLING = frozenset[str]().union(*(each.telling for each in LANGUAGES))
+_NEGATIONS = all_words("negations")
+_NOTHING = all_words("nothing")
+_WITHOUT = all_words("lacking")
+_LIMITS = all_words("limits")
+_TELLING = all_words("telling")
 # A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
 _CONDITION = re.compile(rf"^\W*(?:without|ohne|{told('conditions')})\b[^,]*,", re.IGNORECASE)
 _SUPPOSES = re.compile(

@@ -42,6 +42,11 @@ class Language:
     question_words: frozenset[str]
     negations: frozenset[str]
     prohibiting: frozenset[str]  # they deny without a negation
+    lacking: frozenset[str]  # they deny a word, and not what is said
+    nothing: frozenset[str]  # negations that deny no word
+    without_exception: frozenset[str]
+    comparing: frozenset[str]  # what follows is compared with, not spoken of
+    pairwise: frozenset[str]  # values are told apart by their order
     limits: frozenset[str]  # conditions, exceptions, restrictions, hedges: they narrow what is said
     telling: frozenset[str]  # function words that a copy may neither lose nor change
     closings: tuple[str, ...]  # how a sentence begins that sums up what was said
