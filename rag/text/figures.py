@@ -159,6 +159,8 @@ def _cardinal(text: str, words: Sequence[_Word], at: int) -> Figure | None:
     word, start, _ = words[at]
     value, end = _compound(words, at)
     figure = _with_half(text, _with_unit_behind(text, Figure(value, start=start, end=end)))
+    if not figure.unit:  # `two and a half hours`
+        figure = _with_unit_behind(text, figure)
     before = words[at - 1][0] if at else ""
     is_figure = figure.unit or word not in _AMBIGUOUS or before in _EXACTLY
     return figure if is_figure else None

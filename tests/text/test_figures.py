@@ -1,0 +1,21 @@
+"""Amounts that are spelled out."""
+
+import pytest
+
+from rag.text.figures import read_figures
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("two and a half hours", 2.5, "h"),
+        ("two hours and a half", 2.5, "h"),
+        ("an hour and a half", 1.5, "h"),
+        ("three and a quarter years", 3.25, "year"),
+        ("drei Stunden", 3.0, "h"),
+    ],
+)
+def test_a_spelled_amount_has_its_unit_wherever_its_half_stands(text, value, unit):
+    (figure,) = read_figures(f"It takes {text}.")
+
+    assert (figure.value, figure.unit) == (value, unit)
