@@ -27,6 +27,7 @@ from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
+FIRST_CHUNKS = 32  # nothing is embedded before they are read; each batch after it is twice as large
 BATCH_CHUNKS = 1_024  # stored and embedded together: enough that their lengths can be sorted
 BATCH_BYTES = 32 * 1024 * 1024
 BATCH_FILES = 256
@@ -97,13 +98,15 @@ class Ingestion:
                 at_once=at_once,
                 patience=SLOW_SECONDS,
             )
-            reading = reader.submit(_read_batch, rest, reports)
+            enough = FIRST_CHUNKS
+            reading = reader.submit(_read_batch, rest, reports, enough)
             is_last = False
             while not is_last:
                 yield from _until_done(reading, reports)
                 stored, is_last = reading.result().stored, reading.result().is_last
+                enough = min(2 * enough, BATCH_CHUNKS)
                 if not is_last:
-                    reading = reader.submit(_read_batch, rest, reports)
+                    reading = reader.submit(_read_batch, rest, reports, enough)
                 yield from self._finish(stored)
 
     def _finish_others(self) -> None:
@@ -305,9 +308,9 @@ class Ingestion:
 
 
 def _read_batch(
-    files: Iterator[StoredDocument | Progress | None], reports: SimpleQueue[Progress]
+    files: Iterator[StoredDocument | Progress | None], reports: SimpleQueue[Progress], enough: int
 ) -> _Batch:
-    """What was read, until it is enough; what waits for a slow file is enough."""
+    """What was read, until there are `enough` chunks; what waits for a slow file is enough."""
     stored: list[StoredDocument] = []
     chunk_count = size = 0
     for read in files:
@@ -320,7 +323,7 @@ def _read_batch(
         stored.append(read)
         chunk_count += len(read.chunks)
         size += read.document.size_bytes
-        is_full = chunk_count >= BATCH_CHUNKS or size >= BATCH_BYTES
+        is_full = chunk_count >= enough or size >= BATCH_BYTES
         if is_full or len(stored) >= BATCH_FILES:
             return _Batch(tuple(stored), is_last=False)
     return _Batch(tuple(stored), is_last=True)

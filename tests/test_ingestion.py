@@ -158,6 +158,21 @@ class TestIngest:
         assert len(house.stored_ids()) == 40
         assert house.is_level()
 
+    def test_embeds_the_first_while_the_last_are_not_read_yet(self, house, monkeypatch):
+        monkeypatch.setattr("rag.ingestion.SLOW_SECONDS", 60)
+        first_is_done = threading.Event()
+
+        def late(_max_bytes):
+            assert first_is_done.wait(20)
+            return b"Last"
+
+        files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(60)]
+        for report in house.ingestion.ingest([*files, IncomingFile("last.md", late)]):
+            if report.stage is Stage.FINISHED:
+                first_is_done.set()
+
+        assert len(house.stored_ids()) == 61
+
     def test_finishes_the_others_while_a_slow_file_is_read(self, house, monkeypatch):
         monkeypatch.setattr("rag.ingestion.SLOW_SECONDS", 0.01)
         go = threading.Event()

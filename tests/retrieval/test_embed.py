@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -147,6 +148,28 @@ def test_vectors_are_those_of_full_precision(models: Path) -> None:
     assert isinstance(embedder._load, Converted)
     for vectors in (embedder.embed(texts), np.vstack([embedder.embed([text]) for text in texts])):
         assert ((vectors * exact).sum(axis=1) > 0.9999).all()
+
+
+def test_texts_of_about_one_length_have_one_width(monkeypatch) -> None:
+    """The engine writes code anew for each width, which takes as long as a question itself."""
+    widths: list[int] = []
+
+    class Request:
+        def infer(self, given) -> None:
+            ids, mask = given
+            assert (mask.sum(axis=1) == [(row != 0).sum() for row in ids]).all()
+            widths.append(ids.shape[1])
+
+        def get_output_tensor(self, _number: int) -> SimpleNamespace:
+            return SimpleNamespace(data=np.ones((1, 2), dtype=np.float32))
+
+    compiled = SimpleNamespace(create_infer_request=Request)
+    monkeypatch.setattr("rag.retrieval.embed.engines._compiled", lambda _model, streams: compiled)
+    engine = Converted(Path(), LocalEmbedder().tokenizer(), max_tokens=40)
+    for count in (1, 5, 14, 15, 30, 31, 200):
+        engine.vectors(["word " * count])
+
+    assert widths == [16, 16, 16, 32, 32, 40, 40]
 
 
 @pytest.mark.slow

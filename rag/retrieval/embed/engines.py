@@ -18,6 +18,7 @@ from rag.seams import Matrix
 CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 DONT_NEED = 4  # of mman.h
 FEW = 4  # texts that one thread embeds sooner than two that wait for each other
+ROUNDED = 16  # tokens: for each width that it has not seen the engine writes code anew
 
 
 class Engine(Protocol):
@@ -38,6 +39,7 @@ class Converted:
     def __init__(self, model: Path, tokenizer: Any, *, max_tokens: int) -> None:
         """`model` is a folder of `rag.retrieval.embed.convert`; `tokenizer` becomes ours."""
         self.at_once = processors()
+        self._max_tokens = max_tokens
         self._tokenizer = tokenizer
         self._tokenizer.enable_truncation(max_tokens)
         self._compiled = _compiled(model, streams=self.at_once + 1)
@@ -45,7 +47,8 @@ class Converted:
     def vectors(self, texts: Sequence[str]) -> Matrix:
         encodings = self._tokenizer.encode_batch([clean(text) for text in texts])
         longest = max(len(encoding.ids) for encoding in encodings)
-        ids = np.zeros((len(texts), longest), dtype=np.int64)
+        width = max(longest, min(-(-longest // ROUNDED) * ROUNDED, self._max_tokens))
+        ids = np.zeros((len(texts), width), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, encoding in enumerate(encodings):
             ids[row, : len(encoding.ids)] = encoding.ids
