@@ -40,6 +40,11 @@ def together(nodeid):
     return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
 
 
+def pytest_xdist_auto_num_workers():
+    """One more than processors: while a test waits for a server or a clock another one runs."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
