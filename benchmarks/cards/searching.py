@@ -15,7 +15,7 @@ from rag.database import reading
 from rag.records import EVERYTHING, Hit, Source
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.passages import neighbourhood
-from rag.retrieval.query import Term, tokens_of
+from rag.retrieval.query import Term, words_of
 from rag.retrieval.search import HybridRetriever
 from rag.retrieval.word_index import Plan, Weighed
 from rag.seams import Embedder, Matrix, WriteRequest
@@ -117,7 +117,7 @@ def given(each: Given) -> Found:
 
 def _plain_first(place: Installation, question: str) -> Source | None:
     """The best chunk by the words of the question alone, each by itself."""
-    words = tokens_of(question)
+    words = frozenset(words_of(question))
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
         plan = Plan([Weighed(term, 1, 1.0) for term in terms], [])

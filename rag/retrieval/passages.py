@@ -1,7 +1,7 @@
 """The neighbourhood in which a chunk is read: small chunks to match, whole thoughts to read."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
@@ -11,8 +11,13 @@ from rag.text.sentences import CODE_INDENT
 PASSAGE_WORDS = 220
 MAX_PASSAGE_WORDS = 380  # of two passages made one, and of a table with its header
 
+Texts = Mapping[tuple[str, int], str]  # of sections
+
 # A new line, or a stop before what may begin a sentence; abbreviations go on in small letters.
-_SENTENCE_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]|\n+")
+# What it may begin with stands first, in one class: all else is passed over four times as quickly.
+_SENTENCE_END = re.compile(
+    r"[.!?…。！？\n](?:(?<=[.!?…])['\"”’)\]]*\s+(?![a-z])|(?<=[。！？])|(?<=\n)\n*)"
+)
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+")
 _CODE = re.compile(rf"\n*{CODE_INDENT}")
 _ENTRY = re.compile(r"[ \t]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)])[ \t]+(?=\S)")
@@ -128,27 +133,49 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip(blank)), start + len(piece.rstrip())
 
 
-def merged(hits: Sequence[Hit], texts: dict[tuple[str, int], str]) -> list[Hit]:
-    """Hits, best first, with passages that overlap or adjoin in a section made one.
+def grown(hit: Hit, texts: Texts) -> Hit:
+    """A hit in the neighbourhood of its chunk."""
+    text = texts.get(section_of(hit))
+    if text is None:
+        return hit
+    start, end = neighbourhood(text, hit.chunk.start, hit.chunk.end)
+    return replace(hit, passage=text[start:end], passage_start=start, passage_end=end)
+
+
+def merged(
+    hits: Sequence[Hit], texts: Texts, limit: int, read: Callable[[Hit, Texts], Hit] | None = None
+) -> list[Hit]:
+    """The best hits, with passages that overlap or adjoin in a section made one.
 
     The better chunk stays the hit's own. Two passages stay apart where one would be too long,
-    unless the better one already holds the other's chunk.
+    unless the better one already holds the other's chunk. `read` gives a hit its passage: only
+    those are read that may be among the best, or be a part of one.
     """
     kept: list[Hit] = []
     for hit in hits:
-        for place, better in enumerate(kept):
-            joined = _joined(better, hit, texts)
+        same = [place for place, each in enumerate(kept) if section_of(each) == section_of(hit)]
+        if len(kept) >= limit and not same:
+            continue
+        own = hit if read is None else read(hit, texts)
+        for place in same:
+            joined = _joined(kept[place], own, texts)
             if joined is not None:
                 kept[place] = joined
                 break
         else:
-            kept.append(hit)
-    return kept
+            kept.append(own)
+    return kept[:limit]
 
 
-def _joined(better: Hit, other: Hit, texts: dict[tuple[str, int], str]) -> Hit | None:
-    key = (better.chunk.document_id, better.chunk.section_index)
-    if key != (other.chunk.document_id, other.chunk.section_index) or key not in texts:
+def section_of(hit: Hit) -> tuple[str, int]:
+    """The key of its section."""
+    return hit.chunk.document_id, hit.chunk.section_index
+
+
+def _joined(better: Hit, other: Hit, texts: Texts) -> Hit | None:
+    """Of the same section."""
+    text = texts.get(section_of(better))
+    if text is None:
         return None
     if better.passage_start <= other.chunk.start and other.chunk.end <= better.passage_end:
         return better
@@ -156,7 +183,6 @@ def _joined(better: Hit, other: Hit, texts: dict[tuple[str, int], str]) -> Hit |
     end = max(better.passage_end, other.passage_end)
     gap_start = min(better.passage_end, other.passage_end)
     gap_end = max(better.passage_start, other.passage_start)
-    text = texts[key]
     if text[gap_start:gap_end].strip() or count_words(text[start:end]) > MAX_PASSAGE_WORDS:
         return None
     return replace(better, passage=text[start:end], passage_start=start, passage_end=end)

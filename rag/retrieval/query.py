@@ -78,11 +78,6 @@ def words_of(text: str) -> list[str]:
     return [word.lower() for word in _words(text)]
 
 
-def tokens_of(text: str) -> frozenset[str]:
-    """The distinct ones of them."""
-    return frozenset(words_of(text))
-
-
 def _words(query: str) -> list[str]:
     text = unicodedata.normalize("NFC", query[:MAX_CHARACTERS])
     return "".join(char if _is_of_word(char) else " " for char in text).split()

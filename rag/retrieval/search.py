@@ -3,16 +3,16 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.records import Chunk, Hit, Within
+from rag.records import Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.passages import in_turn, merged, neighbourhood
+from rag.retrieval.passages import Texts, grown, in_turn, merged, section_of
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
 Vector = NDArray[np.float32]
@@ -26,15 +26,6 @@ FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
 MOST_APART = 5  # searches for one query
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that one of the indexes found."""
-
-    chunk: Chunk
-    score: float
-    cosine: float  # to the vector that was searched for
 
 
 class HybridRetriever:
@@ -93,9 +84,9 @@ class HybridRetriever:
         if not query or limit <= 0:
             return []
         best = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
-        found = self._read("", best, {}, within, limit)
-        coverage = self._coverage({query}, within, [candidate.chunk.id for candidate, _ in found])
-        return [replace(hit, relevance=coverage[c.chunk.id]) for c, hit in found]
+        found = self._read("", best, within, limit)
+        coverage = self._coverage({query}, within, [hit.chunk.id for hit in found])
+        return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
 
     def _found(
         self, own: Vector, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
@@ -103,24 +94,22 @@ class HybridRetriever:
         """Searched for by `vector`; how relevant a hit is says the query's own."""
         best, similar = self._best(vector, lexical, within)
         most = max(CANDIDATES, DEEPEST * limit)
-        found = self._read(dense, best[:most], similar, within, limit)
-        cosines = {candidate.chunk.id: candidate.cosine for candidate, _ in found}
+        hits = self._read(dense, best[:most], within, limit)
+        lowest = min(similar.values(), default=0.0)
+        cosines = {hit.chunk.id: similar.get(hit.chunk.id, lowest) for hit in hits}
         if own is not vector:
             known = self._index.vectors(list(cosines))
             cosines |= {key: float(own @ row) for key, row in known.items()}
         coverage = self._coverage({dense, lexical}, within, list(cosines))
         return [
             replace(hit, relevance=relevance(cosines[key], coverage[key]))
-            for key, (_, hit) in zip(cosines, found, strict=True)
+            for key, hit in zip(cosines, hits, strict=True)
         ]
 
     def _shared(self, found: Sequence[Sequence[Hit]], within: Within, limit: int) -> list[Hit]:
         """The best of each list in turn, so that none goes without; passages that meet are one."""
         hits = in_turn(found)
-        texts = self._documents.section_texts(
-            list({_section(hit.chunk): None for hit in hits}), within
-        )
-        return merged(hits, texts)[:limit]
+        return merged(hits, self._texts(hits, within), limit)
 
     def _vectors(
         self, queries: Sequence[str], context: Sequence[tuple[str, float]]
@@ -174,45 +163,36 @@ class HybridRetriever:
         self,
         query: str,
         best: Sequence[tuple[str, float]],
-        cosines: Mapping[str, float],
         within: Within,
         limit: int,
-    ) -> list[tuple[Candidate, Hit]]:
+    ) -> list[Hit]:
         """The best in their neighbourhood; more are read only if too many became one.
 
         A reranker orders them for the query, if there is one.
         """
         for many in (2, DEEPEST):
             deep = max(RERANKED, (many + 1) * limit)
-            candidates = self._candidates(best[:deep], cosines, within)
+            candidates = self._candidates(best[:deep], within)
             if query and self._reranker is not None:
                 candidates = self._reranked(self._reranker, query, candidates)
-            chosen = {each.chunk.id: each for each in _folded(candidates, many * limit)}
-            keys = dict.fromkeys(_section(each.chunk) for each in chosen.values())
-            texts = self._documents.section_texts(list(keys), within)
-            hits = merged([_hit(each, texts) for each in chosen.values()], texts)
+            chosen = _folded(candidates, many * limit)
+            hits = merged(chosen, self._texts(chosen, within), limit, grown)
             if len(hits) >= limit or deep >= len(best):
                 break
-        return [(chosen[hit.chunk.id], hit) for hit in hits[:limit]]
+        return hits
 
-    def _candidates(
-        self, best: Sequence[tuple[str, float]], cosines: Mapping[str, float], within: Within
-    ) -> list[Candidate]:
+    def _texts(self, hits: Sequence[Hit], within: Within) -> Texts:
+        """Of the hits' sections."""
+        return self._documents.section_texts(list(dict.fromkeys(map(section_of, hits))), within)
+
+    def _candidates(self, best: Sequence[tuple[str, float]], within: Within) -> list[Hit]:
         """Those that exist; equal ones as they are read, since ids differ between libraries."""
         chunks = self._documents.chunks([key for key, _ in best], within)
-        lowest = min(cosines.values(), default=0.0)
-        found = (
-            Candidate(chunks[key], score, cosines.get(key, lowest))
-            for key, score in best
-            if key in chunks
-        )
-        return sorted(
-            found, key=lambda each: (-each.score, each.chunk.document_name, each.chunk.position)
-        )
+        found = [(chunks[key], score) for key, score in best if key in chunks]
+        found.sort(key=lambda pair: (-pair[1], pair[0].document_name, pair[0].position))
+        return [Hit(chunk, score, chunk.text, chunk.start, chunk.end) for chunk, score in found]
 
-    def _reranked(
-        self, reranker: Reranker, query: str, candidates: Sequence[Candidate]
-    ) -> list[Candidate]:
+    def _reranked(self, reranker: Reranker, query: str, candidates: Sequence[Hit]) -> list[Hit]:
         best, rest = candidates[:RERANKED], candidates[RERANKED:]
         scores = reranker.score(query, [candidate.chunk.embedded_text for candidate in best])
         order = sorted(range(len(best)), key=lambda place: -scores[place])
@@ -236,19 +216,6 @@ def _either(query: str) -> str:
     return query.replace("\0", " ").strip()
 
 
-def _section(chunk: Chunk) -> tuple[str, int]:
-    return chunk.document_id, chunk.section_index
-
-
-def _hit(candidate: Candidate, texts: Mapping[tuple[str, int], str]) -> Hit:
-    chunk = candidate.chunk
-    text = texts.get(_section(chunk))
-    if text is None:
-        return Hit(chunk, candidate.score, chunk.text, chunk.start, chunk.end)
-    start, end = neighbourhood(text, chunk.start, chunk.end)
-    return Hit(chunk, candidate.score, text[start:end], start, end)
-
-
 def relevance(cosine: float, coverage: float) -> float:
     """How likely a chunk is about its query, 0 to 1, comparable between queries.
 
@@ -261,13 +228,13 @@ def relevance(cosine: float, coverage: float) -> float:
     return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
-def _folded(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
     """The first without copies: the same words under the same heading, in whichever documents.
 
     The same words under another title are no copy: sibling products' manuals differ by the
     product's name alone.
     """
-    best: dict[str, Candidate] = {}
+    best: dict[str, Hit] = {}
     for candidate in candidates:
         if len(best) == most:
             break

@@ -60,7 +60,7 @@ class ChromaIndex:
         self._client: Any = None
         self._collection: Any = None
         self._exact = ExactVectors(
-            self._vectors_in,
+            lambda place: self._read(where=place and {PLACE: place}),
             self._count_in,
             most=MOST_HELD if url is None else MOST_HELD_OF_A_SERVER,
             most_of_all=MOST_OF_ALL if url is None else 0,
@@ -130,31 +130,22 @@ class ChromaIndex:
 
         return self._use(query, []) if limit > 0 and within.ids != frozenset() else []
 
-    def _vectors_in(self, place: str | None) -> tuple[list[str], Matrix]:
-        """All of a collection of ours, or of all."""
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        held = self._exact.vectors(chunk_ids)
+        if held is None:
+            return dict(zip(*self._read(ids=list(chunk_ids)), strict=True))
+        return held
+
+    def _read(self, **which: Any) -> tuple[list[str], Matrix]:
         none: dict[str, Any] = {"ids": [], "embeddings": np.empty((0, 0))}
-        found = self._use(
-            lambda collection: collection.get(
-                where=place and {PLACE: place}, include=["embeddings"]
-            ),
-            none,
-        )
+        found = self._use(lambda chunks: chunks.get(include=["embeddings"], **which), none)
         return found["ids"], np.asarray(found["embeddings"], dtype=np.float32)
 
     def _count_in(self, place: str | None) -> int:
         if place is None:
             return self.count()
-        return self._use(
-            lambda collection: len(collection.get(where={PLACE: place}, include=[])["ids"]), 0
-        )
-
-    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        def read(collection: Any) -> dict[str, NDArray[np.float32]]:
-            found = collection.get(ids=list(chunk_ids), include=["embeddings"])
-            rows = np.asarray(found["embeddings"], dtype=np.float32)
-            return dict(zip(found["ids"], rows, strict=True))
-
-        return self._use(read, {}) if chunk_ids else {}
+        where = {PLACE: place}
+        return self._use(lambda chunks: len(chunks.get(where=where, include=[])["ids"]), 0)
 
     def count(self) -> int:
         """How many chunks it holds."""

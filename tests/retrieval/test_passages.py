@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from rag.records import Chunk, Hit
 from rag.retrieval.passages import (
     MAX_PASSAGE_WORDS,
+    Texts,
     count_words,
+    grown,
     in_turn,
     merged,
     neighbourhood,
@@ -128,7 +130,7 @@ def test_overlapping_passages_become_one_under_the_better_chunk() -> None:
     better = hit_of(SENTENCES, "Sentence number 50 says")
     other = hit_of(SENTENCES, "Sentence number 53 says", score=0.5)
 
-    (joined,) = merged([better, other], {("d", 0): SENTENCES})
+    (joined,) = merged([better, other], {("d", 0): SENTENCES}, 2)
 
     assert joined.chunk == better.chunk
     assert joined.passage == SENTENCES[joined.passage_start : joined.passage_end]
@@ -146,10 +148,28 @@ def test_overlapping_passages_become_one_under_the_better_chunk() -> None:
 def test_passages_that_do_not_belong_together_stay_apart(other) -> None:
     better = hit_of(SENTENCES, "Sentence number 50 says", words=120)
 
-    hits = merged([better, other], {("d", 0): SENTENCES, ("d", 1): SENTENCES})
+    hits = merged([better, other], {("d", 0): SENTENCES, ("d", 1): SENTENCES}, 2)
 
     assert hits == [better, other]
     assert all(count_words(hit.passage) <= MAX_PASSAGE_WORDS for hit in hits)
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=12))
+def test_only_passages_that_may_be_among_the_best_are_read(places: list[tuple[int, int]]) -> None:
+    texts = {("d", section): SENTENCES for section in range(4)}
+    hits = [hit_of(SENTENCES, f"Sentence number {at} s", section=part) for at, part in places]
+    bare = [replace(hit, passage=hit.chunk.text) for hit in hits]
+    were_read: list[Hit] = []
+
+    def read(hit: Hit, texts: Texts) -> Hit:
+        were_read.append(hit)
+        return grown(hit, texts)
+
+    best = merged(bare, texts, 3, read)
+
+    assert best == merged([grown(hit, texts) for hit in bare], texts, len(bare))[:3]
+    sections = {hit.chunk.section_index for hit in best}
+    assert all(hit.chunk.section_index in sections for hit in were_read)
 
 
 def test_lists_take_turns_and_what_several_have_comes_before_the_rest() -> None:

@@ -353,9 +353,22 @@ class TestKeptVectors:
             assert len(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == 3
         assert reads == [None]
 
-        there[None] = ["a"]  # another object of the same index wrote
-        assert ids(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == ["a"]
+        del there[None]  # nobody counts what is held
+        exact.remove(["b"])
+        assert ids(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == ["a", "c"]
         assert self.kept(most_of_all=0)[0].nearest(BETWEEN, EVERYTHING, limit=5) is None
+
+    def test_are_given_by_id_only_where_all_are_held(self) -> None:
+        exact, _, _ = self.kept()
+        assert exact.vectors(["a"]) is None
+
+        exact.nearest(BETWEEN, of("1"), limit=5)
+        exact.nearest(BETWEEN, of("2"), limit=5)
+
+        assert list(exact.vectors(["c", "a"]) or {}) == ["a", "c"]
+        assert exact.vectors(["a", "z"]) is None
+        exact.remove(["a"])
+        assert exact.vectors(["a"]) is None
 
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)

@@ -1,6 +1,7 @@
 """What the vector index has to follow: chunks to embed, to take out, to file elsewhere."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Engine, Row, Select, delete, func, select, update
@@ -10,6 +11,8 @@ from rag.database import documents as document_table
 from rag.database import moved_chunks, reading, removed_chunks, writing
 from rag.documents.storing.store_rows import batches
 from rag.records import Chunk
+
+_PATH = [field.name for field in fields(Chunk)].index("heading_path")
 
 
 class IndexDebts:
@@ -119,7 +122,7 @@ class IndexDebts:
 
 
 def chunk_query() -> Select[Any]:
-    """Chunks with what their documents are called."""
+    """Chunks with what their documents are called: what a Chunk has, in its order."""
     return select(
         chunk_table.c.id,
         chunk_table.c.document_id,
@@ -138,17 +141,6 @@ def chunk_query() -> Select[Any]:
 
 def chunk_from(row: Row[Any]) -> Chunk:
     """A chunk from a row of `chunk_query`."""
-    return Chunk(
-        row.id,
-        row.document_id,
-        row.document_name,
-        row.document_title,
-        row.section_index,
-        row.position,
-        tuple(row.heading_path),
-        row.locator,
-        row.text,
-        row.start,
-        row.end,
-        row.collection_id,
-    )
+    values = list(row)
+    values[_PATH] = tuple(values[_PATH])
+    return Chunk(*values)

@@ -4,10 +4,22 @@ import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, Row, Select, bindparam, delete, insert, select, text, update
+from sqlalchemy import (
+    Engine,
+    Row,
+    Select,
+    TextClause,
+    bindparam,
+    delete,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
@@ -38,6 +50,7 @@ _OF_OPEN_DOCUMENTS = (
     "AND documents.collection_id IN :collections)"
 )
 LEXICONS_KEPT = 64  # for so many sets of collections
+_CHUNKS = chunk_query().where(chunk_table.c.id.in_(bindparam("ids", expanding=True)))
 _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
@@ -132,8 +145,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         is_open = inside(chunk_table.c.collection_id, within)
         with reading(self._engine) as connection:
             for ids in batches(chunk_ids):
-                query = chunk_query().where(chunk_table.c.id.in_(ids), is_open)
-                found.update((row.id, chunk_from(row)) for row in connection.execute(query))
+                rows = connection.execute(_CHUNKS.where(is_open), {"ids": ids})
+                found.update((chunk.id, chunk) for chunk in map(chunk_from, rows))
         return found
 
     def section_texts(
@@ -143,14 +156,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         found: dict[tuple[str, int], str] = {}
         with reading(self._engine) as connection:
             for batch in batches(keys):
-                wanted = " OR ".join(map(_NTH_KEY.format, range(len(batch))))
-                query = text(_SECTION_TEXTS + f"({wanted})")
+                query = _texts_of(len(batch), within.ids is None)
                 places: dict[str, Any] = {f"d{n}": key[0] for n, key in enumerate(batch)}
                 places |= {f"i{n}": key[1] for n, key in enumerate(batch)}
                 if within.ids is not None:
-                    query = text(_SECTION_TEXTS + f"({wanted})" + _OF_OPEN_DOCUMENTS).bindparams(
-                        bindparam("collections", expanding=True)
-                    )
                     places["collections"] = sorted(within.ids)
                 found |= {(row[0], row[1]): row[2] for row in connection.execute(query, places)}
         return found
@@ -247,6 +256,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(ids)))
             connection.execute(insert(moved_chunks).from_select(["id"], ids))
             mark_changed(connection, [row.collection_id, collection_id])
+
+
+@cache
+def _texts_of(count: int, is_open: bool) -> TextClause:
+    """For so many keys."""
+    wanted = f"{_SECTION_TEXTS}({' OR '.join(map(_NTH_KEY.format, range(count)))})"
+    if is_open:
+        return text(wanted)
+    return text(wanted + _OF_OPEN_DOCUMENTS).bindparams(bindparam("collections", expanding=True))
 
 
 def _sections_of(document_ids: Sequence[str], within: Within) -> Select[Any]:

@@ -9,13 +9,15 @@ held as one.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.records import Within
+from rag.retrieval.embed.engines import unit
 from rag.seams import Matrix
 
 # Rows that are compared at once: of more, two threads take a share each and spin as they wait.
@@ -27,15 +29,19 @@ Place = str | None  # a collection, or all of them
 class Held:
     """The vectors of one collection, or of all."""
 
-    ids: Sequence[str]
+    rows: Mapping[str, int]  # by chunk id, in order
     vectors: Matrix
     read_at: float
 
-    def without(self, chunk_ids: frozenset[str]) -> "Held":
-        kept = [at for at, each in enumerate(self.ids) if each not in chunk_ids]
-        if len(kept) == len(self.ids):
+    @classmethod
+    def of(cls, ids: Iterable[str], vectors: Matrix, read_at: float) -> "Held":
+        return cls({chunk_id: at for at, chunk_id in enumerate(ids)}, vectors, read_at)
+
+    def without(self, chunk_ids: Set[str]) -> "Held":
+        if self.rows.keys().isdisjoint(chunk_ids):
             return self
-        return Held([self.ids[at] for at in kept], self.vectors[kept], self.read_at)
+        kept = {key: at for key, at in self.rows.items() if key not in chunk_ids}
+        return Held.of(kept, self.vectors[[*kept.values()]], self.read_at)
 
 
 class ExactVectors:
@@ -61,7 +67,7 @@ class ExactVectors:
         self._held: OrderedDict[Place, Held] = OrderedDict()
         self._sizes: dict[Place, int] = {}  # roughly: counted once, then as they grow
         self._writes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def nearest(
         self, vector: NDArray[np.float32], within: Within, *, limit: int
@@ -69,36 +75,49 @@ class ExactVectors:
         """Best first; None if the collections are too large to be held."""
         wanted: list[Place] = [None] if within.ids is None else [*sorted(within.ids)]
         most = self._most_of_all if within.ids is None else self._most
-        sizes = {each: self._size(each) for each in wanted} if most else {}
-        if not most or sum(sizes.values()) > most:
+        if not most or sum(map(self._size, wanted)) > most:
             return None
-        held = [found for found in (self._of(*each) for each in sizes.items()) if found.ids]
+        held = [found for found in map(self._of, wanted) if found.rows]
         if not held:
             return []
-        parts = (np.array_split(each.vectors, 1 + len(each.ids) // AT_ONCE) for each in held)
+        parts = (np.array_split(each.vectors, 1 + len(each.rows) // AT_ONCE) for each in held)
         cosines = np.concatenate([part @ vector for each in parts for part in each])
-        ids = [chunk_id for each in held for chunk_id in each.ids]
+        ids = list(chain.from_iterable(each.rows for each in held))
         best = np.argsort(-cosines, kind="stable")[:limit]
-        return [(ids[at], float(cosines[at])) for at in best]
+        return [(ids[at], cosine) for at, cosine in zip(best, cosines[best].tolist(), strict=True)]
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
+        """Of length 1; None unless all are held."""
+        with self._lock:
+            held = [*self._held.values()]
+        found = {
+            key: each.vectors[each.rows[key]]
+            for each in held
+            for key in chunk_ids
+            if key in each.rows
+        }
+        return found if len(found) == len(chunk_ids) else None
 
     def _size(self, collection: Place) -> int:
+        held = self._held.get(collection)
+        if held is not None:
+            return len(held.rows)
         if collection is None:
-            return self._count(None)  # which is quick
+            return self._count(None)
         if collection not in self._sizes:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
 
-    def _of(self, collection: Place, size: int) -> Held:
+    def _of(self, collection: Place) -> Held:
         with self._lock:
             held, writes = self._held.get(collection), self._writes
-            is_fresh = held is not None and time.monotonic() - held.read_at < self._fresh_seconds
-            if held is not None and is_fresh and (collection or len(held.ids) == size):
+            if held is not None and time.monotonic() - held.read_at < self._fresh_seconds:
                 self._held.move_to_end(collection)
                 return held
         ids, vectors = self._read(collection)
-        held = Held(ids, _unit(vectors) if ids else vectors, time.monotonic())
+        held = Held.of(ids, unit(vectors) if ids else vectors, time.monotonic())
         with self._lock:
-            self._sizes[collection] = len(held.ids)
+            self._sizes[collection] = len(ids)
             if ids and self._writes == writes:  # else it may be of before
                 self._held[collection] = held
                 self._held.move_to_end(collection)
@@ -106,29 +125,29 @@ class ExactVectors:
         return held
 
     def _forget_oldest(self) -> None:
-        total = sum(len(each.ids) for each in self._held.values())
+        total = sum(len(each.rows) for each in self._held.values())
         while total > self._most:
-            total -= len(self._held.popitem(last=False)[1].ids)
+            total -= len(self._held.popitem(last=False)[1].rows)
 
     # ── What is written meanwhile ────────────────────────────────────────────────────────────
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
-        self.remove(chunk_ids)
-        vectors = _unit(vectors)
+        vectors = unit(vectors)
         with self._lock:
+            self.remove(chunk_ids)
             for collection in {*collections, None}:
                 at = [place for place, each in enumerate(collections) if collection in (each, None)]
                 if collection in self._sizes:
                     self._sizes[collection] += len(at)
                 held = self._held.get(collection)
                 if held is not None:
-                    ids = [*held.ids, *(chunk_ids[place] for place in at)]
+                    ids = chain(held.rows, (chunk_ids[place] for place in at))
                     both = np.vstack([held.vectors, vectors[at]])
-                    self._held[collection] = Held(ids, both, held.read_at)
+                    self._held[collection] = Held.of(ids, both, held.read_at)
 
     def move(self, collections: Mapping[str, str]) -> None:
-        self.remove(list(collections))
         with self._lock:
+            self.remove(list(collections))
             for collection in {*collections.values(), None}:
                 self._held.pop(collection, None)
                 self._sizes.pop(collection, None)
@@ -145,10 +164,3 @@ class ExactVectors:
             self._writes += 1
             self._held.clear()
             self._sizes.clear()
-
-
-def _unit(vectors: Matrix) -> Matrix:
-    """Of length 1, as not every embedding server sends them: only directions are compared."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Matrix = vectors / np.maximum(lengths, 1e-9).astype(np.float32)
-    return unit
