@@ -8,16 +8,9 @@ from itertools import pairwise
 from rag.errors import NotFound, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import TABLES, DirectAnswer, SessionHandle
-from rag.tables.asking.changes.edits import Unknown, edited, standing
+from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
-from rag.tables.asking.which import (
-    asking_which,
-    is_asking,
-    named_in,
-    not_understood,
-    of_two,
-    quoted,
-)
+from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
@@ -112,11 +105,7 @@ class TableAnswers:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         last = next((each for each in reversed(messages) if each.answer and _is_told(each)), None)
-        if last is None or last.answer is None:
-            return []
-        # Behind a question that stayed open nothing is a change of an older table.
-        is_refused_change = last.answer.declined and last.is_followup
-        if last.answer.result is None and not is_refused_change:
+        if last is None or last.answer is None or last.answer.result is None:
             return []
         entries = []
         for question, answer in pairwise(messages):
@@ -141,9 +130,7 @@ class TableAnswers:
             return self._told(session, result)
         entry = Entry(rest, rest, result, "", "")
         choice = self._follow_up(rest, [entry], session.within())
-        if choice is None or isinstance(choice, DirectAnswer):
-            return choice
-        return self._computed(session, question, choice, is_followup=True)
+        return choice if choice is None else self._computed(session, question, choice, True)
 
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
@@ -160,20 +147,12 @@ class TableAnswers:
     ) -> Choice | DirectAnswer | TableResult | None:
         """What it changes of the table before; what it asks by itself, where it does not say."""
         followed = self._follow_up(question, past, within)
-        fresh = None
-        if not isinstance(followed, Choice) or self.library.names_other(
-            question, followed.table, within
-        ):
-            fresh = self._fresh(question, within, is_asked=is_asked)
-        if isinstance(followed, Choice) and not isinstance(fresh, Choice | TableResult):
+        if followed and not self.library.names_other(question, followed.table, within):
             return followed
-        if isinstance(followed, DirectAnswer) and not isinstance(fresh, Choice | TableResult):
-            return followed
-        return fresh
+        fresh = self._fresh(question, within, is_asked=is_asked)
+        return fresh if followed is None or isinstance(fresh, Choice | TableResult) else followed
 
-    def _follow_up(
-        self, question: str, past: Sequence[Entry], within: Within
-    ) -> Choice | DirectAnswer | None:
+    def _follow_up(self, question: str, past: Sequence[Entry], within: Within) -> Choice | None:
         if not past:
             return None
         last = past[-1].result
@@ -184,9 +163,6 @@ class TableAnswers:
         plans = [replace(plan_from(e.result.plan), table=table.id) for e in same]
         plans = standing([e.query for e in same], plans)
         understood = edited(question, self.library.index(table), plans)
-        if isinstance(understood, Unknown):
-            refused = Resolution(question, is_followup=True, method="table plan")
-            return replace(_declined(not_understood(table, understood)), resolution=refused)
         return None if understood is None else Choice(table, _still_assumed(last, understood))
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
@@ -217,8 +193,7 @@ class TableAnswers:
             if planned is not None:
                 return planned
         if not is_asked and not self._is_for_us(best):
-            other = self._joined(best, choices[1:])
-            return None if other is None else _declined(of_two(best, other))
+            return None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         rivals = self._saying_otherwise(best, rivals)
         if rivals:
@@ -226,22 +201,8 @@ class TableAnswers:
             said = asking_which([best, *rivals])
             return _declined(said) if is_sure else None
         if best.understood.unused and not is_asked:
-            other = self._joined(best, choices[1:])
-            unused = best.understood.unused
-            said = of_two(best, other) if other else not_understood(best.table, unused)
-            return _declined(said)
+            return _declined(not_understood(best.table, best.understood.unused))
         return best
-
-    def _joined(self, best: Choice, others: Sequence[Choice]) -> Choice | None:
-        """The table that has what this one lacks of a question for figures, and a column of it."""
-        unused, own = best.understood.unused, _names(best.table)
-        if not unused or not (best.understood.plan.measures and best.understood.score > 0):
-            return None
-        for each in others:
-            index = self.library.index(each.table)
-            if own & _names(each.table) and all(map(index.knows, unused)):
-                return each
-        return None
 
     def _as_good(self, question: str, choice: Choice, best: Choice) -> bool:
         """Whether it fits as well: as sure, or with a plan of the same words, named no less."""
@@ -381,10 +342,6 @@ def _plain(cell: object) -> object:
         return float(str(cell))
     except ValueError:
         return str(cell)
-
-
-def _names(table: Table) -> set[str]:
-    return {normalised(column.name) for column in table.columns}
 
 
 def _declined(text: str) -> DirectAnswer:

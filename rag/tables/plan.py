@@ -66,15 +66,13 @@ class Kind(StrEnum):
 class Filter:
     """A condition on a column, or on "measure 1" of the groups.
 
-    With `other`, against that column of the same row; with `of`, against the column's own value in
-    the rows which meet these.
+    With `other`, against that column of the same row.
     """
 
     column: str
     op: Op = Op.IS
     values: tuple[Scalar, ...] = ()
     part: Part = Part.WHOLE
-    of: tuple["Filter", ...] = ()
     other: str = ""
 
 
@@ -200,9 +198,8 @@ def _check_name(name: str, plan: TablePlan, table: Table) -> None:
 
 
 def conditions(plan: TablePlan) -> list[Filter]:
-    """All, those that say which rows others are compared with as well."""
-    outer = [*plan.filters, *(plan.step.of if plan.step else ())]
-    return [*outer, *(inner for each in outer for inner in each.of)]
+    """All, those that say which row others stand beside as well."""
+    return [*plan.filters, *(plan.step.of if plan.step else ())]
 
 
 UNCOMPARED = (Op.BLANK, Op.FILLED)  # with any value
@@ -213,7 +210,7 @@ def _check_values(each: Filter, table: Table) -> None:
     is_figure = each.column.startswith(MEASURED)
     if (is_figure or each.other) and each.op in (Op.HAS, Op.LACKS, *UNCOMPARED):
         raise UserError(f"“{each.op}” says nothing of {each.column}; expected such as “above”.")
-    if each.op in UNCOMPARED or each.of or each.other:
+    if each.op in UNCOMPARED or each.other:
         return
     if not each.values:
         raise UserError(f"The condition “{each.op}” needs a value.")
@@ -306,7 +303,8 @@ def in_words(plan: TablePlan) -> str:
         parts.insert(0, f"of those ({in_words(plan.among)})")
     if plan.step is not None:
         side = "after" if plan.step.rows > 0 else "before"
-        parts.append(f"the row {side} the one where {_joined(plan.step.of)}")
+        where = " and ".join(map(_filter_words, plan.step.of))
+        parts.append(f"the row {side} the one where {where}")
     measured = " and ".join(map(measure_words, plan.measures))
     by = " and ".join(map(key_words, plan.group))
     what = measured or ", ".join(plan.columns) or "all columns"
@@ -319,18 +317,12 @@ def in_words(plan: TablePlan) -> str:
     return ", ".join(parts)
 
 
-def _joined(filters: Sequence[Filter]) -> str:
-    return " and ".join(map(_filter_words, filters))
-
-
 def _filter_words(each: Filter, plan: TablePlan | None = None) -> str:
     name = key_words(Key(each.column, each.part))
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
     if each.other:
         return f"{name} {'=' if each.op is Op.IS else each.op} {each.other}"
-    if each.of:
-        return f"{name} {each.op} that of the row where {_joined(each.of)}"
     shown = [_part_words(value, each.part) for value in each.values[:MOST_SAID]]
     more = len(each.values) - len(shown)
     values = " or ".join(shown) + (f" or {more} more" if more else "")

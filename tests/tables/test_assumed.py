@@ -50,14 +50,6 @@ def test_the_best_is_not_what_most_rows_have(asked):
     assert "ranked by Price: the question names no figure" in " ".join(best.notes)
 
 
-@pytest.mark.parametrize("question", ["Which dishes had a result above 7 %?", "result above 7 %"])
-def test_a_unit_that_a_column_does_not_tell_is_taken_for_its_own(asked, question):
-    dishes = asked(question)
-
-    assert sorted(row[0] for row in dishes.rows) == ["Cod", "Rolls"]
-    assert dishes.notes == ("I took “percent” for the unit of Result, which tells none.",)
-
-
 def test_outages_are_no_age(asked):
     assert asked("Which kind had the fewest outages?").rows == (("starter", 1),)
 

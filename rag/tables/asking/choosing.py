@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.index import Found, stem, stems
+from rag.tables.asking.index import Found, stems
 from rag.tables.asking.question import FIGURES, Question
 from rag.tables.asking.words import (
     ADJECTIVES,
@@ -31,11 +31,9 @@ NOT_ADDED = re.compile(
     r"area|length|year)s?(?![^\W\d_]))"
 )
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "yearly": Part.YEAR, "quarter": Part.QUARTER,
-    "quarterly": Part.QUARTER, "month": Part.MONTH, "monthly": Part.MONTH, "jahr": Part.YEAR,
-    "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR, "months": Part.MONTH,
-    "quarters": Part.QUARTER, "annually": Part.YEAR, "jahrlich": Part.YEAR,
-    "monatlich": Part.MONTH, "quartalsweise": Part.QUARTER}  # fmt: skip
+PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "quarter": Part.QUARTER, "month": Part.MONTH,
+    "jahr": Part.YEAR, "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR,
+    "months": Part.MONTH, "quarters": Part.QUARTER}  # fmt: skip
 
 
 def is_added(column: TableColumn) -> bool:
@@ -59,10 +57,10 @@ def figure_columns(question: Question) -> list[TableColumn]:
     return sorted(columns, key=_how_main)
 
 
-def _how_main(column: TableColumn) -> tuple[int, int]:
+def _how_main(column: TableColumn) -> int:
     name = normalised(column.name)
-    places = [at for at, word in enumerate(MAIN) if word in name.split() or name.startswith(word)]
-    return (min(places, default=len(MAIN)), 0)
+    places = (at for at, word in enumerate(MAIN) if word in name.split() or name.startswith(word))
+    return min(places, default=len(MAIN))
 
 
 def named_figures(question: Question, start: int = 0) -> list[TableColumn]:
@@ -84,15 +82,9 @@ def measured_by(question: Question, adjective: str) -> TableColumn | None:
     for hint in MEASURES.get(adjective, ()):
         for column in (*named, *columns):
             if hint == "$" and is_of_money(column):
-                several = [each.name for each in columns if is_of_money(each)]
-                if len(several) > 1 and column not in named:
-                    question.doubt(f"took {column.name} for “{adjective}”")
                 return column
             if _is_hinted(column, hint):
                 return column
-    if adjective in ("old", "young", "new", "early", "late", "recent"):
-        dated = (ColumnType.DATE, ColumnType.QUARTER)
-        return next((c for c in columns if c.type in dated), None)
     return None
 
 
@@ -143,14 +135,7 @@ def grouped_by(question: Question) -> list[tuple[Found | None, Key]]:
         if keys:
             question.takes(match)
         found += [key for key in keys if all(key[1] != other[1] for other in found)]
-    for at, word in enumerate(question.words):
-        if word in PERIODS and not found:
-            question.use(at, at + 1)
-            found += [(None, key) for key in part_keys(question, PERIODS[word])]
     return found
-
-
-PERIODS = {word: part for word, part in PARTS.items() if word.endswith(("ly", "lich", "weise"))}
 
 
 def _keys_at(question: Question, at: int) -> list[tuple[Found | None, Key]]:
@@ -168,8 +153,6 @@ def _keys_at(question: Question, at: int) -> list[tuple[Found | None, Key]]:
         if parts:
             question.use(at, at + 1)
             return [*((None, key) for key in parts), *_and_more(question, at + 1)]
-    if named is not None and question.column(named.column).is_identifier:
-        return [(named, Key(named.column))]
     return []
 
 
@@ -183,12 +166,10 @@ def _and_more(question: Question, at: int) -> list[tuple[Found | None, Key]]:
 def part_keys(question: Question, part: Part) -> list[Key]:
     """By what to put rows together "per month": a month of which year, where there are several."""
     columns = question.index.table.columns
-    for column in columns:
-        if stem(normalised(column.name)) == part and column.type is not ColumnType.DATE:
-            return [Key(column.name)]
-    for column in columns:
-        if column.type is ColumnType.QUARTER and part in (Part.QUARTER, Part.YEAR):
-            return [Key(column.name, Part.WHOLE if part is Part.QUARTER else part)]
+    named = (column for column in columns if column.type is not ColumnType.DATE)
+    own = [column for column in named if PARTS.get(normalised(column.name)) is part]
+    if own:
+        return [Key(own[0].name)]
     dates = [column for column in columns if column.type is ColumnType.DATE]
     if not dates:
         return []
@@ -243,9 +224,6 @@ def _of_kind(question: Question, kind: Sequence[str], without: set[str]) -> str 
                 is_fit = column.type is not ColumnType.NUMBER or kind is WHEN
                 if is_fit:
                     return column.name
-    if kind is WHEN:
-        dated = (ColumnType.DATE, ColumnType.QUARTER)
-        return next((column.name for column in columns if column.type in dated), None)
     return None
 
 

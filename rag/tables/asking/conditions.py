@@ -193,7 +193,7 @@ def _belongs_to(
     compares = question.words[start:at] if op is not Op.IS else []
     beside = _beside(question, start, at)
     if beside is not None and not _takes_unit(question, beside, at, unit):
-        beside = beside if _lacks_unit(question, beside, at, number) else None
+        beside = None
     if beside is not None:
         is_amount = op is not Op.IS and _may_hold(beside, number)
         if is_amount or not is_year or _has_years(beside):
@@ -240,17 +240,6 @@ def _takes_unit(question: Question, column: TableColumn, at: int, unit: str) -> 
         place = next(places)
         question.use(place, place + 1)
     return is_own or is_named
-
-
-def _lacks_unit(question: Question, column: TableColumn, at: int, number: float) -> bool:
-    """Whether a named column tells no unit and reaches so far: it is taken for that, and said."""
-    if column.unit or not _may_hold(column, number):
-        return False
-    question.use(at + 1, at + 2)
-    question.doubt(
-        f"took “{question.words[at + 1]}” for the unit of {column.name}, which tells none"
-    )
-    return True
 
 
 def _of_named(

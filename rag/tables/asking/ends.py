@@ -22,23 +22,8 @@ from rag.tables.asking.choosing import (
     superlative,
 )
 from rag.tables.asking.question import Question, filters_of, number_in
-from rag.tables.asking.words import (
-    ADJECTIVES,
-    RANKED_ENDS,
-    SUPERLATIVES,
-    TOP,
-)
-from rag.tables.plan import (
-    ROWS,
-    Filter,
-    Key,
-    Kind,
-    Measure,
-    Op,
-    Order,
-    Step,
-    TablePlan,
-)
+from rag.tables.asking.words import ADJECTIVES, RANKED_ENDS, SUPERLATIVES, TOP
+from rag.tables.plan import ROWS, Filter, Key, Kind, Measure, Op, Order, Step, TablePlan
 
 BESIDE = re.compile(
     r"\b(?P<after>(?:next|after|following|follows|succeeded|below)\b)|\b(?P<before>(?:previous|"

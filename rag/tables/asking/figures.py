@@ -1,7 +1,6 @@
 """Questions that count, add up or compare figures."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.records import TableColumn
@@ -21,7 +20,6 @@ from rag.tables.asking.index import Found, stem
 from rag.tables.asking.question import FIGURES, Question, filters_of
 from rag.tables.asking.words import (
     AVERAGE,
-    CHANGE,
     COUNT,
     DIFFERENCE,
     DIFFERENT,
@@ -34,28 +32,9 @@ from rag.tables.asking.words import (
     TOTAL,
     counted,
 )
-from rag.tables.plan import (
-    ROWS,
-    Filter,
-    Key,
-    Kind,
-    Measure,
-    Op,
-    Order,
-    TablePlan,
-)
+from rag.tables.plan import ROWS, Filter, Key, Kind, Measure, Op, Order, TablePlan
 from rag.tables.wordforms import normalised
 from rag.text.languages.language import words
-
-
-def ask_change(question: Question) -> TablePlan | None:
-    """How a figure changed from one time to the next."""
-    groups = [key for _found, key in grouped_by(question)]
-    figures = named_figures(question)
-    if not groups or not figures or not question.takes(CHANGE.search(question.masked)):
-        return None
-    measures = (Measure(Kind.SUM, figures[0].name), Measure(Kind.CHANGE, figures[0].name))
-    return TablePlan("", filters_of(question), tuple(groups), measures)
 
 
 def ask_share(question: Question) -> TablePlan | None:
@@ -88,12 +67,12 @@ def ask_difference(question: Question) -> TablePlan | None:
     question.used |= {at for at, word in enumerate(question.words) if word in SIDES}
     figures = named_figures(question)
     filters = filters_of(question)
-    key = Key(pair[0].column) if pair else _two_times(question)
+    key = Key(pair[0].column) if pair else None
     if figures and key and (is_added(figures[0]) or AVERAGE.search(question.masked)):
         kind = Kind.AVERAGE if question.takes(AVERAGE.search(question.masked)) else Kind.SUM
         measures = (Measure(kind, figures[0].name),)
         if question.column(key.column).distinct < question.index.table.row_count:
-            return TablePlan("", _alternatives(filters), (key,), measures, outer=Kind.SPREAD)
+            return TablePlan("", filters, (key,), measures, outer=Kind.SPREAD)
     if figures and (pair or not question.values):
         return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figures[0].name),))
     if pair and COUNT.search(question.masked):  # else texts tell two things apart
@@ -104,23 +83,6 @@ def ask_difference(question: Question) -> TablePlan | None:
 
 
 SIDES = words("between and zwischen und than als")
-
-
-def _two_times(question: Question) -> Key | None:
-    """ "Between 2023 and 2024": the two ends of a span are what is compared."""
-    found = [each for _s, _e, each in question.conditions if each.op in (Op.AT_LEAST, Op.AT_MOST)]
-    if len(found) != 2 or found[0].column != found[1].column:
-        return None
-    return Key(found[0].column, found[0].part)
-
-
-def _alternatives(filters: Sequence[Filter]) -> tuple[Filter, ...]:
-    """The ends of a span as two values."""
-    ends = [each for each in filters if each.op in (Op.AT_LEAST, Op.AT_MOST)]
-    if len(ends) != 2:
-        return tuple(filters)
-    both = replace(ends[0], op=Op.IS, values=(*ends[0].values, *ends[1].values))
-    return (*(each for each in filters if each not in ends), both)
 
 
 def ask_count(question: Question) -> TablePlan | None:

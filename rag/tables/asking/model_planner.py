@@ -23,12 +23,12 @@ RULES = f"""You turn a question over tables into one plan. Answer with one JSON 
 op: {", ".join(Op)}. kind: {", ".join(Kind)}. part of a date: {", ".join(filter(None, Part))}.
 "#" as a column counts rows. Order by a column's name, "#" or "measure 1". Leave out what is not
 needed. Further fields of a filter: "other": another column of the same row instead of values;
-"of": filters that name the rows with whose value it is compared; as "column": "measure 1" with
-a bound keeps groups by their figure. Further fields of a plan: "each": keys as in group, for each
-of which the limit holds; "among": a whole plan, only what it gives counts; "outer": a kind, one
-figure of the groups' figures; "step": {{"of": [filters of a row], "rows": 1}}, the row behind it
-(-1: before); "chart": bar, line or share. Where a plan cannot say it: {{"table": "T1", "sql":
-"SELECT … FROM {OWN_NAME} …"}} (DuckDB, one SELECT, columns in double quotes).
+as "column": "measure 1" with a bound keeps groups by their figure. Further fields of a plan:
+"each": keys as in group, for each of which the limit holds; "among": a whole plan, only what it
+gives counts; "outer": a kind, one figure of the groups' figures; "step": {{"of": [filters of a
+row], "rows": 1}}, the row behind it (-1: before); "chart": bar, line or share. Where a plan cannot
+say it: {{"table": "T1", "sql": "SELECT … FROM {OWN_NAME} …"}} (DuckDB, one SELECT, columns in
+double quotes).
 Where no table answers: {{"table": null}}."""
 
 

@@ -7,7 +7,7 @@ values against each other, a look-up) is tried in turn; the first that fits make
 from rag.records import ColumnType
 from rag.tables.asking.changes.regroup import add_chart
 from rag.tables.asking.ends import ask_beside, ask_end, ask_picked, ask_top
-from rag.tables.asking.figures import ask_change, ask_count, ask_difference, ask_figure, ask_share
+from rag.tables.asking.figures import ask_count, ask_difference, ask_figure, ask_share
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
@@ -20,7 +20,7 @@ def understand(text: str, index: TableIndex) -> Understood | None:
     """The best reading of a question over one table; None where it asks nothing of it."""
     question = read_question(text, index)
     for reader in (
-        ask_top, ask_change, ask_share, ask_difference, ask_count, ask_figure, ask_beside,
+        ask_top, ask_share, ask_difference, ask_count, ask_figure, ask_beside,
         ask_end, ask_picked,
     ):  # fmt: skip
         used, doubts, conditions = set(question.used), [*question.doubts], [*question.conditions]

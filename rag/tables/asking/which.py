@@ -1,4 +1,4 @@
-"""What is said where no table is computed: which is meant, two are needed, words are unknown."""
+"""What is said where no table is computed: which is meant, words are unknown."""
 
 import re
 from collections.abc import Sequence
@@ -45,15 +45,6 @@ def _words_of(choice: Choice) -> frozenset[str]:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W_]+", text.casefold()))
-
-
-def of_two(best: Choice, other: Choice) -> str:
-    """A question that no single table knows."""
-    return (
-        f"This needs two tables: {best.table.label} does not know "
-        f"{quoted(best.understood.unused)}, {other.table.label} does. A question is computed "
-        "from one table; rows of two are not joined."
-    )
 
 
 def not_understood(table: Table, words: Sequence[str]) -> str:

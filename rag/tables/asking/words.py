@@ -178,10 +178,6 @@ SHARE = re.compile(
     r"\b(?:shares?|percentages?|proportions?|fraction|anteile?|prozent\w+|"
     r"(?<![\d¤] )(?:percent|prozent))\b"  # behind a figure it is a unit
 )
-CHANGE = re.compile(
-    r"\b(?:change[sd]?|growth|grew|grow|trend|increase[sd]?|decrease[sd]?|veranderung|"
-    r"(?:year|quarter|month) (?:over|on) (?:year|quarter|month)|yoy)\b"
-)
 DIFFERENCE = re.compile(
     r"\b(?:difference|how (?:many|much) (?:more|less|fewer|longer|higher|older|later|taller)|"
     r"by how much|differ|range|gap|unterschied|differenz)\b"

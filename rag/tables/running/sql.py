@@ -181,8 +181,6 @@ class Sql:
             return blank if each.op is Op.BLANK else exp.not_(blank)
         if each.other:
             return COMPARED[each.op](this=value, expression=self._value(each.other, each.part))
-        if each.of:
-            return self._against(each, value)
         if each.op in (Op.HAS, Op.LACKS):
             return self._containing(each)
         if self._means_text(each):
@@ -192,17 +190,6 @@ class Sql:
             return COMPARED[each.op](this=value, expression=literals[0])
         same = (exp.Lower(this=value) if self._is_text(each) else value).isin(*literals)
         return same if each.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
-
-    def _against(self, each: Filter, value: Expression) -> Expression:
-        inner = exp.select(self._value(each.column, each.part)).from_(DATA)
-        for condition in each.of:
-            inner = inner.where(self.condition(condition))
-        if each.op in BOUNDS:
-            one = inner.order_by(exp.column(ROW)).limit(1)
-            return COMPARED[each.op](this=value, expression=one.subquery())
-        same = value.isin(query=inner)
-        others = exp.and_(*(exp.not_(self.condition(condition)) for condition in each.of))
-        return exp.and_(same if each.op is Op.IS else exp.not_(same), others)
 
     def _containing(self, each: Filter) -> Expression:
         found = exp.or_(*(self._contains(each.column, str(given)) for given in each.values))

@@ -83,7 +83,7 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
 
 def _is_plain(each: Filter) -> bool:
     """Whether the form can say it: a column against values."""
-    return not (each.of or each.other or each.column.startswith(MEASURED))
+    return not (each.other or each.column.startswith(MEASURED))
 
 
 def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:

@@ -1,8 +1,7 @@
 """Follow-ups as changes of the plan before: "What about Q4?", "by region", "the cheapest three".
 
 A follow-up is short, or points back ("those", "that"), and says only what changes. What it does
-not change stays. Words of it that the table does not know make it another question, or, where it
-clearly was a change, one that is refused with these words.
+not change stays. Words of it that the table does not know make it another question.
 """
 
 import re
@@ -33,12 +32,11 @@ from rag.tables.asking.changes.regroup import (
 from rag.tables.asking.choosing import asked_for, grouped_by, named_figures
 from rag.tables.asking.index import TableIndex
 from rag.tables.asking.naming import read_question
-from rag.tables.asking.question import FIGURES, Question
+from rag.tables.asking.question import Question
 from rag.tables.asking.wording import name_words
 from rag.tables.asking.words import (
     AVERAGE,
     COUNT,
-    DIFFERENCE,
     GROUP,
     MEDIAN,
     OPERATORS,
@@ -47,13 +45,7 @@ from rag.tables.asking.words import (
     SUPERLATIVES,
     TOP,
 )
-from rag.tables.plan import (
-    Kind,
-    Measure,
-    Order,
-    TablePlan,
-    Understood,
-)
+from rag.tables.plan import Kind, Measure, TablePlan, Understood
 from rag.tables.wordforms import normalised
 
 LEAD = r"(?:(?:ok|okay|now|and|so|but|then|please|can you|could you|also|und|jetzt|aber|bitte)\s+)*"
@@ -75,28 +67,13 @@ CHANGES = re.compile(
     r"\b(?:sort(?:ed)?|sortiere?|ordered|order by|as an?|as|instead|without|"
     r"exclud\w+|except|compared?|versus|vs|too|as well|statt|stattdessen)\b"
 )
-EDITS = re.compile(
-    rf"^{LEAD}(?:only|just|without|exclud\w+|except|by|per|for each|sort|order|group|split|break|"
-    r"filter|drop|remove|same|ohne|nur|nach|pro|sortiere|gruppiere|in|for)\b"
-)
 ASKS = re.compile(
     r"\b(?:how|what|who|why|when|where|does|is|are|can|could|should|tell|explain|describe|"
     r"wie|was|wer|warum|wann|wo|kann)\b"
 )
 ASKS_WHICH = re.compile(r"\b(?:which|whom|whose|welche\w*|wem|wen|wessen|wurden?)\b")
-RESET = re.compile(r"\b(?:start over|reset|clear|everything again|from the beginning|von vorn)\b")
 UNDO = re.compile(
     r"\b(?:undo|go back|the previous (?:one|result|table)|step back|zuruck|ruckgangig)\b"
-)
-HOW_MANY = re.compile(
-    rf"^{LEAD}(?:how many|wie viele)(?P<noun>(?: \w+){{0,2}}?) (?:(?:is|are|was|were|sind|does) )?"
-    r"(?:that|those|these|them|it|das|make)(?: (?:is|are|make|altogether|in (?:all|total)))?$|"
-    rf"^{LEAD}(?:how many|wie viele)(?: (?:is|are|was|were))?(?: there| rows| entries)?$"
-)
-LIST = re.compile(
-    rf"^{LEAD}(?:list|show|see|zeig\w*|liste)(?: me)?(?: all)?(?: of)? (?:them|those|these|sie)$|"
-    rf"^{LEAD}(?:list|show|see|give)(?: me)? (?:the|these|those|all) (?:rows|entries|details)$|"
-    rf"^{LEAD}(?:which ones(?: are (?:they|those|these|that))?|who are they|what are they)$"
 )
 WHICH = re.compile(rf"^{LEAD}(?:when|where|who|which|what|wann|wo|wer|welche\w*)\b")
 ROWS_OF = re.compile(rf"^{LEAD}(?:list|show|zeig\w*|which|welche\w*)\b")
@@ -108,16 +85,12 @@ MIDDLE = re.compile(
     r"quartal|jetzt|aber|bitte|fur|von vorn)\b"
 )
 LONGEST = 12  # words of a follow-up that does not point back
-LONGEST_EDIT = 7  # words of a change whose unknown words are asked back for
+LONGEST_PART = 7  # words of one that only names a part
 SAYING = (OPENING, POINTING, BESIDES, COMPARE, CHART, TABLE, SORT, DOWN, UP, REVERSED,
     INSTEAD, SHARE, MEDIAN, AVERAGE, SUM, COUNT, MIDDLE)  # fmt: skip
 
 
-class Unknown(tuple[str, ...]):
-    """Words of a change that the table does not know: it is not made without them."""
-
-
-def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understood | Unknown | None:
+def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understood | None:
     """The newest plan as a follow-up changes it; `plans` are those before, newest last."""
     said = normalised(text)
     if not plans or not said:
@@ -126,18 +99,14 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     said = " ".join(question.words)
     if not _leans(said, question):
         return None
-    whole = _as_a_whole(said, plans, question)
-    if isinstance(whole, Unknown):
-        return whole
-    if whole is not None:
-        return Understood(whole, 1.0, (), tuple(question.doubts))
+    undone = UNDO.search(said)
+    if undone and set(_unused(question, said)) <= set(undone[0].split()) and not question.values:
+        return Understood(plans[-2] if len(plans) > 1 else plans[0], 1.0)
     if _stands_alone(plans[-1], question, said) or _is_of_a_name(text, question):
         return None
     changed = _changed(plans, question, said)
-    unused = _unused(question, said)
-    if unused:
-        is_change = _is_a_change(plans[-1] != changed, said, len(unused))
-        return Unknown(unused) if is_change else None
+    if _unused(question, said):
+        return None
     stays = bool(ALL_OF.search(said) and OPENING.search(said)) or SHARE.search(said)
     if changed == plans[-1] and not (stays or SORT.search(said) or question.conditions):
         return None
@@ -150,17 +119,6 @@ def _unused(question: Question, said: str) -> tuple[str, ...]:
         for found in pattern.finditer(said):
             question.use(said.count(" ", 0, found.start()), said.count(" ", 0, found.end() - 1) + 1)
     return question.unused()
-
-
-def _is_a_change(changes: bool, said: str, unknown: int) -> bool:
-    """Whether it surely was meant to change the table, and is no question of its own."""
-    is_edit = (changes and unknown == 1) or EDITS.match(said) or CHART.search(said)
-    is_short = len(said.split()) <= LONGEST_EDIT
-    is_own = ASKS.search(said) or ASKS_WHICH.search(said) or CUE_OF_A_TOPIC.match(said)
-    return bool(is_edit and is_short and not is_own)
-
-
-CUE_OF_A_TOPIC = re.compile(rf"^{LEAD}(?:what about|how about|was ist mit)\b")
 
 
 def standing(queries: Sequence[str], plans: Sequence[TablePlan]) -> list[TablePlan]:
@@ -213,7 +171,7 @@ def _leans(said: str, question: Question) -> bool:
         return True
     count = len(said.split())
     is_part = bool(question.conditions or question.values) and not ASKS.search(said)
-    is_fragment = count <= 3 or (is_part and count <= LONGEST_EDIT)
+    is_fragment = count <= 3 or (is_part and count <= LONGEST_PART)
     return count <= LONGEST and bool(OPENING.search(said) or CHANGES.search(said) or is_fragment)
 
 
@@ -236,8 +194,6 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
     figures = named_figures(question)
     known = {each.column for each in plan.measures}
     is_end = TOP.search(said) or any(word in SUPERLATIVES for word in question.masked.split())
-    if is_end and (_is_of_others(plan, question) or (subjects and question.conditions)):
-        return True
     if is_end and any(figure.name not in known for figure in figures) and plan.measures:
         return True
     if figures and TOP.search(said):
@@ -252,74 +208,15 @@ def _stands_alone(plan: TablePlan, question: Question, said: str) -> bool:
     )
 
 
-def _is_of_others(plan: TablePlan, question: Question) -> bool:
-    """Whether groups were shown and a column is named that holds neither these nor figures."""
-    named = {question.column(found.column) for found in question.columns}
-    others = {column.name for column in named if column.type not in FIGURES}
-    return bool(plan.group and others and not others & {key.column for key in plan.group})
-
-
-def _differs(plan: TablePlan, said: str, question: Question) -> TablePlan | Unknown | None:
-    """ "The difference": of two groups; of more it has no meaning."""
-    if not DIFFERENCE.search(said) or len(said.split()) > 4 or question.values:
-        return None
-    if len(plan.group) != 1 or not plan.measures:
-        return Unknown(("difference",))
-    question.doubt("took the largest less the smallest")
-    return replace(plan, outer=Kind.SPREAD, order=(), limit=None)
-
-
-def _as_a_whole(
-    said: str, plans: Sequence[TablePlan], question: Question
-) -> TablePlan | Unknown | None:
-    plan = plans[-1]
-    if _is_all(UNDO.search(said), question, said) and not question.values:
-        return plans[-2] if len(plans) > 1 else plans[0]
-    if _is_all(RESET.search(said), question, said):
-        return plans[0]
-    asked = HOW_MANY.match(said)
-    if asked is not None:
-        return _counted(plan, question, (asked["noun"] or "").split())
-    if LIST.match(said):
-        return TablePlan(plan.table, plan.filters, step=plan.step)
-    return _differs(plan, said, question)
-
-
-def _is_all(found: re.Match[str] | None, question: Question, said: str) -> bool:
-    """Whether nothing else is said that the table does not know."""
-    return found is not None and set(_unused(question, said)) <= set(found[0].split())
-
-
-def _counted(plan: TablePlan, question: Question, noun: Sequence[str]) -> TablePlan:
-    """How many rows, or groups, the plan speaks of."""
-    named = next((found.column for found in question.columns), "")
-    keys = {key.column for key in plan.group}
-    among = replace(plan, chart="") if plan.limit else plan.among
-    is_of_rows = Measure(Kind.COUNT) in plan.measures and named not in keys
-    if plan.group and plan.measures and (not noun or named in keys) and not is_of_rows:
-        return replace(plan, outer=Kind.COUNT, order=(), limit=None, chart="", among=among)
-    whole = TablePlan(plan.table, plan.filters, step=plan.step, among=among)
-    if named and named != question.index.subject and named not in keys:
-        return replace(whole, measures=(Measure(Kind.DISTINCT, named),))
-    if noun and not named:
-        question.doubt(f"counted rows for “{' '.join(noun)}”")
-    return replace(whole, measures=(Measure(Kind.COUNT),))
-
-
 def _pointed_at(plan: TablePlan, question: Question, said: str) -> TablePlan | None:
     """ "When was that?", "which sensor?": another column of the row that was shown."""
-    is_end = len(plan.measures) == 1 and plan.measures[0].kind in (Kind.MAX, Kind.MIN)
-    if not WHICH.match(said) or plan.group or not (is_end or (plan.order and not plan.measures)):
+    if not WHICH.match(said) or plan.group or plan.measures or not plan.order:
         return None
     if question.values or question.conditions or set(said.split()) & SUPERLATIVE_WORDS:
         return None
     target, is_named = asked_for(question)
     if not is_named:
         return None
-    if is_end:
-        figure = plan.measures[0].column
-        order = (Order(figure, plan.measures[0].kind is Kind.MAX),)
-        return replace(plan, measures=(), columns=(target, figure), order=order, limit=1)
     return replace(plan, columns=tuple(dict.fromkeys((target, *plan.columns))))
 
 

@@ -1,14 +1,13 @@
 """What follow-ups change of a plan's conditions: other values, fewer, more, side by side."""
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.records import ColumnType
 from rag.tables.asking.choosing import PARTS, part_keys
 from rag.tables.asking.index import stem
 from rag.tables.asking.question import Question, filters_of
-from rag.tables.asking.words import NOT
 from rag.tables.plan import Filter, Key, Op, Part, TablePlan
 from rag.tables.wordforms import normalised
 
@@ -34,15 +33,11 @@ def narrowed(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """A value takes the place of one of the same column, or is added."""
     fresh = filters_of(question)
     kept, said_now = list(plan.filters), list[Filter]()
-    dates = {c.name for c in question.index.table.columns if c.type is ColumnType.DATE}
     for each in fresh:
         same = next((old for old in kept if _is_alternative(old, each)), None)
         if same is not None and (BESIDES.search(said) or each.op is Op.NOT):
             each = replace(each, values=tuple(dict.fromkeys((*same.values, *each.values))))
-        if each.op is Op.NOT and _left(kept, each):
-            kept = [_less(old, each) for old in kept]
-            continue
-        kept = [old for old in kept if old in said_now or not _gives_way(old, each, dates)]
+        kept = [old for old in kept if old in said_now or not _gives_way(old, each)]
         kept.append(each)
         said_now.append(each)
     group = tuple(
@@ -61,44 +56,21 @@ def _is_alternative(old: Filter, new: Filter) -> bool:
     return is_same and old.op in (Op.IS, Op.NOT)
 
 
-def _left(kept: Sequence[Filter], new: Filter) -> bool:
-    """Whether values are left of "North or South" without North."""
-    return any(
-        (old.column, old.part, old.op) == (new.column, new.part, Op.IS)
-        and set(old.values) > set(new.values)
-        for old in kept
-    )
+SIDES = {Op.AT_MOST: Op.LESS, Op.AT_LEAST: Op.MORE}
 
 
-def _less(old: Filter, new: Filter) -> Filter:
-    if (old.column, old.part, old.op) != (new.column, new.part, Op.IS):
-        return old
-    return replace(old, values=tuple(value for value in old.values if value not in new.values))
-
-
-PARTLY = {Part.YEAR: {Part.YEAR, Part.WHOLE}, Part.DAY: {Part.DAY, Part.WHOLE}}
-
-
-def _gives_way(old: Filter, new: Filter, dates: Container[str]) -> bool:
-    if old.column != new.column or bool(old.other) != bool(new.other):
+def _gives_way(old: Filter, new: Filter) -> bool:
+    if (old.column, bool(old.other)) != (new.column, bool(new.other)):
         return False
-    if new.column in dates and new.op is not Op.NOT:  # a month is one of the year that stands
-        others = {Part.MONTH, Part.QUARTER, Part.DAY, Part.WHOLE}
-        return new.part is Part.WHOLE or old.part in PARTLY.get(new.part, others)
-    if old.part != new.part:
-        return False
-    if new.op is Op.NOT:
-        return old.op is Op.NOT
-    bounds = {Op.LESS: 0, Op.AT_MOST: 0, Op.MORE: 1, Op.AT_LEAST: 1}
-    if old.op in bounds and new.op in bounds:
-        return bounds[old.op] == bounds[new.op]
-    return old.op is new.op or Op.IS in (old.op, new.op)
+    parts = {old.part, new.part}
+    if len(parts) > 1:  # a month is one of the year that stands
+        return new.op is not Op.NOT and (Part.WHOLE in parts or Part.YEAR not in parts)
+    sides = [SIDES.get(each.op, each.op) for each in (old, new)]
+    return sides[0] == sides[1] or (Op.IS in sides and new.op is not Op.NOT)
 
 
 def without_groups(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """ "Drop the region": a group goes whose column stands behind "without"."""
-    if not NOT.search(said):
-        return plan
     gone = {found.column for found in question.columns if found.start in question.negated}
     kept = tuple(key for key in plan.group if key.column not in gone)
     if len(kept) == len(plan.group):
@@ -118,11 +90,6 @@ def shifted(plan: TablePlan, question: Question, said: str) -> TablePlan:
         moved = _moved(each, part, by, question)
         if moved is not None:
             return replace(plan, filters=(*plan.filters[:at], moved, *plan.filters[at + 1 :]))
-    years = [c for c in question.index.table.columns if stem(normalised(c.name)) == "year"]
-    if part is Part.YEAR and years and years[0].high.isdecimal():
-        latest = int(years[0].high)
-        question.doubt(f"took {latest} for this year: it is the latest in the table")
-        return replace(plan, filters=(*plan.filters, Filter(years[0].name, Op.IS, (latest + by,))))
     return plan
 
 
@@ -176,7 +143,7 @@ def _both(plans: Sequence[TablePlan], question: Question) -> TablePlan | None:
     plan = plans[-1]
     part = next((PARTS[word] for word in question.words if word in PARTS), None)
     named = [Key(found.column) for found in question.columns]
-    keys = named[:1] or (part_keys(question, part)[-1:] if part else _varied(plans))
+    keys = named[:1] or (part_keys(question, part)[-1:] if part else [])
     if not keys:
         return None
     (key,) = keys
@@ -192,10 +159,3 @@ def _both(plans: Sequence[TablePlan], question: Question) -> TablePlan | None:
         filters = (*filters, Filter(key.column, Op.IS, last, key.part))
     group = plan.group if key in plan.group else (*plan.group, key)
     return replace(plan, filters=filters, group=group, outer=None, limit=None)
-
-
-def _varied(plans: Sequence[TablePlan]) -> list[Key]:
-    """What the last questions held to one value after another."""
-    asked = [(Key(f.column, f.part), f.values) for plan in plans for f in plan.filters]
-    own = [Key(each.column, each.part) for each in plans[-1].filters if each.op is Op.IS]
-    return [key for key in own if len({values for each, values in asked if each == key}) > 1][-1:]

@@ -9,25 +9,14 @@ from rag.tables.asking.choosing import (
     directed,
     grouped_by,
     is_added,
-    listed_column,
     measured_by,
     named_figures,
-    part_keys,
-    repeats,
 )
 from rag.tables.asking.ends import End, end_of
 from rag.tables.asking.figures import KINDS
 from rag.tables.asking.question import FIGURES, Question
-from rag.tables.asking.words import CHANGE, COUNT, SHARE
-from rag.tables.plan import (
-    ROWS,
-    Key,
-    Kind,
-    Measure,
-    Order,
-    Part,
-    TablePlan,
-)
+from rag.tables.asking.words import COUNT, SHARE
+from rag.tables.plan import ROWS, Kind, Measure, Order, TablePlan
 
 CHART = re.compile(
     r"\b(?:(bar|line|pie|share|column|balken|linien|kreis)[ -]?)?(?:chart|graph|diagram|plot|"
@@ -63,7 +52,7 @@ def reshaped(plan: TablePlan, question: Question, said: str) -> TablePlan:
     end = end_of(question)
     if end is not None and (end.word in ENDS and not end.count):
         kind: Kind | None = ENDS[end.word]
-    elif end is not None and _is_an_end(end, plan, question):
+    elif end is not None and not end.is_in_file:
         return _from_end(plan, question, end, said)
     else:
         kind = next((kind for kind, pattern in KINDS if pattern.search(said)), None)
@@ -74,22 +63,12 @@ def reshaped(plan: TablePlan, question: Question, said: str) -> TablePlan:
     return _measured(grouped, question, said, kind)
 
 
-def _is_an_end(end: End, plan: TablePlan, question: Question) -> bool:
-    """ "The last one" of what was listed; "first" before anything else says nothing."""
-    is_listed = bool(plan.group or not plan.measures)
-    is_last = question.words[end.after :] in ([], ["one"], ["row"], ["entry"])
-    return not end.is_in_file or bool(end.count) or (is_listed and is_last)
-
-
 # ── Groups ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _grouped(plan: TablePlan, question: Question, said: str) -> TablePlan:
     """ "By region" adds a group; rows that were listed are counted by it."""
     keys = tuple(key for _found, key in grouped_by(question))
-    if CHANGE.search(said) and not keys:
-        part = next((part for part in (Part.MONTH, Part.QUARTER) if part in said), Part.YEAR)
-        keys = tuple(part_keys(question, part))
     if not keys or keys == plan.group:
         return plan
     if not plan.measures:
@@ -127,9 +106,6 @@ def _measured(plan: TablePlan, question: Question, said: str, kind: Kind | None)
         return replace(plan, measures=(measure,), columns=(), order=(), limit=None)
     old = plan.measures[0]
     column = figures[0].name if figures else old.column
-    if CHANGE.search(said) and column != ROWS:
-        measures = (Measure(Kind.SUM, column), Measure(Kind.CHANGE, column))
-        return replace(plan, measures=measures, order=(), limit=None)
     if kind is Kind.COUNT:
         return replace(plan, measures=(Measure(Kind.COUNT),))
     if (kind is None and not figures) or column == ROWS:
@@ -153,9 +129,6 @@ def _sorted(plan: TablePlan, question: Question, said: str) -> TablePlan:
     down = bool(DOWN.search(said)) or not (UP.search(said) or texts or not plan.measures)
     if plan.measures:
         at = next((i for i, m in enumerate(plan.measures, 1) if m.column in named), 0)
-        if named and not at and question.column(named[0]).type is ColumnType.NUMBER:
-            at = len(plan.measures) + 1
-            plan = replace(plan, measures=(*plan.measures, Measure(Kind.SUM, named[0])))
         return replace(
             plan, order=(Order(named[0] if named and not at else f"measure {at or 1}", down),)
         )
@@ -167,18 +140,10 @@ def _sorted(plan: TablePlan, question: Question, said: str) -> TablePlan:
 def _from_end(plan: TablePlan, question: Question, end: End, said: str) -> TablePlan:
     """ "The cheapest three of those", "which is the cheapest?", "the lowest instead"."""
     count = end.count or 1
-    plan = _of_each(plan, question, end)
     if plan.measures and plan.group:
-        if end.is_in_file and plan.order:
-            order = (replace(plan.order[0], descending=plan.order[0].descending != end.down),)
-            return replace(plan, order=order, limit=count)
         return replace(plan, order=(Order("measure 1", end.down),), limit=count, outer=None)
     if not end.count and plan.limit and INSTEAD.search(said):
         count = plan.limit
-    if end.is_in_file:
-        first = plan.order[0] if plan.order else Order(ROWS)
-        order = (replace(first, descending=first.descending != end.down),)
-        return replace(plan, order=order, limit=count)
     hinted = measured_by(question, end.adjective) if end.adjective else None
     known = [order.by for order in plan.order] + [each.column for each in plan.measures]
     own = [question.column(name) for name in known if name != ROWS and not name.startswith("meas")]
@@ -188,25 +153,11 @@ def _from_end(plan: TablePlan, question: Question, end: End, said: str) -> Table
         return plan
     column = named[0]
     down = directed(end.adjective, "", column, down=end.down)
-    if plan.measures and not end.count and plan.measures[0].kind in (Kind.MAX, Kind.MIN):
-        kind = Kind.MAX if down else Kind.MIN
-        return replace(plan, measures=(replace(plan.measures[0], kind=kind),))
     columns = plan.columns or ((question.index.subject,) if plan.measures or not end.count else ())
     if columns:
         columns = tuple(dict.fromkeys((*columns, column.name)))
     order = (Order(column.name, down),)
     return replace(plan, measures=(), outer=None, order=order, limit=count, columns=columns)
-
-
-def _of_each(plan: TablePlan, question: Question, end: End) -> TablePlan:
-    """ "The best hotel" of a total: the total of each, unless a figure is named as well."""
-    target = listed_column(question, None, end.after)
-    is_total = [each.kind for each in plan.measures] in ([Kind.SUM], [Kind.COUNT])
-    is_whole = is_total and not plan.group and not end.is_in_file
-    is_by_other = named_figures(question) or measured_by(question, end.adjective)
-    if target and is_whole and repeats(question, target) and not is_by_other:
-        return replace(plan, group=(Key(target),))
-    return plan
 
 
 def add_chart(plan: TablePlan, question: Question, said: str) -> TablePlan:
