@@ -57,10 +57,7 @@ class Leases:
             self._held[place] = _Held()
             if not self._is_beating:
                 self._is_beating = True
-                mine = (
-                    weakref.ref(self),
-                    self._change,
-                )  # it ends with the store whose leases these are
+                mine = (weakref.ref(self), self._change)  # it ends with the store of these leases
                 threading.Thread(target=_beat, args=mine, name="leases", daemon=True).start()
 
     def release(self, session_id: str, answer: Message) -> None:
@@ -70,8 +67,11 @@ class Leases:
             held = self._held.pop(place, None)
             self._change.notify_all()
         if held is not None and held.written is not None:
-            with writing(self._engine) as connection:
-                connection.execute(delete(running_answers).where(_at(place)))
+            self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        with writing(self._engine) as connection:
+            connection.execute(delete(running_answers).where(_at(place)))
 
     def tell(self, session_id: str, index: int, text: str, stop: Stop) -> None:
         """What is written so far, and how to end it."""
@@ -113,8 +113,7 @@ class Leases:
         with self._change:
             is_over = place not in self._held
         if is_over:  # it ended meanwhile
-            with writing(self._engine) as connection:
-                connection.execute(delete(running_answers).where(_at(place)))
+            self._forget(place)
 
     def _write(self, place: Place, text: str, now: datetime) -> bool:
         values = {"text": storable(text), "lease_until": now + LEASE}
@@ -160,7 +159,7 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
     With no grace every answer that is pending is taken for lost: nobody else can be writing.
     """
     with writing(engine) as connection:
-        leased = select(running_answers.c.session_id).where(
+        written = select(running_answers.c.text).where(
             running_answers.c.session_id == messages.c.session_id,
             running_answers.c.index == messages.c.index,
             running_answers.c.revision == messages.c.revision,
@@ -168,18 +167,10 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
         lost = messages.c.status == MessageStatus.PENDING.value
         lost &= messages.c.created_at <= now - grace
         if grace:
-            lost &= ~leased.where(running_answers.c.lease_until > now).exists()
-        written = (
-            select(running_answers.c.text)
-            .where(
-                running_answers.c.session_id == messages.c.session_id,
-                running_answers.c.index == messages.c.index,
-                running_answers.c.revision == messages.c.revision,
-            )
-            .scalar_subquery()
-        )
+            lost &= ~written.where(running_answers.c.lease_until > now).exists()
+        text = written.scalar_subquery().label("text")
         rows = connection.execute(
-            select(messages.c.row, messages.c.details, written.label("text")).where(lost)
+            select(messages.c.row, messages.c.details, text).where(lost)
         ).all()
         for row in rows:
             connection.execute(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, content_hash
-from rag.database import chunks, documents, sessions, sources, storable, table_results, tables
+from rag.database import chunks, documents, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Role, Source, Within
 from rag.sessions.owned import IS_MINE, OWNED, Key, found
@@ -71,20 +71,13 @@ def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> Non
         return
     connection.execute(
         insert(sources),
-        [_storable_columns(source) | {"session_id": session_id} for source in fresh],
+        [source_columns(source) | {"session_id": session_id} for source in fresh],
     )
     connection.execute(
         update(sessions)
         .where(sessions.c.id == session_id)
         .values(source_count=max(source.number for source in fresh))
     )
-
-
-def _storable_columns(source: Source) -> dict[str, Any]:
-    return {
-        key: storable(value) if isinstance(value, str) else value
-        for key, value in source_columns(source).items()
-    }
 
 
 def source_count(connection: Connection, key: Key) -> int:

@@ -6,29 +6,24 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rag.citations.register import source_state
-from rag.database import as_utc, messages
+from rag.database import as_utc, messages, storable
 from rag.records import (
     Answer,
-    Card,
-    Citation,
     ContextConfig,
     Message,
     MessageStatus,
-    Notice,
-    NoticeKind,
     Quotation,
     Role,
     Session,
     Source,
     Summary,
     SummaryReport,
-    Unsourced,
-    Usage,
-    Verdict,
     Within,
 )
 
-_REPORTED = frozenset(field.name for field in fields(SummaryReport))
+_ANSWER = TypeAdapter(Answer)
+_REPORT = TypeAdapter(SummaryReport)  # earlier versions counted other things, too
+_OF_A_SOURCE = tuple(each.name for each in fields(Source) if each.name != "state")
 # What was said, and when: all of a message but `details`.
 SAID = (
     messages.c.index,
@@ -94,48 +89,14 @@ def said_from(row: Any) -> Message:
 
 
 def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
-    if stored is None:
-        return None
-    return Answer(
-        text=text,
-        citations=tuple(_citation_from(citation) for citation in stored["citations"]),
-        unsourced=tuple(Unsourced(**each) for each in stored.get("unsourced", ())),
-        declined=stored["declined"],
-        model=stored["model"],
-        usage=None if stored["usage"] is None else Usage(**stored["usage"]),
-        result=stored.get("result"),
-        notices=tuple(
-            Notice(NoticeKind(each["kind"]), each["text"]) for each in stored.get("notices", ())
-        ),
-        card=_card_from(stored.get("card")),
-    )
-
-
-_CARD = TypeAdapter(Card)
-
-
-def _card_from(stored: dict[str, Any] | None) -> Card | None:
-    return None if stored is None else _CARD.validate_python(stored)
-
-
-def _citation_from(stored: dict[str, Any]) -> Citation:
-    """One that was stored before there were verdicts counts as not checked."""
-    return Citation(
-        number=stored["number"],
-        start=stored["start"],
-        end=stored["end"],
-        verdict=Verdict(stored.get("verdict", Verdict.OPEN)),
-        reason=stored.get("reason", ""),
-        attributed=stored["attributed"],
-        judged_by=stored.get("judged_by", ""),
-    )
+    """What was stored by an earlier version lacks what came later: that is as it is by default."""
+    return None if stored is None else _ANSWER.validate_python(stored | {"text": text})
 
 
 def source_columns(source: Source) -> dict[str, Any]:
     """The columns of a source, its session apart."""
-    columns = asdict(source)
-    del columns["state"]
-    return columns | {"heading_path": list(source.heading_path)}
+    columns = {name: getattr(source, name) for name in _OF_A_SOURCE}
+    return {key: storable(v) if isinstance(v, str) else v for key, v in columns.items()}
 
 
 def source_from(row: Any, within: Within) -> Source:
@@ -144,46 +105,20 @@ def source_from(row: Any, within: Within) -> Source:
     A document that its owner may not read any more is told as one that is gone.
     """
     is_there = row.collection_now is not None and within.holds(row.collection_now)
-    return Source(
-        number=row.number,
-        chunk_id=row.chunk_id,
-        document_id=row.document_id,
-        document_name=row.document_name,
-        document_title=row.document_title,
-        locator=row.locator,
-        heading_path=tuple(row.heading_path),
-        text=row.text,
-        passage=row.passage,
-        content_hash=row.content_hash,
-        state=source_state(has_document=is_there, has_chunk=is_there and row.chunk_now is not None),
-    )
-
-
-def summary_columns(summary: Summary) -> dict[str, Any]:
-    """The columns of a summary, its session and choices apart."""
-    return {
-        "start": summary.start,
-        "end": summary.end,
-        "text": summary.text,
-        "report": asdict(summary.report),
-        "tokens": summary.tokens,
-    }
+    state = source_state(has_document=is_there, has_chunk=is_there and row.chunk_now is not None)
+    columns = {name: getattr(row, name) for name in _OF_A_SOURCE}
+    return Source(**columns | {"heading_path": tuple(row.heading_path), "state": state})
 
 
 def summary_from(row: Any) -> Summary:
     """A summary from its row."""
-    report: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v
-        for key, v in row.report.items()
-        if key in _REPORTED  # earlier versions counted other things, too
-    }
     return Summary(
         start=row.start,
         end=row.end,
         text=row.text,
         required_numbers=tuple(row.required["numbers"]),
         required_names=tuple(row.required["names"]),
-        report=SummaryReport(**report),
+        report=_REPORT.validate_python(row.report),
         tokens=row.tokens,
         quotations=tuple(Quotation(*each) for each in row.required.get("quotations", ())),
         id=row.summary_id,

@@ -4,6 +4,7 @@ Who asks is handled as in `rag.sessions.transcript`.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from rag.database import sessions, storable, summaries
 from rag.records import Summary
 from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
-from rag.sessions.rows import session_from, summary_columns, summary_from
+from rag.sessions.rows import session_from, summary_from
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
 SHOWN = (
@@ -90,15 +91,18 @@ def add(
         "names": [storable(name) for name in summary.required_names],
         "quotations": [[each.start, each.end, each.message] for each in summary.quotations],
     }
-    columns = summary_columns(summary) | {"text": storable(summary.text)}
     connection.execute(
         insert(summaries).values(
             session_id=session_id,
             epoch=in_epoch,
+            start=summary.start,
+            end=summary.end,
+            text=storable(summary.text),
+            report=asdict(summary.report),
+            tokens=summary.tokens,
             required=required,
             choices=choices,
             created_at=now,
-            **columns,
         )
     )
 

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
@@ -37,24 +36,14 @@ Tool = Callable[..., ToolResult]
 
 
 def tool_spec(function: Tool) -> ToolSpec:
-    """A tool as the model is told of it; parameters are described in the docstring's `Args:`.
-
-    Each turn pays for that: parameters that can be left out are told only if they are described.
-    """
-    described = inspect.getdoc(function) or ""
-    purpose, _, arguments = described.partition("Args:")
-    notes = dict(re.findall(r"^\s*(\w+):\s*(.+)$", arguments, re.MULTILINE))
-    parameters = dict(inspect.signature(function).parameters)
-    parameters.pop("self", None)
+    """A tool as the model is told of it; each turn pays for that, so what can be left out is."""
+    parameters = inspect.signature(function).parameters.items()
     types = get_type_hints(function)
-    required = [name for name, each in parameters.items() if each.default is each.empty]
-    told = [name for name in parameters if name in required or name in notes]
-    properties = {name: {"type": JSON_TYPES[types[name]]} for name in told}
-    for name, note in notes.items():
-        properties[name]["description"] = note
+    required = [name for name, each in parameters if each.default is each.empty and name != "self"]
+    properties = {name: {"type": JSON_TYPES[types[name]]} for name in required}
     return ToolSpec(
         name=function.__name__,
-        description=" ".join(purpose.split()),
+        description=" ".join((inspect.getdoc(function) or "").split()),
         parameters={"type": "object", "properties": properties, "required": required},
     )
 

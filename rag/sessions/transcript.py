@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Select,
     Text,
+    Update,
     bindparam,
     case,
     delete,
@@ -87,30 +88,21 @@ _RESERVED = (
     .returning(sessions.c.message_count, sessions.c.turn_count, sessions.c.source_count)
 )
 _ADDED = insert(messages)
-_FINISHED = (
-    update(messages)
-    .where(
-        messages.c.session_id == bindparam("its_id"),
-        messages.c.index == bindparam("at"),
-        messages.c.revision == bindparam("at_revision"),
-        messages.c.status == MessageStatus.PENDING.value,
-        OWNED,
-    )
-    .values(content=bindparam("said"), status=bindparam("ended"), details=bindparam("new_details"))
-)
-
-_JUDGED = (
+_TOLD = (
     update(messages)
     .where(
         messages.c.session_id == bindparam("its_id"),
         messages.c.index == bindparam("at"),
         messages.c.revision == bindparam("at_revision"),
         messages.c.role == Role.ASSISTANT.value,
-        messages.c.status == MessageStatus.COMPLETE.value,
         OWNED,
     )
     .values(details=bindparam("new_details"))
 )
+_FINISHED = _TOLD.where(messages.c.status == MessageStatus.PENDING.value).values(
+    content=bindparam("said"), status=bindparam("ended")
+)
+_JUDGED = _TOLD.where(messages.c.status == MessageStatus.COMPLETE.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +152,9 @@ def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> 
     """Store a question and the place of its answer; the first one names the session."""
     title = storable(" ".join(question.split()))[:TITLE_CHARS]
     place = reserve(connection, key, 2, now=now, title=title)
-    asked = Message(
-        place.index,
-        place.turn,
-        Role.USER,
-        question,
-        MessageStatus.COMPLETE,
-        now,
-        known_sources=place.sources,
-    )
-    pending = replace(
-        asked,
-        index=place.index + 1,
-        role=Role.ASSISTANT,
-        content="",
-        status=MessageStatus.PENDING,
-        known_sources=None,
-    )
+    index, turn, said = place.index, place.turn, MessageStatus.COMPLETE
+    asked = Message(index, turn, Role.USER, question, said, now, known_sources=place.sources)
+    pending = Message(index + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
     return OpenTurn(*store(connection, key.id, asked, pending))
 
 
@@ -197,15 +175,8 @@ def begin_again(
             message_vectors.c.session_id == session.id, message_vectors.c.index == index
         )
     )
-    fresh = Message(
-        index=index,
-        turn=old.turn,
-        role=Role.ASSISTANT,
-        content="",
-        status=MessageStatus.PENDING,
-        created_at=now,
-        revision=old.revision + 1,
-    )
+    status, revision = MessageStatus.PENDING, old.revision + 1
+    fresh = Message(index, old.turn, Role.ASSISTANT, "", status, now, revision)
     return OpenTurn(question, *store(connection, session.id, fresh))
 
 
@@ -221,29 +192,24 @@ def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Messag
 def finish(connection: Connection, key: Key, answer: Message) -> Message:
     """End a pending answer, once."""
     answer = replace(answer, content=storable(answer.content))
-    ended = connection.execute(
-        _FINISHED,
-        key.asking(
-            at=answer.index,
-            at_revision=answer.revision,
-            said=answer.content,
-            ended=answer.status.value,
-            new_details=details_of(answer),
-        ),
-    )
-    if ended.rowcount != 1:
-        check(connection, key)
-        raise Conflict(f"Message {answer.index} has ended already; nothing was changed.")
+    ended = {"said": answer.content, "ended": answer.status.value}
+    _change(connection, key, answer, _FINISHED, "has ended already", **ended)
     return answer
 
 
 def judge(connection: Connection, key: Key, answer: Message) -> Message:
     """Tell more of a finished answer, without a word of it."""
-    told = key.asking(at=answer.index, at_revision=answer.revision, new_details=details_of(answer))
-    if connection.execute(_JUDGED, told).rowcount != 1:
-        check(connection, key)
-        raise Conflict(f"Message {answer.index} is not a finished answer; nothing was changed.")
+    _change(connection, key, answer, _JUDGED, "is not a finished answer")
     return answer
+
+
+def _change(
+    connection: Connection, key: Key, answer: Message, change: Update, reason: str, **more: str
+) -> None:
+    told = {"at": answer.index, "at_revision": answer.revision, "new_details": details_of(answer)}
+    if connection.execute(change, key.asking(**told, **more)).rowcount != 1:
+        check(connection, key)
+        raise Conflict(f"Message {answer.index} {reason}; nothing was changed.")
 
 
 def read(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
@@ -331,15 +297,8 @@ def bring(
         place = reserve(connection, key, 1, now=now)
         if message.role != Role.ASSISTANT or turn < 0:
             turn = place.turn
-        imported = Message(
-            index=place.index,
-            turn=turn,
-            role=storable(message.role),
-            content=message.content,
-            status=MessageStatus.COMPLETE,
-            created_at=now,
-        )
-        store(connection, key.id, imported)
+        role, said = storable(message.role), MessageStatus.COMPLETE
+        store(connection, key.id, Message(place.index, turn, role, message.content, said, now))
 
 
 def canonical_message(message: ImportedMessage) -> ImportedMessage:

@@ -21,10 +21,6 @@ def weigh(product: str, decimals: int = 1, exact: bool = False, factor: float = 
     """Weigh a product.
 
     In grams.
-
-    Args:
-        product: Its name.
-        decimals: How many digits.
     """
     return ToolResult(f"{product} {decimals} {exact} {factor}", "weighed")
 
@@ -45,8 +41,7 @@ def test_a_tool_is_described_by_its_signature_and_docstring():
     assert spec.parameters == {
         "type": "object",
         "properties": {
-            "product": {"type": "string", "description": "Its name."},
-            "decimals": {"type": "integer", "description": "How many digits."},
+            "product": {"type": "string"},
         },
         "required": ["product"],
     }

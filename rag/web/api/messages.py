@@ -2,11 +2,10 @@
 
 import time
 from functools import partial
-from hashlib import sha256
 
 from flask import Response, request, url_for
 
-from rag.database import storable
+from rag.citations.register import content_hash
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.seams import SessionHandle
@@ -132,21 +131,8 @@ def import_messages(path: SessionPath, body: ImportBody) -> tuple[ImportedModel,
     session = open_session(path.session_id)
     messages = [ImportedMessage(message.role, message.content or "") for message in body.messages]
     sources = [_brought(source) for source in body.sources]
-    _refuse_second_numbers(session, sources)
     start = session.append(messages, sources)
     return ImportedModel(start=start, end=start + len(messages)), 201
-
-
-def _refuse_second_numbers(session: SessionHandle, brought: list[Source]) -> None:
-    """A chunk has one number in a session. Raises Conflict."""
-    numbers = {source.chunk_id: source.number for source in session.sources()}
-    for source in brought:
-        number = numbers.get(source.chunk_id, source.number)
-        if number != source.number:
-            raise Conflict(
-                f"Source {source.number} is [{number}] in this session already. "
-                "Import into a new session to keep its numbers."
-            )
 
 
 def _brought(source: ImportedSourceBody) -> Source:
@@ -161,5 +147,5 @@ def _brought(source: ImportedSourceBody) -> Source:
         heading_path=tuple(source.heading_path),
         document_id=source.document_id,
         chunk_id=source.chunk_id or f"imported:{source.n}",
-        content_hash=sha256(storable(passage).encode()).hexdigest(),
+        content_hash=content_hash(passage),
     )
