@@ -1,7 +1,6 @@
 """Words in SQLite: FTS5 with its own bm25(), and common words read in the texts of candidates."""
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,6 +9,7 @@ from sqlalchemy import Connection, text
 
 from rag.records import Within
 from rag.retrieval.lexical_schema import TOKENIZER, set_apart
+from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import (
     DEPTH,
@@ -26,7 +26,6 @@ from rag.retrieval.word_index import (
 from rag.text.stemming import stem_of
 
 _WORD = re.compile(r"[^\W_]+")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
 _BEGINNING = 3  # letters of a word that its stem keeps
 
 
@@ -158,7 +157,7 @@ class Fts5Words:
         return {
             term: list(term.tokens)
             if term.is_letters
-            else [stem_of(_plain(token), self.stemmer) for token in term.tokens]
+            else [stem_of(plain(token), self.stemmer) for token in term.tokens]
             for term in terms
         }
 
@@ -196,7 +195,7 @@ class _Stems:
         Of two places, which is right behind the other is all that counts. So only words that may
         be terms are looked at.
         """
-        heading, told = _plain(heading), _plain(told)
+        heading, told = plain(heading), plain(told)
         for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
             place, end = first, 0
             for found in self._words.finditer(part):
@@ -216,16 +215,8 @@ class _Stems:
 
     def _stem(self, word: str) -> str:
         if word not in self._known:
-            self._known[word] = stem_of(_plain(word), self._rules)
+            self._known[word] = stem_of(plain(word), self._rules)
         return self._known[word]
-
-
-def _plain(told: str) -> str:
-    """Without capitals and accents."""
-    if told.isascii():
-        return told.lower()
-    apart = unicodedata.normalize("NFD", told.lower())
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
 
 
 def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:

@@ -17,7 +17,7 @@ from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.held.words import CollectionWords, HeldWords, Lexemes
 from rag.retrieval.query import REMEMBERED, Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
-from rag.retrieval.vocabulary import Vocabulary
+from rag.retrieval.vocabulary import Held, Vocabulary
 from rag.retrieval.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
@@ -27,6 +27,7 @@ from rag.retrieval.word_index import (
     chunk_count,
     idf,
 )
+from rag.text.words import language_of
 
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 _NEWEST = text("SELECT max(row) FROM chunks")
@@ -130,9 +131,7 @@ class LexicalIndex:
         return asked
 
     def _lexemes(self, connection: Connection, own: CollectionWords, query: str) -> Lexemes:
-        vocabulary = own.vocabulary
-        meant = vocabulary.meant(terms_of(query), names_in(query), vocabulary.held)
-        return self._words.lexemes(connection, list(dict.fromkeys(meant)))
+        return self._words.lexemes(connection, _meant(own.vocabulary, query, own.vocabulary.held))
 
     def _terms(
         self, connection: Connection, known: _Known, query: str, within: Within
@@ -144,8 +143,7 @@ class LexicalIndex:
             return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
 
         held = known.vocabulary.held if within.ids is None else held_within
-        meant = known.vocabulary.meant(terms_of(query), names_in(query), held)
-        return list(dict.fromkeys(meant))  # two words of a query may mean one of the documents
+        return _meant(known.vocabulary, query, held)
 
     def _size(self, connection: Connection, known: _Known, within: Within) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)
@@ -210,3 +208,11 @@ class LexicalIndex:
                     self._known = _Known(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
+
+
+def _meant(vocabulary: Vocabulary, query: str, held: Held) -> list[Term]:
+    """Two words of a query may mean one of the documents."""
+    terms, spoken = terms_of(query), language_of(query)
+    if spoken.joins_words:
+        terms = list(vocabulary.related(terms, spoken.stemmer, held))
+    return list(dict.fromkeys(vocabulary.meant(terms, names_in(query), held)))

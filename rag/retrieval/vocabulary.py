@@ -7,11 +7,14 @@ words say so. What is unknown and like nothing stays unknown.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice, takewhile
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+from rag.retrieval.compounds import Compounds
+from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.text.stemming import stem_of
 
@@ -22,6 +25,7 @@ CLIPPED_LETTERS = 7  # at most, of a short form
 LONGER_BY = 2  # letters that the word has at least, which is cut to a short form
 MORE_USUAL = 4  # times, than the short form
 CLIPPED_WEIGHT = 0.5
+FORM_WEIGHT, PART_WEIGHT = 0.9, 0.5  # of a word with another ending, of one that shares a part
 SHORTEST_STEM, LONGEST_STEM = 3, 40
 
 
@@ -54,6 +58,33 @@ class Vocabulary:
     def held(self, stem: str) -> int:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)
+
+    @cached_property
+    def _compounds(self) -> Compounds:
+        return Compounds(self._words)
+
+    def related(self, terms: Sequence[Term], rules: str, held: Held) -> Iterator[Term]:
+        """The terms, and for each word what it is in another form or shares a part with.
+
+        `rules` are the stemmer's of a language that writes compounds as one word.
+        """
+        for term in terms:
+            word = term.tokens[0]
+            if len(term.tokens) > 1 or len(word) < SHORTEST or not word.isalpha():
+                yield term
+                continue
+            forms = [each for each in self._compounds.forms(word, rules) if held(each)]
+            parts = [each for each in self._compounds.sharing(word, rules) if held(each)]
+            own = stem_of(plain(word), self._rules)
+            others = [each for each in forms if each != own]
+            is_told = bool(held(own)) or not (others or parts)
+            yield replace(term, counts=term.counts and is_told)
+            for each in others:
+                counts = term.counts and not is_told and each == others[0]
+                yield Term((each,), weight=FORM_WEIGHT * term.weight, counts=counts)
+            for each in parts:
+                counts = term.counts and not (is_told or others) and each == parts[0]
+                yield Term((each,), weight=PART_WEIGHT * term.weight, counts=counts)
 
     def meant(self, terms: Sequence[Term], names: frozenset[str], held: Held) -> Iterator[Term]:
         """The terms, and for words the library does not know those that were meant.

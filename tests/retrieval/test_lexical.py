@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Engine, make_url, text
 from rag.database import migrate, open_engine
 from rag.records import EVERYTHING, Within
 from rag.retrieval import lexical, word_index
-from rag.retrieval.fts5 import _plain, _Stems
+from rag.retrieval.fts5 import _Stems
 from rag.retrieval.held import words
 from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.retrieval.conftest import Library
@@ -412,6 +413,23 @@ def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Wit
     assert library.lexical.coverage(query, within, [chunk.id]) == {chunk.id: 1.0}
 
 
+@pytest.mark.parametrize(
+    "query", ["Darf ich sonntags mähen?", "Wann ist der Tag der Müllabfuhr?", "Ist die Tonne groß?"]
+)
+def test_a_part_of_a_german_compound_finds_it(library: Library, within: Within, query: str) -> None:
+    (chunk,) = library.add("Ordnung", "Rasenmähen verboten. Abfuhr aller Restmülltonnen: freitags.")
+    library.add("Other", "Ein Satz von etwas anderem.")
+
+    assert titles(library, query, within)[0] == "Ordnung"
+    assert library.lexical.coverage(query, within, [chunk.id])[chunk.id] > 0
+
+
+def test_an_english_word_is_no_part_of_another(library: Library, within: Within) -> None:
+    library.add("Network", "A transport of passengers.")
+
+    assert titles(library, "Where is the port?", within) == []
+
+
 def test_words_of_documents_that_came_since_are_known(library: Library, within: Within) -> None:
     library.add("One", "A lamp.")
     assert titles(library, "grafite", within) == []
@@ -464,7 +482,7 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
         wanted = list(stems.of_term[term])
         counted = 0.0
         for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
-            words = [stems._stem(word) for word in re.findall(r"[^\W_]+", _plain(part))]
+            words = [stems._stem(word) for word in re.findall(r"[^\W_]+", plain(part))]
             starts = range(len(words) - len(wanted) + 1)
             counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
         found = in_a_row([places.get(stem, NOWHERE) for stem in wanted])

@@ -36,6 +36,7 @@ class Language:
 
     code: str
     stemmer: str  # its name at Snowball
+    joins_words: bool  # two words make one: `Urlaubsantrag`
     function_words: frozenset[str]  # they tell nothing of what a text is about: the stop list
     idle_in_questions: frozenset[str]  # those of them that nothing is looked up for
     idle_over_rows: frozenset[str]  # what changes nothing where rows are asked over
@@ -115,6 +116,7 @@ def _counts(text: str) -> dict[str, int]:
 
 _READ: Mapping[Any, Callable[[str], Any]] = {
     str: str,
+    bool: bool,
     Patterns: _patterns,
     frozenset[str]: words,
     tuple[str, ...]: _expressions,
