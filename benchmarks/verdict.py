@@ -1,6 +1,6 @@
 """How often statements are warned of, honest or not, and whether added numbers are right.
 
-python -m benchmarks.verdict [--cases FILE…] [--data DIR] [--show]
+python -m benchmarks.verdict [--cases FILE…] [--data DIR] [--embed] [--show]
 """
 
 import argparse
@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from benchmarks.corpora import packaged
 from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
 from rag.citations.attribution import attribute
 from rag.citations.check import Checked, check
@@ -24,6 +25,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.retrieval.passages import neighbourhood
+from rag.seams import Embedder
 
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
 HONEST, DISTORTED, DISHONEST = "honest", "distorted", "other dishonest"
@@ -208,25 +210,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=Path, nargs="+", default=[])
     parser.add_argument("--data", type=Path, help="folder of the public sets")
+    parser.add_argument("--embed", action="store_true", help="with the packaged embedding model")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     asked = parser.parse_args()
+    embedder = packaged() if asked.embed else None
     if asked.data:
-        print_table(asked.data)
+        print_table(asked.data, embedder)
         for name, is_dev in product(ANSWERED, (True, False)):
             told = of_set(asked.data, name, dev=is_dev)
             print_attributed(f"{name}, {'dev' if is_dev else 'held out'}", told, every=asked.show)
     for path in asked.cases:
-        print_cases(path, every=asked.show)
+        print_cases(path, embedder, every=asked.show)
         print_attributed(path.name, of_cases(path), every=asked.show)
 
 
-def print_cases(path: Path, *, every: bool) -> None:
+def print_cases(path: Path, embedder: Embedder | None, *, every: bool) -> None:
     """How often each kind of statement is warned of; with `every`, which were judged wrongly."""
     counted: Counter[tuple[str, bool]] = Counter()
     styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
     left = 0  # dishonest ones that a judge who is always right would not be asked about
     for answer in answers(path):
-        checked = check(answer.text, answer.sources, question=answer.question)
+        checked = check(answer.text, answer.sources, question=answer.question, embedder=embedder)
         for start, end, label, style in answer.rows:
             warned = warnings_in(checked, start, end)
             kind = kind_of(label, style)

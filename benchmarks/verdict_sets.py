@@ -18,13 +18,15 @@ from rag.citations.checking.case import Said
 from rag.citations.checking.reading import read_source
 from rag.citations.checking.verdict import judge
 from rag.records import Source, Verdict
+from rag.seams import Embedder
 from rag.text.figures import read_figures
 from rag.text.sentences import split_sentences
 
 RIGHT, WRONG, DISHONEST = "right", "wrong", "dishonest"
-UNSEEN = Path(__file__).with_name("unseen.jsonl")
-UNSEEN_AGAIN = Path(__file__).with_name("unseen_again.jsonl")
-UNSEEN_THIRD = Path(__file__).with_name("unseen_third.jsonl")
+_CASES = Path(__file__).with_name("verdicts")
+UNSEEN = _CASES / "unseen.jsonl"
+UNSEEN_AGAIN = _CASES / "unseen_again.jsonl"
+UNSEEN_THIRD = _CASES / "unseen_third.jsonl"
 ANSWERED = ("emanual", "anthropic_docs")  # whose answers are judged sentence by sentence
 ALTERED = ("figure", "negation")
 _FEWEST = 3  # words of a sentence that is taken as a statement
@@ -240,14 +242,16 @@ class Tally:
         return f"{share:5.1f} % of {self.all:4}"
 
 
-def tally(data: Path, name: str) -> tuple[dict[tuple[str, bool], Tally], dict[bool, float]]:
+def tally(
+    data: Path, name: str, embedder: Embedder | None
+) -> tuple[dict[tuple[str, bool], Tally], dict[bool, float]]:
     """The verdicts of a set by kind and half, and the AUC of right against wrong by half."""
     found: dict[tuple[str, bool], Tally] = {}
     near: dict[tuple[str, bool], list[float]] = {}
     for case in SETS[name](data):
         is_cut = name in ANSWERED and case.kind in (RIGHT, WRONG)
         for each in sentences(case) if is_cut else [case]:
-            judged = judge(Said(each.text), [read_source(each.source)])
+            judged = judge(Said(each.text), [read_source(each.source)], embedder)
             key = (each.kind, each.is_dev)
             told = found.setdefault(key, Tally())
             told.all += 1
@@ -265,13 +269,13 @@ def auc(right: Sequence[float], wrong: Sequence[float]) -> float:
     return sum(below) / max(1, 2 * len(right) * len(wrong))
 
 
-def print_table(data: Path) -> None:
+def print_table(data: Path, embedder: Embedder | None = None) -> None:
     """Each set, the half that was looked at beside the half that was not."""
     print(
         "warned of                dev              held out          shown as supported or computed"
     )
     for name in SETS:
-        found, aucs = tally(data, name)
+        found, aucs = tally(data, name, embedder)
         for kind in (RIGHT, WRONG, DISHONEST, *ALTERED):
             own = [found.get((kind, half), Tally()) for half in (True, False)]
             if any(each.all for each in own):

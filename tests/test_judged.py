@@ -11,7 +11,7 @@ from rag.assistant import Assistant, Limits
 from rag.errors import Conflict, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.seams.judging import Opinion
-from rag.turns.answering import Answering
+from rag.turns.answering import Answering, Checks
 from rag.web.sse import encode
 from rag.web.turns import Turns
 from tests.fakes import ScriptedModel
@@ -45,7 +45,9 @@ def asking(application):  # noqa: F811
             application.retriever,
             plain._followups,
             plain._memory,
-            Answering(ModelWriter(ScriptedModel(*(replies or (SAID,)))), None, judge=judge),
+            Answering(
+                ModelWriter(ScriptedModel(*(replies or (SAID,)))), None, checks=Checks(judge)
+            ),
             limits=Limits(),
         )
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.checking.asking import Asked
-from rag.citations.checking.case import Said
-from rag.citations.checking.comparing import COUNTED
+from rag.citations.checking.case import COUNTED, Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
 from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
@@ -14,6 +13,7 @@ from rag.citations.clauses import Part, says_enough
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
+from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement
 from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
@@ -50,17 +50,23 @@ class JudgedPart:
 
 
 def check(
-    text: str, sources: Mapping[int, Source], judge: Judge | None = None, *, question: str = ""
+    text: str,
+    sources: Mapping[int, Source],
+    judge: Judge | None = None,
+    *,
+    question: str = "",
+    embedder: Embedder | None = None,
 ) -> Checked:
     """Judge each citation by what it cites; a number that `sources` lacks carries nothing.
 
     What words leave open, `judge` is asked for, all in one call; it takes its time. A statement
-    that names nothing is about what the question names.
+    that names nothing is about what the question names. With an embedding model, it is asked
+    where words alone nearly say that a source does not speak of a statement.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
     asked = Asked(question, text, known.values())
-    judged = _with_opinions(judge_parts(text, statements, known, asked), known, judge)
+    judged = _with_opinions(judge_parts(text, statements, known, asked, embedder), known, judge)
     free = (each for each in statements if each.states and not each.parts)
     above = _Above(text, judged, known)
     citations = tuple(_citations(text, judged))
@@ -76,7 +82,11 @@ def check(
 
 
 def judge_parts(
-    text: str, statements: Sequence[Statement], sources: Mapping[int, SourceText], asked: Asked
+    text: str,
+    statements: Sequence[Statement],
+    sources: Mapping[int, SourceText],
+    asked: Asked,
+    embedder: Embedder | None = None,
 ) -> list[JudgedPart]:
     """The verdict of each part that cites something."""
     found: list[JudgedPart] = []
@@ -88,7 +98,7 @@ def judge_parts(
                 said = replace(said, about=asked.subject_of(said.text, cited[0].lexicon))
             judgement = Judgement(Verdict.OPEN)
             if statement.states:
-                judgement = judge_by_words(said, cited) if cited else _NO_SOURCE
+                judgement = judge_by_words(said, cited, embedder) if cited else _NO_SOURCE
             found.append(JudgedPart(statement, part, said, judgement))
     return found
 

@@ -12,7 +12,7 @@ from rag.text.related import canonical
 from rag.text.words import UNSPACED, is_function_word, language_of, stem, tokens
 
 _DIGIT = re.compile(r"\d")
-_LIMITS = ("codes", "is_negated", "denied", "is_supposed", "excepted")
+_LIMITS = ("codes", "is_negated", "is_supposed", "excepted")
 
 
 @lru_cache(maxsize=8192)  # the statements of a conversation are looked up at each of its turns

@@ -20,7 +20,7 @@ class Figure:
     comparator: str = ""  # one of < <= > >= ~, or ""
     upper: float | None = None  # of a range
     per: str = ""  # "day" of `EUR 42 a day`
-    kind: str = "amount"  # amount, ordinal, date or clock
+    kind: str = "amount"  # amount, ordinal, date, clock, or the closed set that a word is of
     scale: float = 1.0  # a million of `$7 million`: part of the value
     start: int = 0
     end: int = 0
@@ -57,6 +57,8 @@ class Figure:
         """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
         if self.kind == "date":
             return _date_shown(self)
+        if self.kind not in ("amount", "ordinal", "clock"):
+            return self.unit
         if self.kind == "clock":
             return f"{int(self.value)}:{round(self.value % 1 * 60):02d}"
         number = number_shown(self.value)

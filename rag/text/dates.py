@@ -48,6 +48,8 @@ def dates(text: str) -> Iterator[Figure]:
     for pattern in (*_DATES, _YEAR):
         for found in pattern.finditer(text):
             parts = found.groupdict()
+            if parts.get("n") == "may":  # `years 7 and 8 may leave`
+                continue
             month = _MONTHS[parts["n"].lower()] if parts.get("n") else int(parts.get("m") or 0)
             day, year = int(parts.get("d") or 0), int(parts.get("y") or 0)
             span = found.span()

@@ -208,6 +208,9 @@ def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure
     return found
 
 
+_BETWEEN = re.compile(r"\b(?:between|zwischen) $", re.IGNORECASE)
+
+
 def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """`4 to 6 days`, `10–20 s`: one figure with two ends."""
     found: list[Figure] = []
@@ -221,7 +224,7 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
             and last.unit in ("", figure.unit)
             and _RANGE.fullmatch(between)
             and (last.value < abs(figure.value))
-            and not re.search(r"and|und", between)
+            and (not re.search(r"and|und", between) or _BETWEEN.search(text[: last.start]))
         ):
             value = replace(figure, value=last.value, upper=abs(figure.value), start=last.start)
             found[-1] = value

@@ -51,11 +51,11 @@ def _near() -> dict[str, frozenset[str]]:
         found.setdefault(one, set()).update(others)
         for other in others:
             found.setdefault(other, set()).add(one)
-    return {one: frozenset(others - {one} - _apart(one)) for one, others in found.items()}
+    return {one: frozenset(others - {one} - alternatives(one)) for one, others in found.items()}
 
 
-def _apart(word: str) -> frozenset[str]:
-    """Words of which this one excludes the others."""
+def alternatives(word: str) -> frozenset[str]:
+    """The words of which this one excludes each: other days, other colours; and their stems."""
     return _alternatives().get(word, frozenset())
 
 
@@ -87,6 +87,4 @@ def opposites() -> dict[str, frozenset[str]]:
             for words, others in (both, both[::-1]):
                 for word in words:
                     found.setdefault(word, set()).update(others)
-    for word, alternatives in _alternatives().items():
-        found.setdefault(word, set()).update(alternatives - {word})
     return {one: frozenset(others) for one, others in found.items()}

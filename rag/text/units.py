@@ -3,7 +3,7 @@
 from rag.text.languages import LANGUAGES
 
 _MEASURES = {
-    "mass": {"mg": 1e-3, "g": 1.0, "kg": 1e3, "t": 1e6},
+    "mass": {"µg": 1e-6, "mg": 1e-3, "g": 1.0, "kg": 1e3, "t": 1e6},
     "pounds": {"oz": 1.0, "lb": 16.0},
     "time": {
         "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0,
@@ -13,7 +13,7 @@ _MEASURES = {
     "length": {"nm": 1e-9, "µm": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3},
     "feet": {"in": 1.0, "ft": 12.0, "mi": 63360.0},
     "area": {"mm²": 1e-6, "cm²": 1e-4, "m²": 1.0},
-    "volume": {"ml": 1e-3, "l": 1.0},
+    "volume": {"µl": 1e-6, "ml": 1e-3, "cl": 1e-2, "dl": 0.1, "l": 1.0},
     "share": {"%": 1.0},
     "euros": {"€": 1.0, "cent": 0.01}, "dollars": {"$": 1.0},
     "sterling": {"£": 1.0}, "yen": {"¥": 1.0},

@@ -32,6 +32,7 @@ from rag.records import (
 from rag.seams import (
     DirectAnswer,
     DirectAnswers,
+    Embedder,
     ModelDelta,
     SessionHandle,
     ToolSpec,
@@ -136,6 +137,14 @@ class Beside:
     remarks: Remarks | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What is asked of statements beside their words."""
+
+    judge: Judge | None = None
+    embedder: Embedder | None = None
+
+
 class Answering:
     """The writer behind the marker gate, and the check of what it wrote."""
 
@@ -145,14 +154,14 @@ class Answering:
         tools: ToolRoom | None = None,
         *,
         fallback: Writer | None = None,
-        judge: Judge | None = None,
+        checks: Checks = Checks(),
         beside: Beside = Beside(),
         learn: Learn = lambda estimated, reported: None,
     ) -> None:
         self._writer = writer
         self._tools = tools
         self._fallback = fallback
-        self._judge = judge
+        self._checks = checks
         self._beside = beside
         self._learn = learn
 
@@ -262,7 +271,7 @@ class Answering:
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
         asked = draft.resolution.query if draft.resolution else ""
-        checked = check(text, by_number, question=asked)
+        checked = check(text, by_number, question=asked, embedder=self._checks.embedder)
         sources = () if declined else tuple(by_number.values())
         notices = _notices(draft, text, sources)
         ours = len(draft.preface)  # which is no statement of the writer
@@ -284,14 +293,14 @@ class Answering:
     def judged(self, session: SessionHandle, message: Message) -> Message | None:
         """The stored answer with a judge's verdicts on what was open; None where none changed."""
         answer = message.answer
-        if self._judge is None or answer is None or answer.declined:
+        if self._checks.judge is None or answer is None or answer.declined:
             return None
         wanted = {each.number for each in answer.citations}
         if not any(each.verdict is Verdict.OPEN for each in answer.citations):
             return None
         try:
             sources = {source.number: source for source in session.sources(sorted(wanted))}
-            opinions = check(answer.text, sources, self._judge).citations
+            opinions = check(answer.text, sources, self._checks.judge).citations
             told = {(each.number, each.start): each for each in opinions if each.judged_by}
             citations = tuple(_by_judge(each, told) for each in answer.citations)
             if citations == answer.citations:

@@ -19,7 +19,7 @@ from rag.summaries.compact import Compactor, SummaryOptions
 from rag.tables.answers import TableAnswers, may_ask_rows
 from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
-from rag.turns.answering import Answering, Beside
+from rag.turns.answering import Answering, Beside, Checks
 from rag.turns.tools import ToolOffer, ToolRoom
 from rag.wiring.application import Application
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
@@ -108,7 +108,10 @@ def assistant_of(application: Application) -> Assistant:
         writer,
         _tools(application) if model is not None and settings.llm.tools else None,
         fallback=without_model if model is not None else None,
-        judge=open_judge(settings),
+        # How unlike is unlike was measured with the packaged model.
+        checks=Checks(
+            open_judge(settings), application.embedder if settings.embedding.is_packaged else None
+        ),
         beside=_beside(application, mentions),
         learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )

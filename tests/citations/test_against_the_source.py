@@ -67,7 +67,6 @@ def verdict(passage: str, said: str) -> Verdict:
 @pytest.mark.parametrize(
     ("passage", "said"),
     [
-        pytest.param(LEASE, "The tenant may sublet the flat without asking anybody", id="allowed"),
         pytest.param(LEASE, "Smoking is permitted on the balcony", id="opposite-word"),
         pytest.param(
             LEASE,
@@ -82,7 +81,6 @@ def verdict(passage: str, said: str) -> Verdict:
         pytest.param(HEIM, "Bei Frost ist der Betrieb erlaubt", id="german-opposite"),
         pytest.param(HEIM, "Das Kabel muss mindestens 20 m lang sein", id="german-bound"),
         pytest.param(HEIM, "Reparaturen am Netzkabel darf jeder ausführen", id="by-everybody"),
-        pytest.param(LEAVE, "They may be carried over without any limit", id="without-limit"),
         pytest.param(LEAVE, "You may work from any country of the world", id="anywhere"),
         pytest.param(
             FARES,

@@ -1,18 +1,27 @@
 """One statement beside the sources that are to carry it together."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from rag.citations.checking.comparing import Clause, Spot, clauses, coverage, spots, weigh_figure
+from rag.citations.checking.given import KINDS, Given, given_in
+from rag.citations.checking.meaning import nearness
 from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.reading import Place, Reading, SourceText, is_held, read, share
+from rag.citations.checking.weighing import weigh
+from rag.seams import Embedder
+from rag.text.blocks import plain
 from rag.text.languages import ENGLISH
 from rag.text.related import opposites
 from rag.text.words import language_of
 
-_FEWEST_WORDS = 3  # to say of a source that it does not speak of them
-_AS_NEAR = 0.05  # by so much less than the nearest, a clause may be meant as well
-_FOREIGN_FIGURES = 2  # that a source in another language lacks, to say so of it
+COUNTED = 12  # so many things a reader counts for himself
+_LONGEST_QUOTE = 110  # characters of a source in a reason
+_FOREIGN_FIGURES = 2  # that a source in another language lacks, to say that it is silent
+_FEWEST, _FEWEST_OTHER = 3, 6  # words to say so by words alone: of English, of other languages
+ANYWHERE = 0.5  # of a statement's words, for which meaning is asked
+_UNLIKE = 0.35  # cosine of a statement and the window of its source that is nearest to it
+_UNLIKE_IN_WORDS = 0.42  # … where words alone would call it silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +36,12 @@ class Said:
 class Case:
     """What is compared, for all that is asked of it."""
 
-    def __init__(self, said: Said, sources: Sequence[SourceText]) -> None:
+    def __init__(
+        self, said: Said, sources: Sequence[SourceText], embedder: Embedder | None = None
+    ) -> None:
         self.said = said
         self.sources = sources
+        self._embedder = embedder
         self.language = language_of(said.text)
         self.is_foreign = all(source.language is not self.language for source in sources)
         lexicon = sources[0].lexicon
@@ -37,62 +49,90 @@ class Case:
         around = read(said.around, lexicon, self.language)
         told = self.reading.names or around.names
         self.names = told or tuple(filter(None, [said.about]))
-        self.clauses = clauses(said.text, lexicon, self.language)
-        self.weighed = [
-            (clause, weigh_figure(figure, clause, self.names_of(clause), sources))
-            for clause in self.clauses
-            for figure in clause.reading.figures
+        every = [weigh(each, each.names or self.names, sources) for each in self._given(around)]
+        self.weighed = [each for each in every if each.said.figure.kind in KINDS]
+        self.chosen = [each for each in every if each.said.figure.kind not in KINDS]
+
+    def _given(self, around: Reading) -> Iterator[Given]:
+        for each in given_in(self.reading, plain(self.said.text)):
+            yield replace(each, words=each.words.union(around.words))
+
+    @cached_property
+    def words_there(self) -> frozenset[str]:
+        """All words of the sources."""
+        return frozenset[str]().union(*(source.words for source in self.sources))
+
+    @cached_property
+    def anywhere(self) -> float:
+        """The share of the statement's words that the sources hold."""
+        return share(self.reading.words, self.words_there)
+
+    @cached_property
+    def near(self) -> float:
+        """… that one window of them holds, less where that is about another product."""
+        said = self.reading
+        return max(
+            (
+                share(said.words, told, source.words)
+                - 0.3 * (names_agree(said.names, place.own.names or place.around.names) < 0)
+                for source in self.sources
+                for place, told in zip(source.places, source.told, strict=True)
+            ),
+            default=0.0,
+        )
+
+    @cached_property
+    def is_copy(self) -> bool:
+        """Whether it is said in the words of its sources or their opposites, but for one at most.
+
+        Who writes in other words says other things by them as well, which no rule tells apart:
+        held out, two of three contradictions found beyond that were none.
+        """
+        turned = opposites()
+        lacking = [
+            word
+            for word in self.reading.words
+            if not is_held(word, self.words_there)
+            and turned.get(word, frozenset()).isdisjoint(self.words_there)
         ]
-        self.near = max(coverage(self.reading, source) for source in sources)
-        words = frozenset[str]().union(*(source.words for source in sources))
-        self.anywhere = share(self.reading.words, words)
+        told = len(self.reading.words) + len(self.reading.figures)
+        return len(lacking) <= min(1, told // 3)
 
-    def names_of(self, clause: Clause) -> Sequence[str]:
-        return clause.reading.names or self.names
+    @cached_property
+    def is_silent(self) -> bool:
+        """Whether the sources do not speak of what is said: no figure, no code, hardly a word.
 
-    def spots(self) -> Iterator[Spot]:
-        return (spot for source in self.sources for spot in spots(source))
-
-    def near_or_turned(self, said: Sequence[str], spot: Spot) -> float:
-        """The share of words that are there, or whose opposite is."""
-        table = opposites()
-        turned = [w for w in said if not table.get(w, frozenset()).isdisjoint(spot.words)][:1]
-        rest = [word for word in said if word not in turned]
-        if not rest:
-            return 0.0
-        return (share(rest, spot.told, spot.among) * len(rest) + len(turned)) / len(said)
+        Where there is an embedding model, the meaning has to be another one, too. It knows English;
+        of other languages a few words more tell.
+        """
+        codes = frozenset[str]().union(*(source.codes for source in self.sources))
+        is_held = any(weighed.carried for weighed in self.weighed)
+        if is_held or not codes.isdisjoint(self.reading.codes):
+            return False
+        if self.is_foreign:
+            return len(self.weighed) >= _FOREIGN_FIGURES
+        said = len(self.reading.words)
+        if self.language is not ENGLISH:
+            return said >= _FEWEST_OTHER and self.anywhere == 0
+        by_chance = 0.8 if said < 4 else 1.8 if said < 16 else 2.6
+        in_words = said >= _FEWEST and self.anywhere * said <= by_chance
+        if self._embedder is None or self.anywhere > ANYWHERE or said < 2:
+            return in_words
+        near = nearness(self.said.text, self.sources, self._embedder)
+        if near is None:
+            return in_words
+        return near < (_UNLIKE_IN_WORDS if in_words else _UNLIKE)
 
     def spelled(self, name: str) -> str:
         """A name as the source spells it."""
         known = (each for source in self.sources for each in source.lexicon.names)
         return next((each for each in known if each.lower() == name), name)
 
-    def is_silent(self) -> bool:
-        """Whether the sources speak of nothing that is said: hardly a word, no figure, no code.
 
-        One word any text may hold, and one that means about the same as another: of 3,700
-        statements whose sources are known, 6 right ones have no more, and half of the wrong ones.
-        """
-        codes = frozenset[str]().union(*(source.codes for source in self.sources))
-        is_held = any(weighed.carried for _, weighed in self.weighed)
-        if is_held or not codes.isdisjoint(self.reading.codes):
-            return False
-        if self.is_foreign:
-            return len(self.weighed) >= _FOREIGN_FIGURES
-        said = len(self.reading.words)
-        is_short = said < 4 or (said < 8 and self.language is not ENGLISH)  # no related words
-        by_chance = 0.8 if is_short else 1.8 if said < 16 else 2.6
-        return said >= _FEWEST_WORDS and self.anywhere * said <= by_chance
-
-    def nearest(self, clause: Clause) -> list[tuple[float, Spot]]:
-        """The clauses of the sources that share most words with one of the statement."""
-        found: list[tuple[float, float, Spot]] = []
-        said = frozenset(self.reading.words)
-        for spot in self.spots():
-            if spot.clause.reading.words:
-                near = self.near_or_turned(clause.reading.words, spot)
-                agreed = names_agree(self.names_of(clause), spot.names)
-                score = near + 0.3 * agreed + 0.3 * share(spot.clause.reading.words, said)
-                found.append((score, near, spot))
-        found.sort(key=lambda each: -each[0])
-        return [(near, spot) for score, near, spot in found if score >= found[0][0] - _AS_NEAR]
+def quoted(place: Place) -> str:
+    """A window in quotation marks, cut where it is long."""
+    window = place.window
+    label = f"{window.column}, " if window.kind == "cell" and window.column else ""
+    text = " ".join(f"{label}{window.text}".split())
+    cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
+    return f"“{cut}”"

@@ -40,16 +40,31 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
     return next(chain(found, rounded), "")
 
 
+def adds_up(text: str) -> bool:
+    """Whether words of a statement say that its figure is a sum."""
+    return bool(_SUM.search(text))
+
+
+def may_follow(figure: Figure, known: Sequence[Figure]) -> bool:
+    """Whether it is the sum or difference of two figures, or one so many times or parted so often.
+
+    No words name it, so that it proves nothing; but a reader may have worked it out.
+    """
+    same = [each.base for each in _alike(figure, known)]
+    sums = (abs(one + sign * other) for one, other in combinations(same, 2) for sign in (1, -1))
+    times = (each * by**sign for each in same for by in range(2, 13) for sign in (1, -1))
+    margin = _TOLERANCE * max(abs(figure.base), 1e-9)
+    return any(abs(each - abs(figure.base)) <= margin for each in chain(sums, times))
+
+
 def _results(
     figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
 ) -> Iterator[_Result]:
     """Products as often as the statement itself says; the others where its words name them."""
-    amounts = (each for each in known if each.unit or not figure.unit or each not in own)
-    same, counts = _alike(figure, list(amounts)), _counts(own)
+    amounts = [each for each in known if each.unit or not figure.unit or each not in own]
+    same, counts = _alike(figure, amounts), _counts(own)
     factors = [*counts, *(_FACTORS if _TIMES.search(text) else ())]
-    for amount, many in product((each for each in same if each.unit == figure.unit), factors):
-        if many != amount.value:
-            yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
+    yield from _products([each for each in same if each.unit == figure.unit], factors, known)
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
@@ -57,12 +72,24 @@ def _results(
         times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
         yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
     if _SUM.search(text):
-        yield from _sums(same, counts)
+        yield from _sums(_alike(figure, amounts, each_once=False), counts)
     if figure.unit in ("", "×") and _RATIO.search(text):
         pairs = _pairs(_measured(known))
         yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     if _SHARE.search(text):
         yield from _shares(same, known)
+
+
+def _products(
+    amounts: Sequence[Figure], factors: Sequence[float], known: Sequence[Figure]
+) -> Iterator[_Result]:
+    """So many times an amount, or 100 days of `€120 a day`."""
+    for amount, many in product(amounts, factors):
+        if many != amount.value:
+            yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
+    for amount, each in product(amounts, known):
+        if each.unit and each.unit == amount.per:
+            yield amount.base * each.value, f"{each.shown} × {amount.shown}"
 
 
 def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
@@ -115,15 +142,15 @@ def _measured(known: Sequence[Figure]) -> list[Figure]:
     return [each for each in _distinct(amounts) if each.base > 0][:_MOST]
 
 
-def _alike(figure: Figure, known: Sequence[Figure]) -> list[Figure]:
-    """Distinct amounts that can be added to the figure."""
+def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
+    """Amounts that can be added to the figure."""
     fits = [
         each if each.unit else replace(each, unit=figure.unit)
         for each in known
         if each.kind == figure.kind == "amount"
         and (each.dimension == figure.dimension or not each.unit)
     ]
-    return _distinct(fits)[: 3 * _MOST]
+    return (_distinct(fits) if each_once else fits)[: 3 * _MOST]
 
 
 def _distinct(figures: Sequence[Figure]) -> list[Figure]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rag.citations.checking.asking import may_name, possible_names, product_names
-from rag.citations.checking.comparing import Spot, spots
+from rag.citations.checking.given import GivenBySource, given_by
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
@@ -97,17 +97,16 @@ def _values(question: str, source: SourceText) -> Iterator[_Value]:
     asked = read(question, source.lexicon, language_of(question))
     wanted = [word for word in asked.words if word not in names[0].split()]
     wanted = [word for word in wanted if word not in ("long", "much", "mani", "year", "tell")]
-    for spot in spots(source):
-        if len(spot.pieces) == 1 and wanted and _is_about(names[0], wanted, spot):
-            for figure in spot.clause.reading.figures:
-                if figure.kind == "amount":
-                    yield _Value(_with_unit_of_column(figure, spot), source.source)
+    for given in given_by(source):
+        if given.figure.kind == "amount" and wanted and _is_about(names[0], wanted, given):
+            yield _Value(_with_unit_of_column(given), source.source)
 
 
-def _is_about(name: str, wanted: Sequence[str], spot: Spot) -> bool:
-    named = [*spot.clause.reading.names, *spot.place.own.names, *spot.place.around.names]
+def _is_about(name: str, wanted: Sequence[str], given: GivenBySource) -> bool:
+    place = given.place
+    named = [*given.names, *place.own.names, *place.around.names]
     is_named = any(same_name(name, each) for each in named)
-    words = spot.place.words | frozenset(_parts(spot.place.window.column))
+    words = place.words | frozenset(_parts(place.window.column))
     return is_named and share(wanted, words) >= _ATTRIBUTE
 
 
@@ -116,11 +115,13 @@ def _parts(column: str) -> list[str]:
     return list(read(column.replace("_", " "), Lexicon(()), language_of(column)).words)
 
 
-def _with_unit_of_column(figure: Figure, spot: Spot) -> Figure:
-    if figure.unit:
-        return figure
-    lowered = (token.lowered for token in tokens(spot.place.window.column.replace("_", " ")))
-    return replace(figure, unit=next((UNIT_SIGNS[w] for w in lowered if w in UNIT_SIGNS), ""))
+def _with_unit_of_column(given: GivenBySource) -> Figure:
+    if given.figure.unit:
+        return given.figure
+    column = given.place.window.column.replace("_", " ")
+    lowered = (token.lowered for token in tokens(column))
+    unit = next((UNIT_SIGNS[word] for word in lowered if word in UNIT_SIGNS), "")
+    return replace(given.figure, unit=unit)
 
 
 def _apart(values: Sequence[_Value]) -> list[_Value]:

@@ -10,7 +10,7 @@ from rag.records import Source
 from rag.text.amounts import Figure
 from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, Language, all_words, told
+from rag.text.languages import ENGLISH, LANGUAGES, Language, all_words, any_of, told
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical, related
 from rag.text.units import UNIT_SIGNS
@@ -19,9 +19,8 @@ from rag.text.words import Token, content_words, is_function_word, language_of, 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
+_NUMBERS = [word for language in LANGUAGES for word in language.numbers]
 _NEGATIONS = all_words("negations")
-_NOTHING = all_words("nothing")
-_WITHOUT = all_words("lacking")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")
 # A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
@@ -36,15 +35,12 @@ _UNLESS = re.compile(
     r"\b(?:unless|except|es sei denn|außer|(?:nicht|not)\b.{0,200} (?:without|ohne))\b(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_BOUND = re.compile(
-    r"\b(?:(no|not|never|nicht) )?"
-    r"(more|less|fewer|later|longer|earlier|mehr|weniger|länger|später) (?:than|als)\b",
-    re.IGNORECASE,
-)
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
-    r"\b(?:no|not|never|nicht) (?:more|less|fewer|later|longer|earlier|only|just|mehr|weniger|"
-    r"länger|später|nur)\b(?: than| als)?|\bno (?:matter|doubt|problem)\b|\bwhether or not\b",
+    r"\b(?:no|not|never|nicht) (?:only|just|nur|"
+    r"(?:more|less|fewer|later|longer|earlier|mehr|weniger|länger|später) (?:than|als)"
+    rf"(?= [^\w]*(?:\d|EUR|{any_of(_NUMBERS)}))"
+    r")\b|\bno (?:matter|doubt|problem)\b|\bwhether or not\b",
     re.IGNORECASE,
 )
 
@@ -69,12 +65,11 @@ class Reading:
     raw: frozenset[str]  # all words as they are spelled, in lower case
     figures: tuple[Figure, ...]
     names: tuple[str, ...]  # in lower case, longest matches
+    named: tuple[Name, ...]  # … each where it stands
     codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
     is_negated: bool
-    denied: frozenset[str]  # stems right behind its negations
-    bounds: frozenset[tuple[str, bool]]  # `more than`, and whether it is `no more than`
     is_supposed: bool  # a condition, which asserts nothing
-    excepted: frozenset[str] | None  # words behind `unless`: what is denied holds after all
+    excepted: frozenset[str]  # words behind `unless`: what is denied holds after all
 
 
 @lru_cache(maxsize=16384)
@@ -82,32 +77,30 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     """Read text without markers: a marker's number would be taken for a figure."""
     text = plain(text)
     found: list[Name] = []
-    for name in sorted((*lexicon.find(text), *_shaped(text, language)), key=_by_length):
+    every_figure = read_figures(text, language)
+    shaped = [each for each in _shaped(text, language) if not _ends_in_amount(each, every_figure)]
+    for name in sorted((*lexicon.find(text), *shaped), key=_by_length):
         if not any(other.start < name.end and name.start < other.end for other in found):
             found.append(name)
     spans = [(name.start, name.end) for name in found]
     figures = tuple(
         figure
-        for figure in read_figures(text, language)
+        for figure in every_figure
         if not any(start <= figure.start and figure.end <= end for start, end in spans)
     )
     every, unless = list(tokens(text)), _UNLESS.search(text)
-    asserted = [token.lowered for token in tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))]
-    negations = [at for at, word in enumerate(asserted) if _denies(word)]
-    verbal = [at for at in negations if asserted[at] not in _NOTHING]
-    verbal += [at for at, word in enumerate(asserted) if word in _WITHOUT]
+    asserted = tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))
     return Reading(
         words=tuple(dict.fromkeys(_words(text, figures, language))),
         terms=tuple(_terms(every, figures, language)),
         raw=frozenset(token.lowered for token in every),
         figures=figures,
         names=tuple(dict.fromkeys(name.text.lower() for name in found)),
+        named=tuple(sorted(found, key=lambda name: name.start)),
         codes=frozenset(token.lowered for token in every if _is_code(token.text)),
-        is_negated=bool(negations),
-        denied=frozenset(_denied(asserted, verbal, language)),
-        bounds=frozenset((each[2].lower(), bool(each[1])) for each in _BOUND.finditer(text)),
+        is_negated=any(_denies(token.lowered) for token in asserted),
         is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
-        excepted=frozenset(map(canonical, content_words(unless[1], language))) if unless else None,
+        excepted=frozenset(map(canonical, content_words(unless[1] if unless else "", language))),
     )
 
 
@@ -115,14 +108,9 @@ def _denies(word: str) -> bool:
     return word in _NEGATIONS or word.endswith("n't")
 
 
-def _denied(said: Sequence[str], negations: Sequence[int], language: Language) -> Iterator[str]:
-    """The words that negations bear on: a few behind them, in German also before them."""
-    for at in negations:
-        behind = [word for word in said[at + 1 : at + 6] if not is_function_word(word)]
-        is_manner = bool(behind) and behind[0].endswith("ly")
-        before = said[at - 1 : at] if language is not ENGLISH and not behind else []
-        for word in (*behind[: 1 + is_manner], *before):
-            yield canonical(stem(word, language.code))
+def _ends_in_amount(name: Name, figures: Sequence[Figure]) -> bool:
+    """`Add 350` of `Add 350 µl`."""
+    return any(name.start < f.start < name.end < f.end and f.unit for f in figures)
 
 
 def _by_length(name: Name) -> int:
@@ -286,7 +274,9 @@ def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
 def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:
     """What things are called here: names by their shape, labels of rows and headers of columns."""
     whole = f"{heading}\n{text}"
-    found = [name.text for name in _shaped(whole, language_of(text))]
+    language = language_of(text)
+    figures = read_figures(whole, language)
+    found = [e.text for e in _shaped(whole, language) if not _ends_in_amount(e, figures)]
     for root in dict.fromkeys(_ROOT.findall(heading)):
         found += re.findall(rf"\b{re.escape(root)}{_VARIANT}", whole)
     for window in windows:
@@ -321,12 +311,21 @@ def share(said: Sequence[str], there: frozenset[str], among: frozenset[str] | No
     ) / len(said)
 
 
+def is_held(word: str, there: frozenset[str]) -> bool:
+    """Whether others hold a word, or one that begins alike."""
+    return word in there or not _begun(word, there).isdisjoint(there)
+
+
+@lru_cache(maxsize=65536)
+def _begun(word: str, among: frozenset[str]) -> frozenset[str]:
+    alike = _beginnings(among).get(word[:_LONG], ()) if len(word) >= _LONG else ()
+    return frozenset(each for each in alike if each.startswith(word) or word.startswith(each))
+
+
 @lru_cache(maxsize=65536)
 def _near(word: str, among: frozenset[str]) -> frozenset[str]:
     """The words that mean about the same as one, or begin alike."""
-    alike = _beginnings(among).get(word[:_LONG], ()) if len(word) >= _LONG else ()
-    begun = (each for each in alike if each.startswith(word) or word.startswith(each))
-    return related(word).intersection(among).union(begun)
+    return related(word).intersection(among).union(_begun(word, among))
 
 
 @lru_cache(maxsize=1024)

@@ -7,22 +7,18 @@ another figure, name or polarity, whether a figure follows from others. What the
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 
 from rag.citations.checking.carrying import is_carried
-from rag.citations.checking.case import Case, Said
-from rag.citations.checking.comparing import COUNTED, Clause, Spot, Weighed, quoted
-from rag.citations.checking.computing import compute
-from rag.citations.checking.naming import (
-    are_siblings,
-    name_words,
-    names_agree,
-    same_name,
-)
-from rag.citations.checking.polarity import wrong_polarity
+from rag.citations.checking.case import ANYWHERE, COUNTED, Case, Said, quoted
+from rag.citations.checking.computing import adds_up, compute, may_follow
+from rag.citations.checking.given import KINDS, GivenBySource, given_by
+from rag.citations.checking.naming import are_siblings, names_agree, same_name
 from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.weighing import Weighed
+from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
+from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
 from rag.text.words import language_of
 
@@ -37,12 +33,15 @@ class Judgement:
     judged_by: str = ""  # "" where words decided
 
 
-def judge(said: Said, sources: Sequence[SourceText]) -> Judgement:
-    """The verdict over a statement that cites these sources: one may carry it, or all together."""
-    best = max((_Verdict(said, [source]).judgement() for source in sources), key=_rank)
+def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None = None) -> Judgement:
+    """The verdict over a statement that cites these sources: one may carry it, or all together.
+
+    With an embedding model, a source is called silent by meaning, too, not by words alone.
+    """
+    best = max((_Verdict(said, [each], embedder).judgement() for each in sources), key=_rank)
     if len(sources) == 1 or best.verdict is Verdict.SUPPORTED:
         return best
-    return max((_Verdict(said, sources).judgement(), best), key=_rank)
+    return max((_Verdict(said, sources, embedder).judgement(), best), key=_rank)
 
 
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
@@ -86,17 +85,20 @@ class _Verdict(Case):
         ways = self._ways()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
-        if self.is_silent() and not any(self._how(each.figure) for _, each in self.weighed):
+        if self.is_silent and not any(self._how(each.said.figure) for each in self.weighed):
             reason = "The cited source does not speak of this."
             return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[str]:
-        yield self._wrong_name()
         yield from map(self._wrong_figure, self.weighed)
-        yield self._wrong_code()
+        if not self.is_copy:
+            return
+        yield self._wrong_name()
+        if not self.reading.is_negated:
+            yield from (self._told_instead(e.instead) for e in self.chosen if e.instead)
         if not self.is_foreign:
-            yield from map(partial(wrong_polarity, self), self.clauses)
+            yield wrong_wording(self)
 
     # ── Subject ──
 
@@ -118,32 +120,41 @@ class _Verdict(Case):
 
     # ── Figures ──
 
-    def _wrong_figure(self, found: tuple[Clause, Weighed]) -> str:
-        clause, weighed = found
-        figure = weighed.figure
+    def _wrong_figure(self, weighed: Weighed) -> str:
+        figure = weighed.said.figure
         if weighed.carried is not None:
             return ""
         if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
             return ""
-        is_pronoun = figure.value == 1 and not figure.unit and "1" not in self.said.text  # `one`
-        if _PURPOSE.match(clause.text) or is_pronoun:
+        if _PURPOSE.match(self.said.text) or self._is_pronoun(figure):
             return ""
-        return (
-            self._told_instead(*weighed.instead)
-            if weighed.instead
-            else self._missing(figure, clause)
-        )
+        if weighed.instead and self.is_copy:
+            return self._told_instead(weighed.instead)
+        return self._missing(figure)
 
-    def _told_instead(self, there: Figure, spot: Spot) -> str:
-        name = spot.names[0] if spot.names else ""
+    def _is_pronoun(self, figure: Figure) -> bool:
+        is_one = figure.value == 1 and figure.kind == "amount" and not figure.unit
+        return is_one and "1" not in self.said.text
+
+    def _told_instead(self, there: GivenBySource) -> str:
+        name = there.names[0] if there.names else ""
         of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
-        return f"The source gives {there.shown}{of}: {quoted(spot)}"
+        return f"The source gives {there.figure.shown}{of}: {quoted(there.place)}"
 
-    def _missing(self, figure: Figure, clause: Clause) -> str:
-        """A figure that no source gives anywhere: right statements have nearly none."""
-        if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent():
+    def _missing(self, figure: Figure) -> str:
+        """A figure that no source gives anywhere, and none that a reader may have worked out.
+
+        In a copy, or where the sources hold little else of the statement: in between, what is told
+        in other words has figures of its own as often as not.
+        """
+        is_elsewhere = self.anywhere <= ANYWHERE and not any(e.carried for e in self.weighed)
+        if not (self.is_copy or is_elsewhere or adds_up(self.said.text)):
             return ""
-        if clause.reading.is_negated or self._is_bounded(figure):
+        if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent:
+            return ""
+        if self.reading.is_negated or self._is_bounded(figure):
+            return ""
+        if not adds_up(self.said.text) and may_follow(figure, self._operands(figure)):
             return ""
         return f"The source does not give {figure.shown}."
 
@@ -168,31 +179,24 @@ class _Verdict(Case):
 
     def _is_of_a_name(self, figure: Figure) -> bool:
         """`the 1200`, where the source speaks of an `e-strand 1200`."""
-        plain = str(int(figure.value)) if figure.value == int(figure.value) else ""
+        plain = number_shown(figure.value).replace(",", "")
         names = (name for source in self.sources for name in source.names)
-        return not figure.unit and any(plain in name_words(name) for name in names)
-
-    def _wrong_code(self) -> str:
-        """Another code of the same shape: IPX7 where the source has IPX4."""
-        there = {code for source in self.sources for code in source.codes}
-        for code in self.reading.codes - there:
-            alike = sorted(other for other in there if _shape(other) == _shape(code))
-            if any(map(str.isdigit, code)) and alike:
-                return f"The source gives {', '.join(each.upper() for each in alike[:3])}."
-        return ""
+        return not figure.unit and any(plain in name.split() for name in names)
 
     def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
         """The figures that one may follow from: the nearest first, those at least so near."""
         found: list[tuple[float, Figure]] = []
-        for spot in self.spots():
-            near = share(self.reading.words, spot.words)
-            near += 0.3 * (names_agree(self.names, spot.names) > 0)
-            found += [(near, figure) for figure in spot.clause.reading.figures]
+        for source in self.sources:
+            for given in given_by(source):
+                if given.figure.kind in KINDS:
+                    near = share(self.reading.words, given.words | given.lent)
+                    near += 0.3 * (names_agree(self.names, given.names) > 0)
+                    found.append((near, given.figure))
         nearest = sorted(found, key=lambda each: -each[0])
         return self._own(but) + [figure for near, figure in nearest if near > least]
 
     def _own(self, but: Figure) -> list[Figure]:
-        return [weighed.figure for _, weighed in self.weighed if weighed.figure is not but]
+        return [each.said.figure for each in self.weighed if each.said.figure is not but]
 
     def _how(self, figure: Figure, least: float = -1.0) -> str:
         known = self._operands(figure, least)
@@ -200,7 +204,8 @@ class _Verdict(Case):
 
     def _ways(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
-        missing = [each.figure for _, each in self.weighed if self._is_new(each.figure)]
+        figures = [each.said.figure for each in self.weighed]
+        missing = [each for each in figures if self._is_new(each)]
         ways = (self._how(figure, least=0.0) for figure in missing)
         return list(dict.fromkeys(filter(None, ways)))
 
@@ -216,16 +221,14 @@ class _Verdict(Case):
         )
 
 
-def _shape(code: str) -> str:
-    return "".join("0" if each.isdigit() else each for each in code)
-
-
 def _is_its_end(figure: Figure, there: Figure) -> bool:
     """One end of a range, a part of a date, or what was rounded: `76 %` of `76.3 %`."""
     if figure.kind == there.kind == "date":
         return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
     if figure.kind == there.kind == "clock":  # `half past nine in the evening`
         return abs(figure.value - there.value) == _HALF_DAY
+    if figure.unit and there.unit and figure.dimension != there.dimension:
+        return False
     ends = (there.value, there.higher.value)
     said = (figure.value, figure.higher.value)
     return any(round(end) == each or end == each for end in ends for each in said)

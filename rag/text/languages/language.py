@@ -44,8 +44,7 @@ class Language:
     negations: frozenset[str]
     prohibiting: frozenset[str]  # they deny without a negation
     lacking: frozenset[str]  # they deny a word, and not what is said
-    nothing: frozenset[str]  # negations that deny no word
-    without_exception: frozenset[str]
+    prepositions: frozenset[str]
     comparing: frozenset[str]  # what follows is compared with, not spoken of
     pairwise: frozenset[str]  # values are told apart by their order
     limits: frozenset[str]  # conditions, exceptions, restrictions, hedges: they narrow what is said
@@ -63,6 +62,8 @@ class Language:
     opposites: tuple[tuple[str, ...], ...]  # pairs
     universal: frozenset[str]  # they leave nothing out
     restricting: frozenset[str]  # … and these do
+    only: frozenset[str]  # of these those that leave all else out
+    excepting: frozenset[str]  # … and those that leave out what follows
     around_documents: frozenset[str]  # what a document's name may stand between
     points_back: Patterns  # how a sentence begins that says what it says after another
     narrows: Patterns  # … that narrows the one before it

@@ -1,0 +1,146 @@
+"""What becomes of each figure of a statement: carried by its sources, or another one given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.citations.checking.given import KINDS, Given, GivenBySource, given_by
+from rag.citations.checking.naming import names_agree
+from rag.citations.checking.reading import Place, SourceText, is_held
+from rag.text.amounts import Figure, agree, comparable, date_parts
+from rag.text.languages import all_words
+
+_COMPARES = all_words("comparing")
+_SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
+_COUNTS_THE_SAME = 0.75  # … where no unit says what is counted
+_DATES_THE_SAME = 0.9  # … to be told another date: texts give many
+_FAR = 0.65  # … of another sentence than the one that gives the figure
+_NEARER = 0.3  # by so much a figure of another sentence has to be nearer
+_OTHER_NAME = 0.6  # what a figure loses that is given for another name
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What became of one figure of a statement."""
+
+    said: Given
+    carried: GivenBySource | None = None
+    instead: GivenBySource | None = None  # what the source gives for the same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    near: float
+    given: GivenBySource
+
+
+def weigh(said: Given, names: Sequence[str], sources: Sequence[SourceText]) -> Weighed:
+    """Find the figure where the sources speak of the same."""
+    same: list[_Found] = []
+    other: list[_Found] = []
+    for source in sources:
+        for given in given_by(source):
+            if agree(said.figure, given.figure) or comparable(said.figure, given.figure):
+                found = _Found(_affinity(said, names, given, source), given)
+                (same if _is_same(said.figure, found) else other).append(found)
+    if not same:
+        rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
+        return Weighed(said, instead=rival.given if rival else None)
+    best = max(same, key=_nearest)
+    compares = not said.words.isdisjoint(_COMPARES)  # beside another: `eight less than the Pro`
+    if compares or said.figure.kind.startswith("code"):
+        return Weighed(said, carried=best.given)
+    told = [_told_apart(said, names, each, other) for each in same]
+    if all(told):
+        return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
+    at_least = max(_SAYS_THE_REST, best.near - _NEARER)
+    nearest = [each.given for each in same if each.near >= at_least]
+    if nearest and all(_is_bounded_otherwise(said, each) for each in nearest):
+        return Weighed(said, instead=best.given)
+    return Weighed(said, carried=best.given)
+
+
+def _is_same(figure: Figure, found: _Found) -> bool:
+    """Whether it carries the figure: one without a unit only where it is given for the same."""
+    there = found.given
+    is_cell = there.place.window.kind == "cell"
+    is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
+    is_told = is_cell or not is_bare or found.near >= _SAYS_THE_REST
+    return is_told and agree(figure, there.figure)
+
+
+def _is_bounded_otherwise(said: Given, there: GivenBySource) -> bool:
+    """Whether one bounds it from above and the other from below: `at least`, `not longer than`."""
+    bounds = [each.figure.comparator[:1] for each in (said, there)]
+    if not {"<", ">"}.issuperset(bounds) or said.figure.upper or there.figure.upper:
+        return False
+    return (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
+
+
+def _affinity(said: Given, names: Sequence[str], given: GivenBySource, source: SourceText) -> float:
+    words = said.words | said.lent
+    own = words.difference(source.context.words) or words
+    there = given.words | given.lent
+    near = sum(is_held(word, there) for word in own) / max(1, len(own))
+    agreed = names_agree(names, given.names or source.context.names)
+    return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
+
+
+def _nearest(found: _Found) -> tuple[float, int]:
+    return found.near, -len(found.given.words)
+
+
+def _fits(said: Given, found: _Found) -> bool:
+    """Whether another figure is given for the same: both with a unit, or counting the same."""
+    figure, there = said.figure, found.given.figure
+    if figure.kind == "date":
+        alike = list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
+        return alike and found.near >= _DATES_THE_SAME
+    is_cell = found.given.place.window.kind == "cell"
+    has_unit = bool(figure.unit or there.unit)
+    if figure.kind not in KINDS:
+        return found.near >= _COUNTS_THE_SAME and not found.given.is_range
+    if figure.kind != "amount" or (has_unit and figure.dimension == there.dimension):
+        return found.near >= _SAYS_THE_REST
+    if has_unit and not (is_cell and not there.unit):
+        return False
+    if is_cell:
+        return found.near >= _SAYS_THE_REST
+    return found.near >= _SAYS_THE_REST and bool(said.counted & found.given.counted)
+
+
+def _told_apart(
+    said: Given, names: Sequence[str], own: _Found, other: Sequence[_Found]
+) -> _Found | None:
+    """The other figure, where all that tells the two apart in a statement speaks for that one."""
+    rivals = (
+        each
+        for each in other
+        if each.given.figure.dimension == own.given.figure.dimension
+        and (said.figure.kind in KINDS or each.near >= _COUNTS_THE_SAME)
+        and _speaks_for(said, names, own, each)
+    )
+    return max(rivals, key=_nearest, default=None)
+
+
+def _speaks_for(said: Given, names: Sequence[str], own: _Found, rival: _Found) -> bool:
+    mine, theirs = own.given, rival.given
+    cells = [each.place.window.kind == "cell" for each in (mine, theirs)]
+    is_beside = mine.place is theirs.place
+    if all(cells):
+        is_beside = _are_neighbours(mine.place, theirs.place)
+    if not is_beside:  # a table says in a word what prose says in many
+        return rival.near >= max(_FAR, own.near + _NEARER) and cells != [True, False]
+    agreed = [names_agree(names, each.names) for each in (mine, theirs)]
+    if agreed[0] != agreed[1]:
+        return agreed[0] < agreed[1]
+    apart = theirs.words - mine.words - mine.lent
+    own_words = mine.words - theirs.words - theirs.lent
+    if not own_words and mine.lent >= theirs.lent and mine.lent:
+        return False  # said shortly, of what stands before it: `otherwise up to £2,500`
+    return not said.words.isdisjoint(apart) and said.words.isdisjoint(own_words)
+
+
+def _are_neighbours(own: Place, other: Place) -> bool:
+    """Cells of one row or one column."""
+    is_row = own.window.start == other.window.start
+    return is_row != (own.window.column == other.window.column)

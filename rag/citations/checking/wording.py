@@ -1,0 +1,225 @@
+"""Whether a statement that copies its source denies what that affirms, or leaves a limit out."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import NamedTuple
+
+from rag.citations.checking.case import Case, quoted
+from rag.citations.checking.naming import names_agree
+from rag.citations.checking.reading import Place, is_held, read
+from rag.text.amounts import Figure, agree
+from rag.text.languages import LANGUAGES, Language, all_words, told
+from rag.text.names import Lexicon
+from rag.text.related import canonical, opposites
+from rag.text.words import is_function_word, stem, tokens
+
+_DIVIDES = re.compile(
+    r"\s*[,;:()–—]\s+|\s+(?:and|but|while|whereas|or|und|aber|während|sondern|oder)\s+"
+    rf"|\s+(?=(?:{told('conditions')})\b)",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    rf"\W*(?:without|ohne|{told('conditions')}|{told('supposes')})\b", re.IGNORECASE
+)
+_PROHIBITING = all_words("prohibiting")
+_PROHIBITS = _PROHIBITING | {stem(each, one.code) for each in _PROHIBITING for one in LANGUAGES}
+_WITHOUT = all_words("lacking")
+_ONLY = all_words("only")
+_EXCEPT = all_words("excepting")
+_COMPARES = all_words("comparing") - {"than", "als"}
+_LIMITING = (all_words("restricting") | all_words("limits")) - {"may", "könnte", "but", "aber"}
+_PREPOSITIONS = all_words("prepositions")
+_UNIVERSAL = all_words("universal")
+_BEHIND = 2  # words behind `only` or `without` on which these bear
+_MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
+_LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of
+_FEW = 3  # words; of fewer, a part has to say little else
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a sentence that denies or affirms as a whole."""
+
+    own: frozenset[str]
+    words: frozenset[str]  # with those of the first part, which the others say nothing without
+    raw: frozenset[str]
+    is_denied: bool
+    is_unsure: bool  # a condition, or what a denial before it may bear upon
+    lacks: frozenset[str]  # words behind `without`
+    only: frozenset[str]  # … behind `only`
+    excepted: frozenset[str]  # … behind `except`
+
+    def joined(self, other: "Part") -> "Part":
+        """Both as one."""
+        return Part(
+            self.own | other.own,
+            self.words | other.words,
+            self.raw | other.raw,
+            self.is_denied or (other.is_denied and bool(other.own)),
+            self.is_unsure and other.is_unsure,
+            self.lacks | other.lacks,
+            self.only | other.only,
+            self.excepted | other.excepted,
+        )
+
+
+class _Near(NamedTuple):
+    """A part of a source beside one of a statement."""
+
+    share: float  # of the statement's words
+    own: int  # so many of them are the part's own
+    place: Place
+    part: Part
+
+
+@lru_cache(maxsize=4096)
+def parts(text: str, lexicon: Lexicon, language: Language) -> tuple[Part, ...]:
+    """The parts of a sentence between its commas and conjunctions."""
+    found: list[Part] = []
+    at, joint = 0, ""
+    for cut in [*_DIVIDES.finditer(text), None]:
+        piece = text[at : cut.start() if cut else len(text)]
+        if piece.strip():
+            found.append(_part(piece, found, lexicon, language, joint=joint))
+        at, joint = (cut.end(), cut[0].strip().lower()) if cut else (at, "")
+    return tuple(found)
+
+
+def _part(
+    piece: str, before: Sequence[Part], lexicon: Lexicon, language: Language, *, joint: str
+) -> Part:
+    reading = read(piece, lexicon, language)
+    own = frozenset(reading.words)
+    lowered = [each.lowered for each in tokens(piece)]
+    lacks, only, excepted = (
+        frozenset(_behind(lowered, signs, language)) for signs in (_WITHOUT, _ONLY, _EXCEPT)
+    )
+    is_denied = reading.is_negated or not reading.raw.isdisjoint(_PROHIBITING)
+    is_unsure = bool(_CONDITION.match(piece))
+    if before and before[-1].is_denied and not is_denied:  # `neither cheques or cards`
+        is_denied = joint in ("or", "oder", "nor", "noch") or not _PREPOSITIONS.isdisjoint(
+            lowered[:1]
+        )
+        is_unsure |= joint in ("and", "und", "sowie", ",") and not is_denied
+    words = own | before[0].own if before else own
+    return Part(own, words, reading.raw, is_denied, is_unsure, lacks, only, excepted)
+
+
+def _behind(lowered: Sequence[str], signs: frozenset[str], language: Language) -> Iterator[str]:
+    """The first words that tell something behind each of some words."""
+    for at, word in enumerate(lowered):
+        if word in signs:
+            behind = [each for each in lowered[at + 1 :] if not is_function_word(each)]
+            yield from (canonical(stem(each, language.code)) for each in behind[:_BEHIND])
+
+
+def wrong_wording(case: Case) -> str:
+    """What the source says instead, where one of both denies or limits; else ""."""
+    whole = parts(case.said.text, case.sources[0].lexicon, case.language)
+    if not whole or whole[0].is_unsure or not case.reading.raw.isdisjoint(_COMPARES):
+        return ""
+    said = [each for each in whole if not each.is_unsure]
+    if len({each.is_denied for each in said if each.own}) < 2:
+        said = [reduce(Part.joined, said)] if said else []
+    return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), "")
+
+
+def _against(case: Case, said: Part) -> str:
+    nearest = _nearest(case, said)
+    told = [_is_otherwise(case, said, each) for each in nearest]
+    if not nearest or not all(told):
+        return ""
+    quote = quoted(nearest[0].place)
+    return f"The source limits this: {quote}" if told[0] == "limit" else f"The source says {quote}"
+
+
+def _nearest(case: Case, said: Part) -> list[_Near]:
+    """The parts of the sources that share most words with one of the statement, if most of it."""
+    found: list[_Near] = []
+    for source in case.sources:
+        for place in source.places:
+            if place.window.kind in ("row", "code") or not 0 < len(place.own.words) <= _LONG:
+                continue
+            names = place.own.names or place.around.names or source.context.names
+            if names_agree(case.names, names) < 0 or not _gives_figures(case, place):
+                continue
+            above = source.context.words + place.around.words
+            for part in parts(place.text, source.lexicon, source.language):
+                there = part.words.union(above)
+                near = sum(_is_there(word, there) for word in said.words) / max(1, len(said.words))
+                is_short = len(part.own) <= (2.5 if len(said.words) >= _FEW else 2) * len(
+                    said.words
+                )
+                if near >= _MANY and len(said.words) > 1 and is_short:
+                    found.append(_Near(near, len(said.words & part.own), place, part))
+    best = max((each[:2] for each in found), default=None)
+    return [each for each in found if each[:2] == best]
+
+
+def _gives_figures(case: Case, place: Place) -> bool:
+    """Whether it is not about other figures."""
+    said, there = case.reading.figures, place.own.figures
+    return not said or not there or any(agree(one, other) for one in said for other in there)
+
+
+def _bound_the_same(case: Case, place: Place) -> bool:
+    """Whether both say how far one figure goes: `at most five`, `not longer than five`."""
+    return any(
+        one.comparator and other.comparator and agree(one, other)
+        for one in case.reading.figures
+        for other in place.own.figures
+    )
+
+
+def _is_there(word: str, words: frozenset[str]) -> bool:
+    return is_held(word, words) or not opposites().get(word, frozenset()).isdisjoint(words)
+
+
+def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
+    """How a part of a source says otherwise: "limit", "deny", or "" where it does not."""
+    there, place = nearest.part, nearest.place
+    if _takes_in(said, there):
+        return "deny"
+    if _is_widened(said, place, case.reading.figures):
+        return "limit"
+    excepted = there.lacks | there.excepted | place.own.excepted
+    if there.is_unsure or place.own.is_supposed or said.lacks or said.words & excepted:
+        return ""
+    narrows = [each.raw & _LIMITING for each in (said, there)]
+    if there.only and said.words.isdisjoint(there.only) and not narrows[0]:
+        return "" if said.is_denied else "limit"
+    if nearest.share < _MOST or narrows[0] != narrows[1] or _bound_the_same(case, place):
+        return ""
+    turned = len(said.words) >= _FEW and _is_turned(said, there, place)
+    return "deny" if (said.is_denied != there.is_denied) != turned else ""
+
+
+def _takes_in(said: Part, there: Part) -> bool:
+    """Whether it affirms what the other is without or leaves out, or the other way round."""
+    if said.is_denied or "but" in said.raw:
+        return False
+    left_out = (there.excepted - said.excepted) | (there.lacks - said.lacks)
+    missed = said.lacks - there.lacks if not there.is_denied else frozenset[str]()
+    return bool(said.words & left_out or missed & there.words)
+
+
+def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
+    """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
+    if not said.raw & _UNIVERSAL or place.own.raw & _UNIVERSAL:
+        return False
+    if said.raw & _LIMITING:
+        return False
+    bounds = [each for each in place.own.figures if each.comparator not in ("", "~")]
+    if any(agree(one, other) for one in figures for other in bounds):
+        return False
+    return bool(bounds) or bool(place.own.raw & _LIMITING)
+
+
+def _is_turned(said: Part, there: Part, place: Place) -> bool:
+    """Whether one says the opposite word of the other: keeps, deletes."""
+    own = said.words | said.raw
+    told = (there.words | there.raw) - own - _PROHIBITS
+    window = place.own.raw | place.words | _PROHIBITS
+    return any(bool(opposites().get(word, frozenset()) & told) for word in own - window)

@@ -1,0 +1,141 @@
+"""What a statement in its source's own words is warned of; what is said in other words is open."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rag.citations.check import check
+from rag.errors import ModelUnavailable
+from rag.records import Citation, Verdict
+from rag.seams import Matrix
+from tests.citations.test_check import AERO
+
+DOCK = (
+    "The Dock charges one telephone at once, with 5 W on the left side and 15 W on the right side. "
+    "It stays cool up to 45 °C in normal use. Add 350 µl of cleaner once a year, at once. "
+    "The shop is open Tuesday to Saturday from 10:00 to 18:00, on Thursdays until 20:00. "
+    "The office answers from 9:00 to 16:00, on Mondays it is closed. "
+    "The light is red while it charges and green when it is full. "
+    "Cases are insured up to €20,000 if they were locked, otherwise up to €5,000. "
+    "Rinsing must not take longer than five minutes. "
+    "Only trained staff may open the lid. Colours fade, except black. "
+    "Photography is allowed without flash. Goggles are allowed, snorkels are not. "
+    "Smoking is forbidden in the hall and on the balcony. "
+    "Equipment may make up no more than the share of the partner. "
+    "Two boxes hold 250 g each; a third one holds 350 g."
+)
+MODES = (
+    "| Model | Noise cancelling | Playing time |\n|---|---|---|\n"
+    "| Étude | none | 52 hours |\n| Étude ANC | on | 38 hours |\n| Étude ANC | off | 46 hours |"
+)
+
+
+def judged(said: str, passage: str = DOCK, **given: object) -> Citation:
+    source = replace(AERO, document_title="Notes", heading_path=(), text="", passage=passage)
+    return check(f"{said} [1].", {1: source}, **given).citations[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("The Dock charges with 15 W on the left side", "5 W"),
+        ("The Dock charges with 5 W on the right side", "15 W"),
+        ("Add 450 µl of cleaner once a year", "350 µl"),
+        ("It stays cool up to 45 °F in normal use", "does not give 45 °f"),
+        ("On Wednesdays the shop is open until 20:00", "thursdays"),
+        ("The light is green while it charges", "red"),
+        ("Rinsing must take at least five minutes", "5 min"),
+        ("Everybody may open the lid", "limits this"),
+        ("Colours like black fade", "says"),
+        ("Photography with flash is allowed", "says"),
+        ("Snorkels are allowed", "says"),
+        ("Smoking is allowed on the balcony", "says"),
+        ("Equipment may make up more than the share of the partner", "says"),
+        ("The three boxes together hold 950 g", "gives"),
+    ],
+)
+def test_a_copy_with_one_thing_changed_is_contradicted_with_what_stands_there(
+    said: str, told: str
+) -> None:
+    citation = judged(said)
+
+    assert citation.verdict is Verdict.CONTRADICTED
+    assert told in citation.reason
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The Dock charges with 5 W on the left side",
+        "On Thursdays the shop is open until 20:00",
+        "On Fridays the shop is open from 10:00 to 18:00",
+        "Cases that were not locked are insured up to €5,000",
+        "Rinsing takes five minutes at most",
+        "Only trained staff may open the lid",
+        "The left pad gives the telephone less power than the right one",
+        "Nobody gets more than twenty grand for a case",
+        "You may take pictures as long as the flash stays off",
+        "Bring your own goggles, but leave the snorkel at home",
+        "Both boxes together hold 500 g",
+        "Four years of cleaning take 1,400 µl",
+    ],
+)
+def test_what_is_right_is_not_warned_of_in_whatever_words(said: str) -> None:
+    assert not judged(said).verdict.is_warning
+
+
+def test_rows_are_told_apart_by_all_their_cells() -> None:
+    assert judged("The Étude ANC plays for 46 hours with noise cancelling off", MODES).reason == ""
+    assert "46 hours" in judged("The Étude ANC plays 38 hours with it off", MODES).reason
+
+
+class Meanings:
+    """An embedding model whose texts are alike, or are not."""
+
+    name, dimensions, max_tokens = "meanings", 2, 256
+
+    def __init__(self, *, are_alike: bool, is_away: bool = False) -> None:
+        self.asked: list[str] = []
+        self._second = [1.0, 0.0] if are_alike else [0.0, 1.0]
+        self._is_away = is_away
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [1] * len(texts)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        if self._is_away:
+            raise ModelUnavailable("away")
+        first = not self.asked
+        self.asked += texts
+        return np.array([[1.0, 0.0] if first else self._second] * len(texts), dtype=np.float32)
+
+
+OTHER_WORDS = "Mum or dad has to sign for a youngster"
+
+
+def test_other_words_of_the_same_meaning_are_not_called_another_subject() -> None:
+    assert judged(OTHER_WORDS).verdict is Verdict.OFF_SUBJECT
+    assert judged(OTHER_WORDS, embedder=Meanings(are_alike=True)).verdict is Verdict.OPEN
+
+
+def test_some_of_the_words_with_another_meaning_are_called_another_subject() -> None:
+    said = "The office telephone sanitises a hairdresser"
+    assert judged(said).verdict is Verdict.OPEN
+    assert judged(said, embedder=Meanings(are_alike=False)).verdict is Verdict.OFF_SUBJECT
+
+
+def test_no_meaning_is_asked_for_where_the_words_are_there() -> None:
+    embedder = Meanings(are_alike=False)
+
+    assert (
+        judged("The Dock charges one telephone at once", embedder=embedder).verdict.is_warning
+        is False
+    )
+    assert embedder.asked == []
+
+
+def test_words_have_to_do_while_the_model_is_away() -> None:
+    away = Meanings(are_alike=True, is_away=True)
+    assert judged(OTHER_WORDS, embedder=away).verdict is Verdict.OFF_SUBJECT
