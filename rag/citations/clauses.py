@@ -46,6 +46,14 @@ _REPORTS = re.compile(rf"[*_)\"\s]*(?:{told('reports')})\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(
     r"[,;:—–]\s|\s(?:but|while|whereas|although|though|and|aber|während|und)\s", re.IGNORECASE
 )
+# Behind a marker that stands within its clause: "The hose [1] is 3 m long, the tube [2] …".
+_JOINS = re.compile(
+    r"\s+(?:and|or|nor|but|while|whereas|although|though|und|oder|aber|während|wohingegen|sowie)\b",
+    re.IGNORECASE,
+)
+_NEXT_CLAUSE = re.compile(
+    r"[;—–]\s|[,:،]\s|[，；：、]|\s(?:but|while|whereas|and|aber|während|und)\s", re.IGNORECASE
+)
 _WORD = re.compile(r"[^\W_]+")
 _LEADING = re.compile(r"[\s,;:.)*_—–]*(?:(?:and|und)\s+)?")
 
@@ -90,8 +98,9 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[P
             found[-1] = _joined(found[-1], group)
             opened, taken = None, group.end
         else:
-            found.append(_part(text, group.numbers, taken, group.start, groups))
-            opened, taken = None, group.end
+            stop = _goes_on(text, group, following) if following < end else group.start
+            found.append(_part(text, group.numbers, taken, stop, groups))
+            opened, taken = None, max(stop, group.end)
     return _closed(text, end, groups, found, opened)
 
 
@@ -112,13 +121,26 @@ def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -
     before = text[taken : group.start]
     lead = _INTRODUCES.search(before)
     after = text[group.end : following]
-    if not lead or not says_enough(after):
+    if not lead or not (says_enough(after) or _REPORTS.match(after)):
         return None
     words = _WORD.search(lead.group())
     if words or _REPORTS.match(after) or (led and not _WORD.search(before)):
         opening = taken + lead.start()
         return opening + len(lead.group()) - len(lead.group().lstrip(",;:.!?—–( "))
     return None
+
+
+def _goes_on(text: str, group: _Group, following: int) -> int:
+    """Where the clause ends that a group stands in: behind it only where another begins there."""
+    if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
+        return group.start
+    found = _NEXT_CLAUSE.search(text, group.end, following)
+    own = found and _WORD.search(text, group.end, found.start())
+    return (
+        found.start()
+        if found and own and says_enough(text[found.end() : following])
+        else group.start
+    )
 
 
 def _divided(text: str, start: int, end: int) -> int:

@@ -13,8 +13,10 @@ from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
-BLANKS = " \\t\u00a0\u2009\u202f\u3000"
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff"
+)
+BLANKS = " \\t\u00a0\u2000-\u200a\u202f\u205f\u3000"
 ZEROS = "".join(map(chr, filter(lambda code: unicodedata.decimal(chr(code), 1) == 0, range(65536))))
 BEGINS_BRACKET = OPENING + "\\"
 PAIRS = list(zip(OPENING[1:], CLOSING[1:], strict=True))  # the first may be escaped
@@ -28,26 +30,30 @@ _S = rf"[{BLANKS}]?"
 _DIGIT = r"\d"  # of any script
 _NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
 _DASH = (
-    rf"(?:--?|[‐‑‒–—―−－~〜～…]|\.{{2,3}}|"
+    rf"(?:--?|[‐‑‒–—―−－~〜～…至到]|\.{{2,3}}|"
     rf"(?<=[{BLANKS}])(?:to|through|bis|until|à|al?|tot|till)(?=[{BLANKS}]))"
 )
 _SOURCE = (
     r"(?:sources?|src|r[ée]f(?:[ée]ren[ct]e?)?s?|cit(?:e[ds]?|ations?)|quellen?|belege?|fuentes?|fontes?|fonti|bron(?:nen)?|"
-    r"kilder?|källa|lähde|źródło|zdroj|forrás|kaynak|nguồn|источник|джерело|πηγή|مصدر|מקור|"
-    r"来源|來源|出典|参考|출처|स्रोत)"
+    r"kilder?|källa|lähde|źródło|zdroj|forrás|kaynak|nguồn|sursa|источник|джерело|πηγή|(?:ال)?مصدر|"
+    r"المرجع|מקור|来源|來源|[資资]料|出典|(?:参考)?文[献獻]|参考(?:[資资]料)?|脚?注|출처|참고|स्रोत|แหล่งที่มา|อ้างอิง)"
 )
 _WORDS = (
-    rf"(?:{_SOURCE}|do[ck](?:ument[eos]?)?s?|passages?|excerpts?|chunks?|snippets?|contexts?|results?|"
-    r"evidence|footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
+    rf"(?:{_SOURCE}|oai_cit(?:e|ation)|do[ck](?:ument[eos]?)?s?|web ?pages?|passages?|"
+    r"ex(?:cerp|trac)ts?|chunks?|snippets?|contexts?|results?|evidence|"
+    r"footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
 )
-_CONNECTS = rf"{_B}[.:：#=_-]?{_B}[#№@]?[\"']?"
+_BREAK = rf"{_B}(?:\r?\n|&nbsp;)?{_B}"
+_CONNECTS = (
+    rf"(?:[ _-]?(?:id|n[or]\.|number|nummer|index)(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
+)
 _SEE = (
     rf"(?:(?:see|cfr?\.?|siehe|vgl\.?|voir|véase|vedi|zie|см\.|参见|參見|見|见)"
     rf"(?:[{BLANKS}](?:also|auch|aussi|también|anche|ook))?:?)"
 )
 _PREFIX = (
     rf"(?:(?=\D)(?:{_SEE}{_B})?+"  # nearly always a figure follows at once
-    rf"(?:{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
+    rf"(?:@?{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
 )
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
 # A part of a document, where a number or a letter of its own follows.
@@ -69,24 +75,24 @@ def _item(rest: str) -> str:
         rf"(?:(?::[0-9]{{1,4}})?[†‡]{rest}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
         rf"|[ \u00a0](?:[-–—|][ \u00a0](?=pp?\.|{_LONG})|\((?:pp?\.)?(?={_LONG}|\s?\d))"
         rf"{rest}{{0,120}}+"  # 7 – title
-        rf"|{_B}[,;:]?{_B}(?:§|{_PART}\.?{_B}\(?(?:\d|(?-i:(?<=\W)[A-Z]\b))|(?<=[,;]{_S})[ls]\.{_B}\d)"
+        rf"|{_B}[,;:]?{_B}(?:[§¶]|{_PART}\.?{_B}\(?(?:\d|(?-i:(?<=\W)[A-Z]\b))|(?<=[,;]{_S})[ls]\.{_B}\d)"
         rf"{told}"  # 7, §1.1
         rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){told}"  # 7: title
         rf"|\.[ \u00a0](?!{_MONTH})(?-i:[A-ZÄÖÜ]){rest}{{1,120}}+"  # 7. Title
         rf"|[,;][ \u00a0](?!None|True|False|NaN|{_WORDS})"
         rf"(?:(?-i:[“„«‘]|[A-ZÄÖÜ][a-zäöüß]{{2}}){rest}{{0,120}}+|{rest}{{1,80}}\.[a-z]{{2,4}}\b{rest}{{0,40}}+))"
     )
-    return rf"{_PREFIX}{_RANGE}[\"']?+(?:(?=[{BLANKS}{INVISIBLE},.:：;§†‡a-z]){tail})?+"
+    return rf"{_PREFIX}{_RANGE}[\"']?+(?:(?=[{BLANKS}{INVISIBLE},.:：;§¶†‡a-z]){tail})?+"
 
 
-_BREAK = rf"{_B}\n?{_B}"
 # A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
 _JOINS = (
     rf"(?!(?:x|by|of|von|vs|per|pro|l|{_PART}|{_MONTH})(?:\b|\d))"
-    r"(?:[^\W\d_]{1,3}|also|auch|aussi)"
+    r"(?:[^\W\d_]{1,3}|also|auch|aussi|oder|sowie)"
 )
 _BETWEEN = (
-    rf"{_BREAK}(?:[,，、;；&]{_BREAK}(?:{_JOINS}[{BLANKS}])?|{_JOINS}(?=[{BLANKS}\d])|"
+    rf"{_BREAK}(?:(?:[,，、،;；؛]|&(?:amp;)?){_BREAK}(?:{_JOINS}[{BLANKS}])?|"
+    rf"(?:(?<=[{BLANKS}\n]){_JOINS}(?=[{BLANKS}\n])|[\u3040-\ud7ff]{{1,3}}(?=[{BLANKS}\d]))|"
     rf"(?P<unsure>[/|+·])){_BREAK}"
 )
 # Called by its name: written out in each of its places it takes half a second to compile.
@@ -97,19 +103,24 @@ _LIGHT = r"(?P<light>[*_]{1,3}|[(^{<])"  # within the brackets
 
 
 def _items(rest: str) -> str:
-    return rf"{_B}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}"
+    return rf"{_BREAK}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}[,;]?{_BREAK}"
 
 
 _TARGET = (
-    r"\((?P<target>[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
+    r"\((?P<target><[^<>\n]{0,300}+>|[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
     r"(?:[ ]\"[^\"\n]{0,100}+\")?\)"
 )
 _SEPARATOR = (
     rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?(?<=[{BLANKS}])(?:and|und|or|oder|&)(?=[{BLANKS}]))?{_B}"
 )
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+){_B}"
-_DOUBLE = rf"\[(?:{_B}(?:{_SOURCE}{_B}[.:\#]?{_B})?{_ROW}{_B}|{_HIGH})\]"
+_NAMED = rf"(?:(?:{_SEE}{_B})?{_WORDS}{_CONNECTS}|{_SEE})"
+_DOUBLE = rf"\[(?:{_B}(?:{_NAMED}{_B})?{_ROW}{_B}|{_HIGH})\]"
 _EITHER = rf"(?:{_ROW}|(?P<figure>{_INNER}))"
+_PARENTHESES = (
+    rf"[(（]{_B}(?:(?:{_NAMED}|according to|as per|per|based on|from|via|laut|nach|gemäß){_B})?"
+    rf"(?:{_ROW}|{_DOUBLE}|{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
+)
 _ENTITY = rf"&(?:\#0*91|\#x0*5b|lbrack|lsqb);{_INNER}&(?:\#0*93|\#x0*5d|rbrack|rsqb);"
 _ANCHOR = rf"<a\b[^<>\n]{{0,200}}+>{_B}(?:{_BRACKET}|{_INNER}){_B}</a>"
 
@@ -147,16 +158,14 @@ _AROUND = {  # by the character that they begin with
     "[": (
         rf"{_DOUBLE}|(?P<start>\[cite_start\])|\[(?P<tag>sup|cite|ref|citation|source)\]{_INNER}\[/(?P=tag)\]"
     ),
-    "(": (
-        rf"[(（]{_B}(?:(?:{_SEE}|{_SOURCE}{_CONNECTS}){_B})?(?:{_ROW}|{_DOUBLE}|"
-        rf"{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
-    ),
+    "(": _PARENTHESES,
     "<": (
         rf"<(?P<tag>sup|cite|co?|ref|citation|sources?|footnote)\b[^<>\n]{{0,80}}+>{_B}"
         rf"(?:{_ANCHOR}|{_ROW}|(?P<figure>{_INNER})){_B}</(?P=tag)>|{_ANCHOR}"
         rf"|<(?P<style>b|i|u|em|strong|small|span|mark)\b[^<>\n]{{0,80}}+>{_B}{_ROW}{_B}</(?P=style)>"
         rf"|<(?P<tag>cite|ref|citation|source|footnote)\s[^<>\n=]{{0,20}}+=\s?[\"']?{_INNER}[\"']?\s?"
         rf"(?:/>|>{_B}</(?P=tag)>)"
+        rf"|(?P<start><co:{_B}\d[\d,{BLANKS}]{{0,80}}>)|</co:{_INNER}>"  # around what it stands for
     ),
     "^": (rf"\^(?:{_BRACKET}|{_EITHER})\^|\^{_BRACKET}"),
     "$": (rf"\$\^(?:(?P<figure>{_INNER})|\{{{_EITHER}\}})\$"),
@@ -169,8 +178,8 @@ _AROUND = {  # by the character that they begin with
         rf"|\{{[\"'](?:{_SOURCE})[\"']:{_B}{_EITHER}\}}"
     ),
     "&": (_ENTITY),
-    "*": (rf"(?P<run>\*{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^*])"),
-    "_": (rf"(?P<run>_{{1,3}}){_B}{_ROW}{_B}(?P=run)(?=[^_\w])"),
+    "*": (rf"(?P<run>\*{{1,3}}){_B}(?:{_ROW}|{_PARENTHESES}){_B}(?P=run)(?=[^*])"),
+    "_": (rf"(?P<run>_{{1,3}}){_B}(?:{_ROW}|{_PARENTHESES}){_B}(?P=run)(?=[^_\w])"),
 }
 _AROUND["（"] = _AROUND["("]
 
@@ -210,21 +219,35 @@ BEGINS = _behind(
     r"(?:^|[.!?;:,\]】］〕)…]|\b(?:and|but|while|und|aber))[\s>*_\-]*", regex.IGNORECASE
 )
 
+_FORMULA = rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"
 MATH = {
     "$": regex.compile(
         rf"\$\$[\s\S]{{1,{MAX_MATH}}}?\$\$"
         # A lookbehind would hide from `partial` that a lazy repetition may still go on.
         rf"|\$(?=[^\s$\d])(?:[^\s$]{{1,{MAX_MATH}}}+(?<!\\)|[^$\n]{{0,{MAX_MATH}}}?(?:[\^_=+<>{{}}]|"
         rf"[\\^_=+<>{{}}][^$\n]{{0,{MAX_MATH}}}?[^$\s\\]))\$(?=\D)"
+        rf"|(?<!\w)\$[\[(][^$\n]{{0,{MAX_MATH}}}?[\])]\$(?=\D)"
         rf"|\$\d[^\s$]{{0,40}}?(?:[\^_={{}}]|[\\^_={{}}][^$\n]{{0,{MAX_MATH}}}?[^$\s\\])\$(?=\D)"
     ),
-    "\\": regex.compile(rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"),
+    "\\": regex.compile(_FORMULA),
+}
+_ENVIRONMENT = (
+    r"\\begin\{(?P<name>(?:equation|align|gather|multline|eqnarray|(?:display)?math|[bpvV]?matrix|cases|"
+    rf"array)\*?)\}}[\s\S]{{0,{2 * MAX_MATH}}}?\\end\{{(?P=name)\}}"
+)
+LITERAL = {  # what is no citation whatever stands in it, by the character that it begins with
+    "$": MATH["$"],
+    "\\": regex.compile(rf"{_FORMULA}|{_ENVIRONMENT}"),
+    "<": regex.compile(
+        rf"<(?P<name>code|pre|tt|kbd|samp)\b[^<>\n]{{0,80}}>[\s\S]{{0,{MAX_CODE}}}?</(?P=name)>",
+        regex.IGNORECASE,
+    ),
 }
 
 
 def beginning_with(char: str) -> "list[regex.Pattern[str]]":
     """The patterns of what may begin with this character."""
-    found = [around(char), MATH.get(char), BRACKET if char in BEGINS_BRACKET else None]
+    found = [around(char), LITERAL.get(char), BRACKET if char in BEGINS_BRACKET else None]
     return [pattern for pattern in found if pattern]
 
 
@@ -238,9 +261,9 @@ _INDEX = _behind(
     r"(?!(?:pdf|docx?|xlsx?|pptx?|csv|md|txt|html?)$)[a-z_]\w*"  # with a dot, and no file
     r"|(?<!\w)[A-Za-z_]\w*(?!\((?:s|es|n|en|e|r|er|in|innen)\)$)\([^()\n]*\)"  # a call
     r"|\w\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|\w\[[^\[\]\s]*"  # after or within another index
-    r"|(?:->|::|[$@]\{?)\w+|(?<!\w)\w*vec!"
+    r"|(?:->|::|[$@]\{?(?!\d))\w+|(?<!\w)\w*vec!"
     r"|(?<!\w)[A-Z](?:\[-?\d+\][A-Z])+"  # R[1]C[2]
-    r"|(?<![\w.,'’-]|\d[ ])[a-uw-z]\d?)"  # a lone letter, no unit behind a figure
+    r"|(?<![\w.,'’/-]|\d[ ])[a-uw-z]\d?)"  # a lone letter, no unit behind a figure
 )
 
 

@@ -97,9 +97,9 @@ def neutralise(text: str) -> str:
 
 
 def _within(token: str) -> str:
-    """Mathematics may be none any more where a text goes on behind it."""
-    is_mathematics = token[0] in grammar.MATH and len(token) > 2
-    return token[0] + neutralise(token[1:]) if is_mathematics else token
+    """Mathematics and code may be none any more where a text goes on behind it."""
+    is_apart = token[0] in grammar.LITERAL and len(token) > 2
+    return token[0] + neutralise(token[1:]) if is_apart else token
 
 
 def _harmless(found: re.Match[str]) -> str:

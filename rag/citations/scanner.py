@@ -104,7 +104,7 @@ class Scanner:
         found = self._citation(char)
         if found:
             return found
-        return self._mathematics(char) if char in grammar.MATH else self._take(self._at + 1)
+        return self._literal(char) if char in grammar.LITERAL else self._take(self._at + 1)
 
     def _take(self, end: int) -> str:
         taken = self._text[self._at : end]
@@ -153,11 +153,11 @@ class Scanner:
             raise _MoreNeeded
         return self._take(start)
 
-    def _mathematics(self, char: str) -> str:
-        found = self._match(grammar.MATH[char], self._at, 3 * grammar.MAX_MATH)
+    def _literal(self, char: str) -> str:
+        found = self._match(grammar.LITERAL[char], self._at)
         if found:
             return self._take(found.end())
-        if char == "$":
+        if char != "\\":
             return self._take(self._at + 1)
         if self._at + 1 == len(self._text):
             raise _MoreNeeded

@@ -15,7 +15,7 @@ from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import Marker, find_markers
 from rag.text.remembered import remembered
-from rag.text.sentences import Span, split_sentences
+from rag.text.sentences import FULL_STOPS, Span, split_sentences
 
 Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
 
@@ -68,7 +68,7 @@ def read_statements(text: str) -> list[Statement]:
 
 @remembered
 def _read(text: str) -> tuple[Statement, ...]:
-    units = list(_with_entries(text, _joined(text, _units(text))))
+    units = list(_with_entries(text, _joined(text, _opened(text, _units(text)))))
     parts = list(_parts(text, units))
     lead_ins = list(_lead_ins(text, units))
     found: list[Statement] = []
@@ -169,6 +169,36 @@ def _kind(line: str) -> Kind:
 def _taken(markers: deque[Marker], end: int) -> Iterator[Marker]:
     while markers and markers[0].start < end:
         yield markers.popleft()
+
+
+def _opened(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+    """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
+    last: _Unit | None = None
+    for unit in units:
+        if last is not None:
+            at = _handed_on(text, last, unit)
+            if at:
+                own, others = last.markers[:at], last.markers[at:]
+                end = last.start + len(text[last.start : others[0].start].rstrip())
+                last = replace(last, end=end, markers=own)
+                unit = replace(unit, start=others[0].start, markers=others + unit.markers)
+            yield last
+        last = unit
+    if last is not None:
+        yield last
+
+
+def _handed_on(text: str, before: _Unit, unit: _Unit) -> int:
+    """From which of its markers on they belong to the sentence behind it; 0 for none."""
+    markers = before.markers
+    begins = bool(markers) and not _WORD.search(text, before.start, markers[0].start)
+    is_prose = before.kind == unit.kind == "sentence" and "\n" not in text[before.end : unit.start]
+    at, end = len(markers), before.end
+    while begins and is_prose and at and not text[markers[at - 1].end : end].strip():
+        at -= 1
+        end = markers[at].start
+    stops = text[before.start : end].rstrip("\"'”’») ").endswith(tuple(FULL_STOPS))
+    return at if at < len(markers) and stops else 0
 
 
 def _joined(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
@@ -306,7 +336,9 @@ def _of_cells(text: str, unit: _Unit, heads: dict[int, tuple[int, ...]]) -> tupl
     """A cell's markers stand for the cell, those of a cell without words for what is before it."""
     found: list[Part] = []
     free = unit.start
-    for column, cell in enumerate(_cells(text, unit)):
+    cells = _cells(text, unit)
+    of_row = _of_row(text, unit, cells)
+    for column, cell in enumerate(cells):
         own = [m for m in unit.markers if cell.start <= m.start < cell.end]
         if own:
             start = (
@@ -316,10 +348,19 @@ def _of_cells(text: str, unit: _Unit, heads: dict[int, tuple[int, ...]]) -> tupl
             )
             found.extend(parts_of(text, start, cell.end, own))
             free = cell.end
-        elif heads.get(column) and _WORD.search(text, cell.start, cell.end):
-            found.extend(_plain(text, heads[column], cell))
+        elif (heads.get(column) or of_row) and _WORD.search(text, cell.start, cell.end):
+            found.extend(_plain(text, heads.get(column) or of_row, cell))
             free = cell.end
     return tuple(found)
+
+
+def _of_row(text: str, unit: _Unit, cells: Sequence[Span]) -> tuple[int, ...]:
+    """What the first cell says of the others: with the only markers of its row, or nothing else."""
+    own = [marker for marker in unit.markers if marker.start < cells[0].end]
+    is_alone = len(own) == len(unit.markers) or not _WORD.search(
+        _bare(text, _Unit(*_ends(cells[0]), "row", tuple(own)))
+    )
+    return _numbers(own) if is_alone and not unit.is_head else ()
 
 
 def _ends(span: Span) -> tuple[int, int]:

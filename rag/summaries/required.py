@@ -116,6 +116,10 @@ def _line(
             return None
     whole = f"{lead_in}\n{quoted}"
     markers = find_markers(whole)
+    numbers = tuple(dict.fromkeys(number for marker in markers for number in marker.numbers))
+    own = cited_numbers(text[statement.quote_start : statement.end])
+    if set(cited_numbers(quoted)) != {*own, *statement.numbers}:
+        return None  # on one line it would be read otherwise
     ends = [0, *(marker.end for marker in markers)]
     starts = [*(marker.start for marker in markers), len(whole)]
     bare = "".join(whole[end:start] for end, start in zip(ends, starts, strict=True))
@@ -123,7 +127,7 @@ def _line(
         index,
         statement.quote_start,
         quoted,
-        tuple(dict.fromkeys(number for marker in markers for number in marker.numbers)),
+        numbers,
         count(f"{quoted}\n"),
         lead_in,
         count(f"{lead_in}\n") if lead_in else 0,

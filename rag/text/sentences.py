@@ -51,6 +51,12 @@ _ABBREVIATED = re.compile(
     r"eq|acc|abs|nr|ref|sec|dept|tel|qty|std|opt|cf|vs|e\.g|i\.e|viz|al|p|pp|ch|art|z\.B|d\.h|bzw)\.\s*$",
     re.IGNORECASE,
 )
+# These are never the end of one, whatever follows: German nouns begin with a capital letter.
+_LEADS_ON = re.compile(
+    r"(?:^|[\s(\"'/])(?:incl|excl|in[kc]l|exkl|einschl|zzgl|abzgl|approx|ca|z\.\s?B|d\.\s?h|e\.g|i\.e|"
+    r"bzw|ggf|evtl|sog|gem|lt|vgl|cf|vs|viz|resp|nr|figs?|abb|kap)\.\s*$",
+    re.IGNORECASE,
+)
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
 _MONTH = re.compile(
     "|".join(month for language in LANGUAGES for month in language.months if len(month) > 2),
@@ -173,6 +179,7 @@ def _is_one(held: str, following: str) -> bool:
     """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
     end = held[-20:]
     is_short = bool(_ABBREVIATED.search(end)) and bool(_GOES_ON.match(following))
+    is_short = is_short or bool(_LEADS_ON.search(end))
     is_written_short = bool(_WRITTEN_SHORT.search(end)) and following[:1].islower()
     is_day = bool(_DAY.search(end))
     is_date = is_day and (bool(_MONTH.match(following)) or following[:1].islower())
