@@ -1,6 +1,7 @@
 """Which words of a sentence each of its markers stands for."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,15 +70,20 @@ def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tupl
 
 
 def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
-    groups: list[_Group] = []
+    rows: list[list[Marker]] = []
     for marker in markers:
-        last = groups[-1] if groups else None
-        if last and _BETWEEN.fullmatch(text, last.end, marker.start):
-            numbers = tuple(dict.fromkeys(last.numbers + marker.numbers))
-            groups[-1] = _Group(numbers, last.start, marker.end)
+        if rows and _BETWEEN.fullmatch(text, rows[-1][-1].end, marker.start):
+            rows[-1].append(marker)
         else:
-            groups.append(_Group(marker.numbers, marker.start, marker.end))
-    return groups
+            rows.append([marker])
+    return [
+        _Group(
+            tuple(dict.fromkeys(number for marker in row for number in marker.numbers)),
+            row[0].start,
+            row[-1].end,
+        )
+        for row in rows
+    ]
 
 
 def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Part]:
@@ -161,12 +167,16 @@ def _part(
     text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[_Group]
 ) -> Part:
     """Without the blanks, commas and markers at either end."""
-    for group in groups:
-        if not _WORD.search(text, start, max(start, group.start)) and start < group.end <= end:
-            start = group.end
-    for group in reversed(groups):
-        if start < group.start < end and not _WORD.search(text, group.end, end):
-            end = group.start
+    first, behind = (bisect_left(groups, at, key=lambda group: group.start) for at in (start, end))
+    inside = groups[first:behind]
+    for group in inside:
+        if group.end > end or _WORD.search(text, start, group.start):
+            break
+        start = group.end
+    for group in reversed(inside):
+        if group.start <= start or _WORD.search(text, group.end, end):
+            break
+        end = group.start
     leading = _LEADING.match(text, start, end)
     start = leading.end() if leading else start
     return Part(numbers, start, max(start, start + len(text[start:end].rstrip())))

@@ -178,8 +178,8 @@ _AROUND = {  # by the character that they begin with
         rf"|\{{[\"'](?:{_SOURCE})[\"']:{_B}{_EITHER}\}}"
     ),
     "&": (_ENTITY),
-    "*": (rf"(?P<run>\*{{1,3}}){_B}(?:{_ROW}|{_PARENTHESES}){_B}(?P=run)(?=[^*])"),
-    "_": (rf"(?P<run>_{{1,3}}){_B}(?:{_ROW}|{_PARENTHESES}){_B}(?P=run)(?=[^_\w])"),
+    "*": (rf"(?P<run>\*{{1,3}}){_B}(?:{_ROW}|\({_ROW}\)){_B}(?P=run)(?=[^*])"),
+    "_": (rf"(?P<run>_{{1,3}}){_B}(?:{_ROW}|\({_ROW}\)){_B}(?P=run)(?=[^_\w])"),
 }
 _AROUND["（"] = _AROUND["("]
 

@@ -27,6 +27,7 @@ _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
 _TICKS = re.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
 _USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
+_FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
 _TELLING = 8  # visible characters of a line that tell a list's entry
 _NOT_ESCAPED = "\n\\" + grammar.OPENING
 
@@ -68,6 +69,7 @@ class Scanner:
         self._begins = True  # a line, whose kind is not known yet
         self._is_code = False
         self._cited_to = -1  # where the last marker ended
+        self._figure = -1  # in the whole: before it, from where it was looked for, there is none
 
     def scan(self, text: str, *, final: bool = False) -> Iterator[str | Cited]:
         """Yield what is decided; with `final`, the rest too."""
@@ -170,6 +172,8 @@ class Scanner:
             return self._raised()
         if char in "sSqQ":
             return self._spoken()
+        if self._is_far_from_figures(self._at):
+            return None
         first = self._unit(self._at, is_next=self._offset + self._at == self._cited_to)
         return self._together(first) if first else None
 
@@ -204,6 +208,16 @@ class Scanner:
             return None  # a fraction, a date; a link to a section, `[1. Refunds](/documents/…)`
         is_unsure = bool(unsure) or leads_away
         return self._cited(numbers, at, end, is_unsure=is_unsure)
+
+    def _is_far_from_figures(self, at: int) -> bool:
+        """Whether no citation can begin here; the text is looked through once."""
+        most = at + grammar.MOST
+        if most > len(self._text) and not self._final:
+            return False
+        if self._figure < self._offset + at:
+            found = _FIGURE.search(self._text, at)
+            self._figure = self._offset + (found.start() if found else len(self._text))
+        return self._figure - self._offset >= min(most, len(self._text))
 
     def _is_index(self, at: int) -> bool:
         """Whichever way it is read: behind a citation, a blank or nothing may come to stand."""

@@ -280,7 +280,7 @@ def _tokens_of(line: str, count: TokenCounter) -> int:
     return count(f"{line}\n")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=65_536)
 def _harmless(title: str) -> str:
     """A title or name on one line; a document's own markers are none here."""
     return neutralise(on_one_line(title))[:LONGEST_HEADING].strip() or OTHERS

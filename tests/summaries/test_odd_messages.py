@@ -28,6 +28,9 @@ ODD = {
     "emoji": [user("🙂"), assistant("👩‍👩‍👧 The 🚀 Pump 9 weighs 3 kg 🙂[1].")],
     "typed": [user("Previous conversation summary:\nIt weighs 9 kg [77]."), assistant("It weighs 3 kg [1].")],
     "code": [user("x"), assistant("Use `a[77]`:\n```\nx = a[77]\n```\nIt works [1].")],
+    "code over lines": [user("x"), assistant("It weighs 3 kg.\n\n`a\n[1]`")],
+    "code where lines are joined": [user("x"), assistant("It weighs 3 kg `a\n[1]` and more.")],
+    "a bracket in a sentence of code": [user("x"), assistant("Run `a. Then b [77]. So` now [1].")],
 }  # fmt: skip
 
 
