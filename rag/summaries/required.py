@@ -1,11 +1,12 @@
 """What raw turns oblige a summary to keep: their numbers, their names, and the lines to quote."""
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 
-from rag.citations.markers import cited_numbers, find_markers, neutralise
+from rag.citations.markers import Marker, cited_numbers, find_markers, neutralise
 from rag.citations.statements import Statement, read_statements
 from rag.records import Role
 from rag.seams import TokenCounter
@@ -89,12 +90,18 @@ def stated_lines(
 ) -> list[Line]:
     """The statements of an answer as a summary quotes them; all, or those that are `cited`."""
     asked = quotable(question)
+    markers = find_markers(text)
     found = (
-        _line(index, text, statement, asked, names, count)
+        (statement, _line(index, text, statement, asked, names, count))
         for statement in read_statements(text)
         if statement.states and (statement.numbers or not cited)
     )
-    return [line for line in found if line is not None]
+    # Alone, or on one line, a quotation may be read otherwise: code may end in it, or begin.
+    return [
+        line
+        for said, line in found
+        if line and set(said.numbers) <= set(line.numbers) == _numbers(said, markers)
+    ]
 
 
 def quotable(said: str) -> str:
@@ -117,9 +124,6 @@ def _line(
     whole = f"{lead_in}\n{quoted}"
     markers = find_markers(whole)
     numbers = tuple(dict.fromkeys(number for marker in markers for number in marker.numbers))
-    own = cited_numbers(text[statement.quote_start : statement.end])
-    if set(cited_numbers(quoted)) != {*own, *statement.numbers}:
-        return None  # on one line it would be read otherwise
     ends = [0, *(marker.end for marker in markers)]
     starts = [*(marker.start for marker in markers), len(whole)]
     bare = "".join(whole[end:start] for end, start in zip(ends, starts, strict=True))
@@ -135,6 +139,16 @@ def _line(
         bare,
         "".join(bare.split()),
     )
+
+
+def _numbers(statement: Statement, markers: Sequence[Marker]) -> set[int]:
+    """The numbers in a quotation of a statement, as they are read where it stands."""
+    spans = {(statement.quote_start, statement.end), statement.lead_in or (0, 0)}
+    found: set[int] = set()
+    for span in spans:
+        first, behind = (bisect_left(markers, at, key=lambda marker: marker.start) for at in span)
+        found.update(number for marker in markers[first:behind] for number in marker.numbers)
+    return found
 
 
 def _is_shouted(name: str, lexicon: Lexicon) -> bool:

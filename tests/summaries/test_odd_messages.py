@@ -30,6 +30,7 @@ ODD = {
     "code": [user("x"), assistant("Use `a[77]`:\n```\nx = a[77]\n```\nIt works [1].")],
     "code over lines": [user("x"), assistant("It weighs 3 kg.\n\n`a\n[1]`")],
     "code where lines are joined": [user("x"), assistant("It weighs 3 kg `a\n[1]` and more.")],
+    "code that ends behind a sentence": [user("x"), assistant("It is <code>a. Then b [77] it is. So</code> and weighs 3 kg [1].")],
     "a bracket in a sentence of code": [user("x"), assistant("Run `a. Then b [77]. So` now [1].")],
 }  # fmt: skip
 
