@@ -47,7 +47,6 @@ class RecallIndex:
     near: list[float] = field(default_factory=list)  # each line to the one question asked of it
     lines: list[Line] = field(default_factory=list)
     postings: dict[str, dict[int, float]] = field(default_factory=dict)  # word: line: weight
-    heard: dict[str, list[int]] = field(default_factory=dict)  # word: answers of its turns
     by_turn: dict[int, range] = field(default_factory=dict)  # answer: lines
     alike: dict[About, list[int]] = field(default_factory=dict)  # of one thing: lines
     vectors: list[Any] = field(default_factory=list)
@@ -63,10 +62,9 @@ class RecallIndex:
             key: [number for number in numbers if number < len(kept)]
             for key, numbers in self.alike.items()
         }
-        heard = {word: [at for at in turns if at < before] for word, turns in self.heard.items()}
         by_turn = {at: lines for at, lines in self.by_turn.items() if at < before}
         vectors = self.vectors[: len(kept)]
-        return RecallIndex(self.embed, None, [], kept, postings, heard, by_turn, alike, vectors)
+        return RecallIndex(self.embed, None, [], kept, postings, by_turn, alike, vectors)
 
     def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
@@ -74,7 +72,6 @@ class RecallIndex:
             return
         language = language_of(" ".join(line.text for line in lines))
         asked = dict.fromkeys(self._looked_up(telling(question[:LONGEST_QUESTION], language)), 1)
-        every = dict(asked)
         for line in lines:
             number = len(self.lines)
             told = telling(f"{line.lead_in} {line.text}", language)
@@ -84,11 +81,8 @@ class RecallIndex:
             for word, frequency in {**asked, **said}.items():
                 weight = frequency * (SATURATION + 1) / (frequency + SATURATION * length)
                 self.postings.setdefault(word, {})[number] = weight
-            every.update(said)
             self.alike.setdefault(about(line), []).append(number)
         self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
-        for word in every:
-            self.heard.setdefault(word, []).append(lines[0].message)
 
     def _looked_up(self, words: Iterable[str]) -> Iterable[str]:
         return words if self.only is None else filter(self.only.__contains__, words)
@@ -151,7 +145,7 @@ class RecallIndex:
             rarity *= words[word]
             for number, weight in found.items():
                 scores[number] = scores.get(number, 0.0) + rarity * weight
-            for turn in self.heard[word]:
+            for turn in dict.fromkeys(self.lines[number].message for number in found):
                 turns[turn] = turns.get(turn, 0.0) + rarity
         for turn in nlargest(MOST_TURNS, turns, key=turns.__getitem__):
             for at, weight in enumerate(BEFORE_WEIGHT, start=1):
