@@ -111,15 +111,14 @@ def of_a_session(turns: list[Turn], engine: Engine, *, knows_questions: bool) ->
 
     def shown(probe: str) -> set[int]:
         found = recall.relevant(session, probe, before=2 * len(turns), limit=RECALLED_TURNS)
-        answered = [(f.question, f.answer, f.near) for f in found]
-        return _put_back(index_of(answered, count_tokens, question=probe), probe)
+        return _put_back(index_of(found, count_tokens), probe)
 
     return shown
 
 
 def _put_back(index: RecallIndex, probe: str) -> set[int]:
-    back = put_back(index, probe, before=10**9, room=ROOM, count=count_tokens)
-    return {line.message for line in back.lines}
+    _, lines = put_back(index, probe, before=10**9, room=ROOM, count=count_tokens)
+    return {line.message for line in lines}
 
 
 def main() -> None:

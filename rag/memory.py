@@ -28,9 +28,10 @@ from rag.sessions.context import (
     pairs_of,
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
-from rag.sessions.recall import Recall
+from rag.sessions.recall import Recall, RecalledTurn
 from rag.summaries.compact import Compactor
-from rag.summaries.recall import InSight, index_of, put_back
+from rag.summaries.recall import in_sight_of, index_of, put_back
+from rag.summaries.required import Line
 from rag.summaries.summarise import Room
 from rag.turns.answering import Prepared, Shown
 from rag.turns.statistics import stats_of
@@ -121,7 +122,7 @@ class Memory:
             message_count=before,
         )
         selection = self._selection(state.session.config, fewer)
-        sight = InSight.of(state.summaries, fitted.sources, fitted.text)
+        sight = in_sight_of(state.summaries, fitted.sources, fitted.text)
         context = self._assembled(session, parts, selection, budget, resolved or question, sight)
         offer = self._rules.tools if budget.tools else None
         told, waiting = (
@@ -307,7 +308,7 @@ class Memory:
         selection: Selection,
         budget: Budget,
         question: str,
-        sight: InSight,
+        sight: Callable[[Line], bool],
     ) -> Context:
         """The context, with the best of what it would leave out put back."""
         tokens = budget.input_tokens
@@ -317,15 +318,16 @@ class Memory:
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
-        found = [(turn.question, turn.answer, turn.near) for turn in turns]
-        answered = [*found, *((*_both(pair), ()) for pair in kept)]
-        index = index_of(answered, self._count, question=question)
+        turns += [RecalledTurn(pair.question, pair.answer) for pair in kept]
+        index = index_of(turns, self._count)
         room = tokens - context.tokens - JOINED_TOKENS
-        back = put_back(index, question, before=first, room=room, count=self._count, in_sight=sight)
-        if not back.lines:
+        text, lines = put_back(
+            index, question, before=first, room=room, count=self._count, in_sight=sight
+        )
+        if not lines:
             return context
-        asked_at = dict.fromkeys(line.message - 1 for line in back.lines if line.message < first)
-        parts = replace(parts, recalled=back.text, recalled_from=tuple(asked_at))
+        asked_at = dict.fromkeys(line.message - 1 for line in lines if line.message < first)
+        parts = replace(parts, recalled=text, recalled_from=tuple(asked_at))
         return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _requested(

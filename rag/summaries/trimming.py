@@ -7,7 +7,7 @@ from typing import Any
 from rag.errors import TooLarge
 from rag.records import Role, Summary
 from rag.summaries.client import ClientModel
-from rag.summaries.recall import InSight, put_back
+from rag.summaries.recall import in_sight_of, put_back
 from rag.summaries.required import SUMMARY_OPENING
 from rag.summaries.summarise import Room, planned_ends, summarise
 from rag.summaries.transcript import (
@@ -148,14 +148,14 @@ def _with_recalled(
     """The turns, with the earlier statements that bear on the newest question in the last one."""
     if not turns or turns[-1].get("role") != Role.USER:
         return turns
-    text = put_back(
+    text, _ = put_back(
         seen.recall,
         text_of(turns[-1]),
         before=seen.covered,
         room=room,
         count=seen.count,
-        in_sight=InSight.of([summary], [], ""),
-    ).text
+        in_sight=in_sight_of([summary]),
+    )
     if not text:
         return turns
     content = turns[-1]["content"]

@@ -8,7 +8,7 @@ import pytest
 from rag import HistoryTrimmer
 from rag.memory import Memory, MemoryRules
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Source
-from rag.sessions.recall import Recall
+from rag.sessions.recall import Recall, RecalledTurn
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
 from rag.summaries.recall import LATER, RECALLED, RecallIndex, index_of, put_back
@@ -122,27 +122,26 @@ class TestAnotherFigureForTheSame:
 @pytest.mark.parametrize(
     "question", ["How heavy is the couch?", "What colour do mats have?", "zeppelins", "2 or 3?"]
 )
-def test_an_index_for_one_question_ranks_as_one_for_any(question):
+def test_an_index_of_turns_ranks_as_one_that_grew_with_them(question):
     said = ["The sofa weighs 20 kg [1].", "Mats are grey, 2 of them [2].", "A couch is no sofa."]
     ended = (MessageStatus.COMPLETE, datetime.now(UTC))
     turns = [
-        (
+        RecalledTurn(
             Message(2 * n, n, Role.USER, f"And {n}?", *ended),
             Message(2 * n + 1, n, Role.ASSISTANT, text, *ended),
-            (),
         )
         for n, text in enumerate(said)
     ]
-    of_any = RecallIndex()
-    for asked, answer, _ in turns:
-        lines = stated_lines(answer.index, answer.content, asked.content, count_tokens)
-        of_any.add(lines, asked.content)
+    grown = RecallIndex()
+    for turn in turns:
+        asked, answer = turn.question.content, turn.answer
+        grown.add(stated_lines(answer.index, answer.content, asked, count_tokens), asked)
 
-    own = index_of(turns, count_tokens, question=question)
+    index = index_of(turns, count_tokens)
 
-    best = own.best(question, before=9, limit=9)
+    best = index.best(question, before=9, limit=9)
     assert [line.text for line in best] == [
-        line.text for line in of_any.best(question, before=9, limit=9)
+        line.text for line in grown.best(question, before=9, limit=9)
     ]
 
 
@@ -167,7 +166,8 @@ def test_of_a_turn_that_is_put_back_what_neither_words_nor_meaning_lead_to_stays
     answer = Message(1, 0, Role.ASSISTANT, "The sofa is grey [1]. All dogs here bark [2].", *ended)
     question = "Which colour does that couch have?"
 
-    index = index_of([(asked, answer, (0.9, 0.1))], count_tokens, question=question)
+    turn = RecalledTurn(asked, answer, (0.9, 0.1))
+    index = index_of([turn], count_tokens)
 
     best = index.best(question, before=9, limit=9)
     assert [line.text for line in best] == ["The sofa is grey [1]."]
@@ -234,7 +234,7 @@ def put_back_of(said, question, *, room=400):
     index = RecallIndex()
     for place, text in enumerate(said):
         index.add(stated_lines(2 * place + 1, text, "And?", count_tokens), "And?")
-    return put_back(index, question, before=10**6, room=room, count=count_tokens).text
+    return put_back(index, question, before=10**6, room=room, count=count_tokens)[0]
 
 
 class TestRoomForStatementsThatTellMore:
