@@ -41,11 +41,10 @@ def ranked(required: Required) -> Iterator[Line]:
     A chosen line comes before others, then the line whose number came up again most, then the
     newest; so what was corrected comes after its correction.
     """
-    uses, chosen = required.uses, required.chosen
 
     def rank(line: Line) -> tuple[bool, int, tuple[int, int]]:
-        used = max([uses.get(number, 0) for number in line.numbers])
-        return line.place in chosen, used, line.place
+        used = max([required.uses.get(number, 0) for number in line.numbers])
+        return line.place in required.chosen, used, line.place
 
     # Of statements that begin with the same words the longest, which holds the others.
     every = sorted(required.best.values(), key=lambda line: len(line.text))

@@ -60,16 +60,15 @@ class Compactor:
         """
         epoch, active = session.epoch(), session.summaries()
         covered = max((summary.end for summary in active), default=0)
-        stored = [session.summary_choices(each.id) for each in active if each.id is not None]
+        replaced = [each.id for each in active if each.id is not None]
         past = self._read(session, epoch, covered)
-        for choices in stored:
+        for choices in map(session.summary_choices, replaced):
             if isinstance(choices, dict) and choices.keys() == past.choices.keys():
                 past.take_over(choices)
         summary = None
         ends = planned_ends(past, sum(each.tokens for each in active), room, force=force)
         if ends:
             summary = self._summarise(session, past, ends, room, ask=not at_once)
-            replaced = [each.id for each in active if each.id is not None]
             choices = past.choices
             if not session.add_summary(summary, epoch=epoch, replaces=replaced, choices=choices):
                 return None
@@ -104,10 +103,9 @@ class Compactor:
         self, session: SessionHandle, past: Past, ends: Sequence[int], room: Room, *, ask: bool
     ) -> Summary:
         model, headings = self._model, partial(_headings, session)
-        if model is None or not ask:
-            return summarise(past, ends, room, headings=headings)
-        reply = partial(_reply, model, self._options)
-        return summarise(past, ends, room, ask=reply, model=model.name, headings=headings)
+        reply = partial(_reply, model, self._options) if model and ask else None
+        name = model.name if model else ""
+        return summarise(past, ends, room, ask=reply, model=name, headings=headings)
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -164,11 +162,9 @@ def _reply(model: ChatModel, options: SummaryOptions, instructions: str, text: s
         temperature=options.temperature,
         timeout_seconds=options.timeout_seconds,
     )
-    pieces: list[str] = []
-    length = 0
+    reply = ""
     for delta in model.stream(request):
-        pieces.append(delta.text)
-        length += len(delta.text)
-        if length > LONGEST_REPLY:
+        reply += delta.text
+        if len(reply) > LONGEST_REPLY:
             break
-    return "".join(pieces)
+    return reply

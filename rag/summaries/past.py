@@ -3,11 +3,12 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from rag.seams import TokenCounter
 from rag.summaries.choose import Choice, ask_to_choose
-from rag.summaries.required import Reading, Required, read_message
+from rag.summaries.required import Line, Reading, Required, on_one_line, read_message
 from rag.text.names import Lexicon
 
 ASKED_TURNS = 12  # not yet shown to a model, so that asking is worth a call
@@ -76,6 +77,15 @@ class Past:
         starts = self.turns[bisect_left(self.turns, self.covered) : bisect_left(self.turns, last)]
         return sorted({self.covered, *starts, max(last, self.covered)})
 
+    def stands(self, line: Line) -> bool:
+        """Whether a line is a span of its message, led in there or by the question before.
+
+        Whoever chose it, nothing else is quoted.
+        """
+        said = _on_one_line(self.texts[line.message])
+        before = _on_one_line(self.texts[line.message - 1]) if line.message else ""
+        return line.text in said and (line.lead_in in said or line.lead_in in before)
+
     # ── What a model chooses ─────────────────────────────────────────────────────────────────
 
     def ask(self, ask: Ask | None, end: int, *, room: int) -> Choice:
@@ -104,3 +114,6 @@ class Past:
             places = {tuple(place) for place in choices["chosen"]}
             lines = [line for reading in self.readings for line in reading.lines]
             self.required.choose([line for line in lines if line.place in places], choices["said"])
+
+
+_on_one_line = lru_cache(maxsize=1024)(on_one_line)

@@ -35,6 +35,7 @@ BEFORE_WEIGHT = (0.2, 0.1)  # of what the turns before were about, the nearest f
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
 USUAL_LENGTH = 8  # words of a statement that carry meaning
 MOST_WORDS = 24
+COMMON = 300  # statements: a word in more of them costs much and tells little, if others do
 WORDS_WEIGHT = 0.4  # the rest is meaning
 NEAR_ENOUGH = 0.35  # cosine of a statement that shares no word with the question
 LONGEST_QUESTION = 400  # characters of one that are read
@@ -108,13 +109,14 @@ class RecallIndex:
         words = self._related(own) | dict.fromkeys(own, 1.0)
         scores: dict[int, float] = {}
         turns: dict[int, float] = {}
-        for word, told in words.items():
-            found = self.postings.get(word, {})
+        known = [word for word in words if word in self.postings]
+        for word in [each for each in known if len(self.postings[each]) <= COMMON] or known:
+            found = self.postings[word]
             rarity = math.log(1 + (len(self.lines) - len(found) + 0.5) / (len(found) + 0.5))
-            rarity *= told
+            rarity *= words[word]
             for number, weight in found.items():
                 scores[number] = scores.get(number, 0.0) + rarity * weight
-            for turn in dict.fromkeys(self.lines[number].message for number in found):
+            for turn in dict.fromkeys([self.lines[number].message for number in found]):
                 turns[turn] = turns.get(turn, 0.0) + rarity
         for turn in nlargest(MOST_TURNS, turns, key=turns.__getitem__):
             for at, weight in enumerate(BEFORE_WEIGHT, start=1):

@@ -1,14 +1,14 @@
 """One summary, from its plan to its report; the application and the library both make it here."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rag.citations.markers import cited_numbers
 from rag.records import Quotation, Summary, SummaryReport
-from rag.summaries.check import is_sound, standing
 from rag.summaries.compose import Composed, Heading, compose
 from rag.summaries.past import Ask, Past
-from rag.summaries.required import Required
+from rag.summaries.required import Line
 
 HEADROOM = 0.2  # of the budget: left to the turns to come, so that a summary stays for a while
 READ_TOKENS = 12_000  # of statements shown to a model at once, at most
@@ -78,7 +78,7 @@ def summarise(
 
     A model is asked once, if at all. `headings` tell where the index lists a number.
     """
-    began, required, stands = time.monotonic(), past.required, standing(past.texts.__getitem__)
+    began, required = time.monotonic(), past.required
     choice = past.ask(ask, ends[0], room=min(room.shown, READ_TOKENS))
     for end in ends:
         past.cover(end)
@@ -88,15 +88,16 @@ def summarise(
             past.count,
             room=room.of_summary(turns),
             most=room.most,
-            stands=stands,
+            stands=past.stands,
             headings=headings(tuple(required.numbers)),
         )
         if composed.tokens + turns <= room.budget:
             break
-    sound = is_sound(composed, required, stands)
-    assert sound, "a line of a summary is neither a quotation nor a list"
+    text = composed.text
+    listed = cited_numbers("\n".join(composed.lists))
+    assert required.numbers.keys() >= set(listed), "a summary lists a number that no turn gave"
     report = replace(
-        report_of(required, composed),
+        report_of(composed),
         tokens_before=past.tokens(past.first, past.covered),
         attempts=choice.calls,
         seconds=time.monotonic() - began,
@@ -106,45 +107,45 @@ def summarise(
     return Summary(
         start=past.first,
         end=past.covered,
-        text=composed.text,
+        text=text,
         required_numbers=tuple(required.numbers),
         required_names=tuple(required.names),
         report=report,
         tokens=composed.tokens,
-        quotations=quotations_of(composed),
+        quotations=quotations_of(text, composed.lines),
     )
 
 
-def report_of(required: Required, composed: Composed) -> SummaryReport:
+def report_of(composed: Composed) -> SummaryReport:
     """What became of all that the summary was required to keep."""
-    numbers, names = required.numbers, required.names
-    stated = {number for line in composed.quoted for number in line.numbers}
-    said = composed.stated_names
-    listed, listed_names = composed.numbers - stated, composed.names - said
+    numbers, names = composed.required.numbers, composed.required.names
+    stated, stated_names = composed.stated_numbers, composed.stated_names
+    kept, kept_names = stated.union(composed.numbers), composed.kept_names
+    listed, listed_names = kept - stated, kept_names - stated_names
     return SummaryReport(
         citations_required=len(numbers),
-        citations_kept=sum(number in composed.numbers for number in numbers),
+        citations_kept=len(kept),
         names_required=len(names),
-        names_kept=sum(name in composed.names for name in names),
+        names_kept=len(kept_names),
         stated_citations=tuple(n for n in numbers if n in stated),
         listed_citations=tuple(n for n in numbers if n in listed),
-        archived_citations=tuple(n for n in numbers if n not in composed.numbers),
-        stated_names=tuple(name for name in names if name in said),
+        archived_citations=tuple(n for n in numbers if n not in kept),
+        stated_names=tuple(name for name in names if name in stated_names),
         listed_names=tuple(name for name in names if name in listed_names),
-        archived_names=tuple(name for name in names if name not in composed.names),
+        archived_names=tuple(name for name in names if name not in kept_names),
         statements=len(composed.quoted),
-        chosen=sum(line.place in required.chosen for line in composed.quoted),
+        chosen=sum(line.place in composed.required.chosen for line in composed.quoted),
         tokens_after=composed.tokens,
     )
 
 
-def quotations_of(composed: Composed) -> tuple[Quotation, ...]:
+def quotations_of(text: str, lines: Iterable[Line]) -> tuple[Quotation, ...]:
     """Where each quoted line stands in the text, and the message that it is a span of."""
     found: list[Quotation] = []
-    text = f"\n{composed.text}\n"
+    framed = f"\n{text}\n"
     at = 0
-    for line in composed.quoted:
-        at = text.index(f"\n{line.text}\n", at)
+    for line in lines:
+        at = framed.index(f"\n{line.text}\n", at)
         found.append(Quotation(at, at + len(line.text), line.message))
         at += len(line.text)
     return tuple(found)

@@ -1,6 +1,5 @@
 """How a transcript of plain messages is made small: what fits, and what is sent of it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +48,8 @@ def summarise_if_due(seen: Transcript, limits: TrimLimits, model: ClientModel | 
     if not ends:
         return
     _refuse_too_large(seen, limits)
-    if model is None:
-        seen.summary = summarise(seen, ends, room)
-    else:
-        seen.summary = summarise(seen, ends, room, ask=model.ask, model=model.name)
+    ask, name = (model.ask, model.name) if model else (None, "")
+    seen.summary = summarise(seen, ends, room, ask=ask, model=name)
 
 
 def _refuse_too_large(seen: Transcript, limits: TrimLimits) -> None:
@@ -127,19 +124,16 @@ def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:
     """The messages, those of one side that follow each other joined into one."""
     joined: list[dict[str, Any]] = []
     for message in messages:
-        if joined and _is_same_side(joined[-1], message):
-            joined[-1]["content"] = f"{joined[-1]['content']}\n\n{message['content']}"
+        last = joined[-1] if joined else {}
+        if _is_plain(last) and _is_plain(message) and last["role"] == message["role"]:
+            last["content"] = f"{last['content']}\n\n{message['content']}"
         else:
             joined.append(dict(message))
     return joined
 
 
-def _is_same_side(before: Mapping[str, Any], after: MessageDict) -> bool:
-    plain = all(
-        message.keys() == {"role", "content"} and isinstance(message["content"], str)
-        for message in (before, after)
-    )
-    return plain and before["role"] == after["role"]
+def _is_plain(message: MessageDict) -> bool:
+    return message.keys() == {"role", "content"} and isinstance(message["content"], str)
 
 
 def _with_recalled(
@@ -159,6 +153,6 @@ def _with_recalled(
     if not text:
         return turns
     content = turns[-1]["content"]
-    if isinstance(content, str):
-        return [*turns[:-1], turns[-1] | {"content": f"{text}\n\n{content}"}]
-    return [*turns[:-1], turns[-1] | {"content": [{"type": "text", "text": text}, *content]}]
+    parts = [{"type": "text", "text": text}]
+    longer = f"{text}\n\n{content}" if isinstance(content, str) else [*parts, *content]
+    return [*turns[:-1], turns[-1] | {"content": longer}]
