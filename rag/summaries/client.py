@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rag.errors import ModelError, ModelUnavailable
+from rag.errors import ModelUnavailable
 
 LONGEST_WAIT_SECONDS = 60.0  # for one summary; there is a way without the model
 
@@ -26,17 +26,12 @@ class ClientModel:
             {"role": "user", "content": text},
         ]
         try:
-            return self._content(messages)
-        except ModelError:
-            raise
+            completions = _impatient(self._client).chat.completions
+            response = completions.create(messages=messages, **self._options)
+            content = response.choices[0].message.content
         except Exception as error:
             self._concede(str(error))
             raise ModelUnavailable(f"{type(error).__name__}: {error}"[:300]) from error
-
-    def _content(self, messages: list[dict[str, str]]) -> str:
-        client = _impatient(self._client)
-        response = client.chat.completions.create(messages=messages, **self._options)
-        content = response.choices[0].message.content
         return content if isinstance(content, str) else ""
 
     def _concede(self, complaint: str) -> None:

@@ -15,7 +15,6 @@ from rag.text.names import Lexicon, distinct_names
 LONGEST_LINE = 2_000  # characters; what is longer is listed, never cut
 LONGEST_QUOTED = 200  # characters of what a user said
 NO_NAMES = Lexicon(())
-SUMMARY_OPENING = "Previous conversation summary:"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,6 +207,5 @@ _LISTING = re.compile(r".*?: (?:\[\d+(?:–\d+)?\])+(?:[^\[\]]*)")
 def read_summary(index: int, text: str, lexicon: Lexicon, count: TokenCounter) -> Reading:
     """What one of our own summaries keeps: its quotations are statements, its lists are none."""
     whole = read_message(index, Role.ASSISTANT, text, lexicon=lexicon, count=count)
-    listed = {line.strip() for line in text.split("\n") if _LISTING.fullmatch(line)}
-    stated = tuple(line for line in whole.lines if line.text not in listed)
+    stated = tuple(line for line in whole.lines if not _LISTING.fullmatch(line.text))
     return Reading(stated, whole.numbers, whole.names)

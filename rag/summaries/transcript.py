@@ -9,13 +9,13 @@ from typing import Any
 from rag.citations.gate import canonical
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
+from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.summaries.past import Past
 from rag.summaries.recall import RecallIndex
-from rag.summaries.required import SUMMARY_OPENING, Reading, read_summary
+from rag.summaries.required import Reading, read_summary
 from rag.text.names import Lexicon
 
 MessageDict = Mapping[str, Any]
-MESSAGE_TOKENS = 4  # role and separators, as the OpenAI protocol wraps each message
 IMAGE_TOKENS = 800
 
 _NO_MESSAGE = (
@@ -133,9 +133,9 @@ def _part_text(part: Any) -> str:
 
 def split_summary(role: str, text: str) -> tuple[str, str]:
     """The rules of a system message, and the summary behind them if it is one of ours."""
-    if role not in _SYSTEM_ROLES or SUMMARY_OPENING not in text:
+    if role not in _SYSTEM_ROLES or SUMMARY_TITLE not in text:
         return text, ""
-    rules, _, summary = text.partition(SUMMARY_OPENING)
+    rules, _, summary = text.partition(SUMMARY_TITLE)
     return rules.rstrip(), summary.strip()
 
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from rag.records import SummaryReport
@@ -100,16 +101,12 @@ class HistoryTrimmer:
         One that goes on differently is known up to there, and stays as it was.
         """
         with self._lock:
-            best, common = None, 0
-            for seen in reversed(self._transcripts):
-                alike = seen.common(messages)
-                if alike == len(seen.messages) or alike > common:
-                    best, common = seen, alike
-                if alike == len(seen.messages) > 0:
-                    break
-            if best is None or not best.reaches(common):
+            known = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
+            usable = [(common, seen) for common, seen in known if seen.reaches(common)]
+            if not usable:
                 recall = RecallIndex(self._embed)
                 return Transcript(count_tokens, lexicon=self._lexicon, recall=recall)
+            common, best = max(usable, key=itemgetter(0))
             if common < len(best.messages):
                 return best.forked(common)
             self._transcripts = [each for each in self._transcripts if each is not best]

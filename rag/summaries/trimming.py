@@ -5,12 +5,11 @@ from typing import Any
 
 from rag.errors import TooLarge
 from rag.records import Role, Summary
+from rag.sessions.context import MESSAGE_TOKENS, RECALL_SHARE, SUMMARY_TITLE
 from rag.summaries.client import ClientModel
 from rag.summaries.recall import in_sight_of, put_back
-from rag.summaries.required import SUMMARY_OPENING
 from rag.summaries.summarise import Room, planned_ends, summarise
 from rag.summaries.transcript import (
-    MESSAGE_TOKENS,
     MessageDict,
     Transcript,
     role_of,
@@ -21,7 +20,6 @@ from rag.summaries.transcript import (
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-RECALL_SHARE = 0.1  # of `max_tokens` is kept free for statements put back
 SUMMARY_SHARE = 0.5  # of the room: what a summary may take at least, if it needs it
 LOW_WATER = 0.7  # of the room, for the summary and what stays word for word
 LEAST_SUMMARY = 60  # tokens
@@ -99,7 +97,7 @@ def sent_messages(
     assert seen.summary is not None, "only called after summarising"
     systems = _kept_systems(seen, limits)
     rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
-    summary = f"{SUMMARY_OPENING}\n{seen.summary.text}"
+    summary = f"{SUMMARY_TITLE}\n{seen.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
     turns = [i for i in range(seen.covered, len(given)) if i not in seen.systems]
     taken = REPLY_TOKENS + OPENING_TOKENS + seen.summary.tokens
