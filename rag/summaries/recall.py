@@ -35,6 +35,7 @@ BEFORE_WEIGHT = (0.2, 0.1)  # of what the turns before were about, the nearest f
 SATURATION, LENGTH_SHARE = 1.2, 0.6  # BM25's k1 and b
 USUAL_LENGTH = 8  # words of a statement that carry meaning
 MOST_WORDS = 24
+MOST_FOUND = 160  # statements that are looked at
 COMMON = 300  # statements: a word in more of them costs much and tells little, if others do
 WORDS_WEIGHT = 0.4  # the rest is meaning
 NEAR_ENOUGH = 0.35  # cosine of a statement that shares no word with the question
@@ -79,16 +80,11 @@ class RecallIndex:
                 self.postings.setdefault(word, {})[number] = weight
         self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
 
-    def best(self, question: str, *, before: int, limit: int) -> list[Line]:
-        """The statements of the messages before one that bear most on a question, best first.
-
-        After them come later ones that were found, too: what they say may be another figure.
-        """
+    def best(self, question: str) -> list[Line]:
+        """The statements that bear most on a question, best first."""
         scores = self._scores(question)
-        best = nlargest(4 * limit, zip(scores.values(), scores, strict=True))
-        found = list(_echoes_last(self.lines[number] for _, number in best))
-        earlier = [line for line in found if line.message < before]
-        return [*earlier[:limit], *(line for line in found if line.message >= before)]
+        best = nlargest(MOST_FOUND, zip(scores.values(), scores, strict=True))
+        return list(_echoes_last(self.lines[number] for _, number in best))
 
     def _scores(self, question: str) -> dict[int, float]:
         by_words = self._by_words(question)
@@ -193,7 +189,7 @@ def _echoes_last(ranked: Iterable[Line]) -> Iterator[Line]:
 
 RECALLED = "Earlier statements of this conversation that bear on the question, the newest first:"
 LATER = "(Said later than the next statement, which gives another figure for the same.)"
-MOST_RECALLED = 40
+MOST_RECALLED = 40  # and those that give another figure
 JOINED_TOKENS = 3  # that a text put before another may take more
 
 
@@ -236,7 +232,9 @@ def put_back(
         return "", []
     kept: list[list[Line]] = []
     noted = count(f"{LATER}\n")
-    for group in _groups(index.best(question, before=before, limit=MOST_RECALLED)):
+    for group in _groups(index.best(question)):
+        if len(kept) == MOST_RECALLED:
+            break
         is_alone = len(group) == 1
         if group[-1].message >= before or (is_alone and in_sight(group[0])):
             continue

@@ -139,10 +139,8 @@ def test_an_index_of_turns_ranks_as_one_that_grew_with_them(question):
 
     index = index_of(turns, count_tokens)
 
-    best = index.best(question, before=9, limit=9)
-    assert [line.text for line in best] == [
-        line.text for line in grown.best(question, before=9, limit=9)
-    ]
+    best = index.best(question)
+    assert [line.text for line in best] == [line.text for line in grown.best(question)]
 
 
 @FRONTS
@@ -171,7 +169,7 @@ def test_of_a_turn_that_is_put_back_what_neither_words_nor_meaning_lead_to_stays
     turn = RecalledTurn(asked, answer, (0.9, 0.1))
     index = index_of([turn], count_tokens)
 
-    best = index.best(question, before=9, limit=9)
+    best = index.best(question)
     assert [line.text for line in best] == ["The sofa is grey [1]."]
 
 
@@ -237,6 +235,20 @@ def put_back_of(said, question, *, room=400):
     for place, text in enumerate(said):
         index.add(stated_lines(2 * place + 1, text, "And?", count_tokens), "And?")
     return put_back(index, question, before=10**6, room=room, count=count_tokens)[0]
+
+
+def test_another_figure_comes_along_however_many_statements_bear_more_on_the_question():
+    question = "How heavy is the Aero 5?"
+    parts = [f"Of the Aero 5, part {n} is heavy [{n}]." for n in range(10, 70)]
+    index = RecallIndex()
+    for place, text in enumerate(["The Aero 5 weighs 125 g [1].", *parts]):
+        asked = question if place else "And?"
+        index.add(stated_lines(2 * place + 1, text, asked, count_tokens), asked)
+    index.add(stated_lines(901, "The Aero 5 weighs 120 g [2].", question, count_tokens), question)
+
+    text, _ = put_back(index, question, before=10**6, room=4000, count=count_tokens)
+
+    assert f"The Aero 5 weighs 120 g [2].\n{LATER}\nThe Aero 5 weighs 125 g [1]." in text
 
 
 class TestRoomForStatementsThatTellMore:
