@@ -27,7 +27,7 @@ from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import ChunkIndex, Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
-FIRST_CHUNKS = 32  # nothing is embedded before they are read; each batch after it is twice as large
+LEAST_CHUNKS = 32  # are read before any is embedded; then what was read during the last batch
 BATCH_CHUNKS = 1_024  # stored and embedded together: enough that their lengths can be sorted
 BATCH_BYTES = 32 * 1024 * 1024
 BATCH_FILES = 256
@@ -98,15 +98,15 @@ class Ingestion:
                 at_once=at_once,
                 patience=SLOW_SECONDS,
             )
-            enough = FIRST_CHUNKS
-            reading = reader.submit(_read_batch, rest, reports, enough)
-            is_last = False
+            wanted, is_last = threading.Event(), False
+            reading = reader.submit(_read_batch, rest, reports, wanted)
             while not is_last:
+                wanted.set()
                 yield from _until_done(reading, reports)
+                wanted.clear()
                 stored, is_last = reading.result().stored, reading.result().is_last
-                enough = min(2 * enough, BATCH_CHUNKS)
                 if not is_last:
-                    reading = reader.submit(_read_batch, rest, reports, enough)
+                    reading = reader.submit(_read_batch, rest, reports, wanted)
                 yield from self._finish(stored)
 
     def _finish_others(self) -> None:
@@ -308,9 +308,11 @@ class Ingestion:
 
 
 def _read_batch(
-    files: Iterator[StoredDocument | Progress | None], reports: SimpleQueue[Progress], enough: int
+    files: Iterator[StoredDocument | Progress | None],
+    reports: SimpleQueue[Progress],
+    wanted: threading.Event,
 ) -> _Batch:
-    """What was read, until there are `enough` chunks; what waits for a slow file is enough."""
+    """What was read until it is wanted or a batch is full; what waits for a slow file is enough."""
     stored: list[StoredDocument] = []
     chunk_count = size = 0
     for read in files:
@@ -323,8 +325,9 @@ def _read_batch(
         stored.append(read)
         chunk_count += len(read.chunks)
         size += read.document.size_bytes
-        is_full = chunk_count >= enough or size >= BATCH_BYTES
-        if is_full or len(stored) >= BATCH_FILES:
+        is_full = size >= BATCH_BYTES or len(stored) >= BATCH_FILES
+        enough = LEAST_CHUNKS if wanted.is_set() else BATCH_CHUNKS
+        if is_full or chunk_count >= enough:
             return _Batch(tuple(stored), is_last=False)
     return _Batch(tuple(stored), is_last=True)
 

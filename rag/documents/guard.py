@@ -21,6 +21,7 @@ from rag.records import ParsedDocument
 
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
+SPARE_SECONDS = 0.3  # a file waits for a process that runs; starting another takes nearly as long
 PATIENCE = 10  # times the limit of processor time, by the clock: a busy machine is no damage
 
 
@@ -28,8 +29,9 @@ class GuardedLoader:
     """`load` in reading processes, with limits of processor time and memory for each file.
 
     As many files are read at once as there are processors; a slow one delays only itself. A
-    process is started when it is first needed and replaced after a file that ended it. It has no
-    environment, no network where the system can take that away, and an empty folder of its own.
+    process is started when those that run are busy for a while and replaced after a file that ended
+    it. It has no environment, no network where the system can take that away, and an empty folder
+    of its own.
     """
 
     def __init__(self, limits: LoadLimits | None = None, *, readers: int | None = None) -> None:
@@ -37,8 +39,8 @@ class GuardedLoader:
         count = readers or os.cpu_count() or 1
         self._idle: queue.LifoQueue[_Reader] = queue.LifoQueue()
         self._readers = [_Reader() for _ in range(count)]
-        for reader in reversed(self._readers):
-            self._idle.put(reader)
+        self._idle.put(self._readers[0])
+        self._spare = self._readers[:0:-1]
 
     @property
     def readers(self) -> int:
@@ -50,12 +52,20 @@ class GuardedLoader:
         check_size(name, len(data), limits=self.limits)
         if not data:
             raise Unreadable(name, "the file is empty (0 bytes).")
-        reader = self._idle.get()
+        reader = self._free()
         try:
             reply = reader.ask(name, data, self.limits)
         finally:
             self._idle.put(reader)
         return from_json(reply)
+
+    def _free(self) -> "_Reader":
+        while True:
+            try:
+                return self._idle.get(timeout=SPARE_SECONDS if self._spare else None)
+            except queue.Empty:
+                with suppress(IndexError):  # another thread was quicker
+                    return self._spare.pop()
 
     def close(self) -> None:
         """End the reading processes; the next file would start another."""

@@ -108,6 +108,8 @@ class TableStore:
 
     def make(self, origin: Origin, raw: Sequence[RawTable]) -> Iterator[Table]:
         """Type a document's grids and write their rows; the database is the caller's business."""
+        if not raw:
+            return  # most documents: what reads rows takes a while to load
         import pyarrow as pa
 
         from rag.tables.reading.read import typed_tables

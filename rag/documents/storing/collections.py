@@ -4,8 +4,22 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rag.database import collection_members, collections, logins, reading, storable, writing
@@ -114,33 +128,16 @@ class Collections:
 
         Whoever runs the server, named by the empty owner, may do everything.
         """
-        table, members = collections, collection_members
-        query = (
-            select(table.c.id, table.c.owner, table.c.everybody, func.max(members.c.right))
-            .outerjoin(
-                members,
-                (members.c.collection_id == table.c.id)
-                & members.c.member.in_(sorted(self.callers.counts_as(owner))),
-            )
-            .group_by(table.c.id, table.c.owner, table.c.everybody)
-        )
-        if collection_id is not None:
-            query = query.where(table.c.id == collection_id)
         rules_all = not owner or self.callers.is_admin(owner)
-        if not rules_all:
-            query = query.where(
-                or_(
-                    table.c.owner == owner,
-                    table.c.everybody > Right.NONE,
-                    members.c.right.is_not(None),
-                )
-            )
+        query = _rights_query(of_one=collection_id is not None, of_all=rules_all)
+        members = sorted(self.callers.counts_as(owner))
+        asked = {"owner": owner, "members": members, "its_id": collection_id}
         with reading(self._engine) as connection:
             return {
                 row[0]: Right.MANAGE
                 if rules_all or row[1] == owner
                 else Right(max(row[2], row[3] or 0))
-                for row in connection.execute(query)
+                for row in connection.execute(query, asked)
             }
 
     # ── Changing ─────────────────────────────────────────────────────────────────────────────
@@ -229,6 +226,26 @@ def groups_at_login(engine: Engine, owner: str) -> list[str]:
     )
     with reading(engine) as connection:
         return connection.execute(newest).scalar() or []
+
+
+@cache
+def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
+    """As it is asked for each file of an ingest: building it takes longer than its answer."""
+    table, members = collections, collection_members
+    is_member = members.c.member.in_(bindparam("members", expanding=True))
+    query = (
+        select(table.c.id, table.c.owner, table.c.everybody, func.max(members.c.right))
+        .outerjoin(members, (members.c.collection_id == table.c.id) & is_member)
+        .group_by(table.c.id, table.c.owner, table.c.everybody)
+    )
+    if of_one:
+        query = query.where(table.c.id == bindparam("its_id"))
+    if not of_all:
+        is_own = table.c.owner == bindparam("owner")
+        query = query.where(
+            or_(is_own, table.c.everybody > Right.NONE, members.c.right.is_not(None))
+        )
+    return query
 
 
 def _replace_members(

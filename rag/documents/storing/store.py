@@ -51,6 +51,12 @@ _OF_OPEN_DOCUMENTS = (
 )
 LEXICONS_KEPT = 64  # for so many sets of collections
 _CHUNKS = chunk_query().where(chunk_table.c.id.in_(bindparam("ids", expanding=True)))
+# Asked for each file of an ingest: what is built anew each time costs several times the query.
+_KNOWN = select(document_table.c.id, document_table.c.content_hash, document_table.c.owner).where(
+    document_table.c.collection_id == bindparam("place"),
+    document_table.c.name == bindparam("named"),
+)
+_TAKEN = select(document_table.c.id).where(document_table.c.id == bindparam("its_id"))
 _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
@@ -123,20 +129,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def known(self, name: str, collection_id: str) -> KnownDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
-        table = document_table
-        query = select(table.c.id, table.c.content_hash, table.c.owner).where(
-            table.c.collection_id == collection_id, table.c.name == name
-        )
         with reading(self._engine) as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(_KNOWN, {"place": collection_id, "named": name}).first()
         return None if row is None else KnownDocument(*row)
 
     def free_id(self, file: IncomingFile) -> str:
         """The id of a new document; that of its name, unless one that moved away has it still."""
         document_id = document_id_for(file.name, file.collection_id)
-        is_taken = select(document_table.c.id).where(document_table.c.id == document_id)
         with reading(self._engine) as connection:
-            taken = connection.execute(is_taken).first() is not None
+            taken = connection.execute(_TAKEN, {"its_id": document_id}).first() is not None
         return uuid4().hex if taken else document_id
 
     def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
