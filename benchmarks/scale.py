@@ -95,15 +95,9 @@ def documents(count: int, *, first: int) -> Iterator[StoredDocument]:
         yield StoredDocument(Document(*head, datetime.now(UTC), ()), sections, chunks)
 
 
-def add(application: Application, count: int, *, first: int) -> None:
+def add(application: Application, made: Iterator[StoredDocument]) -> None:
     """As an ingest stores and indexes them."""
-    batch: list[StoredDocument] = []
-    for stored in documents(count, first=first):
-        batch.append(stored)
-        if len(batch) == 10:
-            application.documents.replace_all(batch)
-            batch = []
-    if batch:
+    while batch := list(islice(made, 10)):
         application.documents.replace_all(batch)
     application.ingestion.synchronise()
 
@@ -126,25 +120,40 @@ def show(size: int, what: str, took: tuple[float, float]) -> None:
     print(f"{size:>9} {what:>32} {took[0]:>10.1f} {took[1]:>10.1f} {memory():>8.0f}", flush=True)
 
 
+def first_search(application: Application, question: str) -> None:
+    """With what it begins beside itself: the words of a large library are read."""
+    application.retriever.search(question, EVERYTHING)
+    wait_for_words(application.retriever._lexical)
+
+
+def wait_for_words(lexical: LexicalIndex) -> None:
+    """Until a thread that reads the library's words is done."""
+    sleep(0.1)
+    while lexical._reading.locked():
+        sleep(0.1)
+
+
 def measure(place: Path, size: int) -> None:
     """All rows of one size."""
     shutil.rmtree(place, ignore_errors=True)
     settings, embedder = Settings(data_dir=place), TopicEmbedder()
     application = build(settings, embedder=embedder)
-    show(size, "fill", timed(lambda: add(application, size, first=0)))
+    show(size, "fill", timed(lambda: add(application, documents(size, first=0))))
     application.stop()
     reopened: list[Application] = []
     show(size, "open", timed(lambda: reopened.append(build(settings, embedder=embedder))))
     application = reopened[0]
     show(size, "ready", timed(application.warm_up))
     questions = [" ".join(text.split()[3:11]) for text in texts(QUERIES, size + 1)]
+    show(size, "first search, words known", timed(lambda: first_search(application, questions[0])))
     rows = np.array(
         [timed(lambda q=q: application.retriever.search(q, EVERYTHING)) for q in questions]
     )
     show(size, "search p50", tuple(np.percentile(rows, 50, axis=0)))
     show(size, "search p95", tuple(np.percentile(rows, 95, axis=0)))
     first = size // PER_DOCUMENT + 1
-    show(size, "add 1,000 chunks", timed(lambda: add(application, 1000, first=first)))
+    made = list(documents(1000, first=first))
+    show(size, "add 1,000 chunks", timed(lambda: add(application, iter(made))))
 
     def remove() -> None:
         for number in range(first, first + 1000 // PER_DOCUMENT):
@@ -186,9 +195,7 @@ def measure_words(database_url: str, size: int) -> None:
         store.replace_all(batch)
     lexical = LexicalIndex(engine)
     lexical.search("words", EVERYTHING, limit=1)
-    sleep(1)
-    while lexical._reading.locked():
-        sleep(0.5)
+    wait_for_words(lexical)
 
     def search(query: str) -> None:
         found = lexical.search(query, EVERYTHING, limit=100)

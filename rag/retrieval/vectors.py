@@ -21,7 +21,9 @@ from rag.seams import Matrix
 Found = TypeVar("Found")
 
 PLACE = "collection"  # what the index knows of a chunk: where it is
-PAGE = 5000  # ids listed in one request
+PAGE = 5000  # chunks written in one request
+# Ids listed in one: Chroma counts its way to each page, so that many pages take the square of them.
+LISTED = 100_000
 # Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
 # packaged model's. Those of a server travel as text, and others write there. Where nothing is
 # filtered, a graph of more than the third is quicker.
@@ -154,8 +156,8 @@ class ChromaIndex:
     def chunk_ids(self) -> set[str]:
         def every_id(collection: Any) -> set[str]:
             ids: set[str] = set()
-            for offset in range(0, collection.count(), PAGE):
-                ids.update(collection.get(limit=PAGE, offset=offset, include=[])["ids"])
+            for offset in range(0, collection.count(), LISTED):
+                ids.update(collection.get(limit=LISTED, offset=offset, include=[])["ids"])
             return ids
 
         return self._use(every_id, set())
