@@ -30,6 +30,7 @@ if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 do_once()
 gc.disable()  # until all is loaded: nothing of it is garbage
+gc.set_threshold(20_000, 20, 20)  # a test makes little garbage, and looking for it costs more
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -77,20 +78,24 @@ def longest_first(known, items):
 
 
 def try_fewer_examples(items):
-    """Who runs no slow tests tries a quarter of the generated examples."""
+    """Who runs no slow tests tries an eighth of the generated examples."""
     for test in {getattr(item, "function", None) for item in items}:
         if getattr(test, "is_hypothesis_test", False):
             wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
             test._hypothesis_internal_use_settings = settings(
-                wanted, max_examples=-(-wanted.max_examples // 4)
+                wanted, max_examples=-(-wanted.max_examples // 8)
             )
 
 
 def pytest_collection_finish():
     """What is loaded by now stays to the end: no search for garbage looks at it again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure():
+    """What ends with the process is no garbage to look for."""
+    gc.freeze()
 
 
 @pytest.fixture
