@@ -1,8 +1,13 @@
 """The whole application with a library, before a real server that stands in for a model."""
 
+import atexit
 import json
-from io import BytesIO
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
 
+from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from tests.applications import app_of, application_of
 from tests.openai_server import OpenAIServer, deltas
@@ -21,6 +26,17 @@ The battery of the Aero 5 lasts 30 hours at medium volume.
 STREAM = {"Accept": "text/event-stream"}
 
 
+@cache
+def with_manual():
+    """The data of an application with the manual, to be copied."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    application = application_of(Settings(data_dir=folder))
+    list(application.ingestion.ingest([IncomingFile.from_bytes("aero.md", MANUAL)]))
+    application.stop()
+    return folder
+
+
 class World:
     """An application with a library, a client, a session, and the server that thinks for it."""
 
@@ -36,10 +52,9 @@ class World:
             follow_up={"use_model": False},
             checks={"model": "off"},
         )
+        shutil.copytree(with_manual(), self.folder, dirs_exist_ok=True)
         self.application = application_of(settings)
         self.client = app_of(self.application).test_client()
-        self.client.post("/api/v1/documents", data={"file": [(BytesIO(MANUAL), "aero.md")]})
-        self.application.jobs.run_waiting()
         self.session_id = self.client.post("/api/v1/sessions", json={}).get_json()["id"]
         return self
 

@@ -125,12 +125,30 @@ def with_manual(tmp_path_factory):
     return home
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, with_manual):
+    """The same, for tests that leave it as they found it, but for sessions of their own."""
+    home = tmp_path_factory.mktemp("shared") / "home"
+    shutil.copytree(with_manual, home)
+    with installed(home) as made:
+        yield made
+
+
 @pytest.fixture
 def library(tmp_path, with_manual):
     """An installation with one manual."""
     shutil.copytree(with_manual, tmp_path / "home")
     with installed(tmp_path / "home") as made:
         yield made
+
+
+def settings_for(server, **llm):
+    """Of an installation whose model is this server."""
+    wanted = {
+        "base_url": server.url, "model": "fake", "max_retries": 0, "timeout_seconds": 2,
+        "tools": False, **llm,
+    }  # fmt: skip
+    return {"llm": wanted, "follow_up": {"use_model": False}}
 
 
 @pytest.fixture
@@ -140,13 +158,9 @@ def with_model(tmp_path, with_manual, monkeypatch):
 
     def install(server, **llm):
         monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-1234567890")
-        wanted = {
-            "base_url": server.url, "model": "fake", "max_retries": 0, "timeout_seconds": 2,
-            "tools": False, **llm,
-        }  # fmt: skip
         if not opened:
             shutil.copytree(with_manual, tmp_path / "home")
-        made = Installation(tmp_path / "home", llm=wanted, follow_up={"use_model": False})
+        made = Installation(tmp_path / "home", **settings_for(server, **llm))
         opened.append(made)
         return made
 

@@ -2,9 +2,13 @@
 
 import gzip
 import json
+import shutil
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
+from tests.acceptance.conftest import installed, settings_for
 from tests.openai_server import (
     USAGE,
     OpenAIServer,
@@ -197,7 +201,7 @@ ANSWERED = {
 
 
 @pytest.fixture
-def ask(with_model):
+def ask_anew(with_model):
     """Ask the question of a server with these behaviours: its answer, and what it was asked."""
 
     def asked(*behaviours, **llm):
@@ -207,6 +211,27 @@ def ask(with_model):
         return answer, server.requests
 
     return asked
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory, with_manual):
+    """The same of one installation for all: it learns from refusals only."""
+    with OpenAIServer() as server, ExitStack() as opened, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-very-secret-1234567890")
+
+        @cache
+        def library(tools):
+            home = tmp_path_factory.mktemp("shared") / "home"
+            shutil.copytree(with_manual, home)
+            return opened.enter_context(installed(home, **settings_for(server, tools=tools)))
+
+        def asked(*behaviours, tools=False):
+            asking = library(tools)
+            server.behaviours[:] = behaviours
+            server.requests.clear()
+            return asking.ask(asking.session(), QUESTION), server.requests
+
+        yield asked
 
 
 @pytest.mark.parametrize("behaviour", ANSWERED.values(), ids=ANSWERED)
@@ -376,8 +401,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("refusal", "is_mended"), REFUSED.values(), ids=REFUSED)
-def test_what_a_server_refuses_is_done_without(ask, refusal, is_mended):
-    answer, requests = ask(refusal, GOOD, tools=True, temperature=0.2)
+def test_what_a_server_refuses_is_done_without(ask_anew, refusal, is_mended):
+    answer, requests = ask_anew(refusal, GOOD, tools=True, temperature=0.2)
 
     assert (answer["content"], answer["notices"]) == (ANSWER, [])
     assert is_mended(requests[-1].body)
@@ -466,8 +491,8 @@ def test_a_failure_is_the_card_with_the_reason(ask, behaviour, reason):
         {"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"},
     ],
 )
-def test_who_asks_for_a_moment_gets_it(ask, headers):
-    answer, requests = ask(failure(429, "Slow down", headers=headers), GOOD, max_retries=1)
+def test_who_asks_for_a_moment_gets_it(ask_anew, headers):
+    answer, requests = ask_anew(failure(429, "Slow down", headers=headers), GOOD, max_retries=1)
 
     assert (answer["content"], len(requests)) == (ANSWER, 2)
 
