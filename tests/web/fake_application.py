@@ -1,10 +1,13 @@
 """An application whose conversations are real and whose answers are scripted."""
 
+import sqlite3
 import threading
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag.documents.storing.store import SqlDocumentStore
@@ -39,6 +42,7 @@ from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
+from tests.prepared import migrated
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -184,6 +188,27 @@ class FakeJobs:
         return [job for job in self.known.values() if job.kind == "ingest"]
 
 
+@cache
+def library():
+    """A database that holds it, made once and copied."""
+    chunks = [found.chunk for found in FakeRetriever().hits]
+    section = Section(0, ("Setup",), "§ Setup", "\n".join(chunk.text for chunk in chunks))
+    digest = sha256(b"").hexdigest()
+    copy = sqlite3.connect(":memory:", check_same_thread=False)
+    with TemporaryDirectory() as folder:
+        engine = migrated(Path(folder) / "library.db")
+        for number, name in enumerate(("manual.md", "prices.csv"), start=1):
+            own = chunks if number == 1 else []
+            document = Document(
+                f"document-{number}", name, name.title(), "text/plain", digest, 10, len(own), NOW
+            )
+            SqlDocumentStore(engine).replace(document, [section], own)
+        with engine.connect() as connection:
+            connection.connection.driver_connection.backup(copy)
+        engine.dispose()
+    return copy
+
+
 class FakeApplication:
     def __init__(self, settings, engine):
         self.settings = settings
@@ -204,15 +229,8 @@ class FakeApplication:
 
     def with_library(self):
         """Two documents, the first with the chunks that the fake retriever finds."""
-        chunks = [found.chunk for found in self.retriever.hits]
-        section = Section(0, ("Setup",), "§ Setup", "\n".join(chunk.text for chunk in chunks))
-        digest = sha256(b"").hexdigest()
-        for number, name in enumerate(("manual.md", "prices.csv"), start=1):
-            own = chunks if number == 1 else []
-            document = Document(
-                f"document-{number}", name, name.title(), "text/plain", digest, 10, len(own), NOW
-            )
-            self.documents.replace(document, [section], own)
+        with self.engine.connect() as connection:
+            library().backup(connection.connection.driver_connection)
         return self
 
     def ready(self):

@@ -8,12 +8,25 @@ import flask
 import httpx
 from authlib import jose
 from joserfc import jwt
+from joserfc._rfc7518.rsa_key import RSABinding
 from joserfc.jwk import RSAKey
 from oidc_provider_mock import app as provider_app
 from werkzeug.serving import make_server
 
 jose.RSAKey.generate_key = cache(jose.RSAKey.generate_key)  # one key for all providers
 TOKEN_PATH = "/oauth2/token"
+_read_key = RSABinding.import_private_key
+_known_keys = {}
+
+
+def _read_once(key):
+    """Its primes are looked for at each reading, for longer than a login takes otherwise."""
+    if key["d"] not in _known_keys:
+        _known_keys[key["d"]] = _read_key(key)
+    return _known_keys[key["d"]]
+
+
+RSABinding.import_private_key = _read_once
 
 
 class Provider:
