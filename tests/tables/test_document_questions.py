@@ -92,9 +92,10 @@ def past(request, answers):
     return [] if request.param == "first" else [Entry(asked, asked, result, "", "")]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_to_documents_is_left_to_the_writer(answers, past, question):
-    assert answers._of_the_talk(question, past, EVERYTHING) is None
+def test_questions_to_documents_are_left_to_the_writer(answers, past):
+    taken = [q for q in QUESTIONS if answers._of_the_talk(q, past, EVERYTHING) is not None]
+
+    assert taken == []
 
 
 def test_what_takes_a_table_back_still_does(answers):
