@@ -71,12 +71,12 @@ def talk_of(application, count, model=None, config=None):
 
 @pytest.fixture(scope="module")
 def summarised(application):
-    return talk_of(application, 45)
+    return talk_of(application, 30)
 
 
 @pytest.fixture(scope="module")
 def truncated(application):
-    return talk_of(application, 40, config=ContextConfig(enabled=False, max_tokens=2000))
+    return talk_of(application, 25, config=ContextConfig(enabled=False, max_tokens=2000))
 
 
 def context_text(assistant, session):
@@ -100,7 +100,7 @@ class TestLongSessions:
         ],
     )
     def test_keep_every_number_and_always_fit(self, application, summarised, model):
-        talk = talk_of(application, 45, model) if model else summarised
+        talk = talk_of(application, 30, model) if model else summarised
         session, assistant = talk.session, talk.assistant
         cited = set()
 
@@ -115,7 +115,7 @@ class TestLongSessions:
         for summary in session.summaries():
             assert summary.report.citations_kept == summary.report.citations_required
             assert summary.report.names_kept == summary.report.names_required
-        assert len(session.messages()) == 90
+        assert len(session.messages()) == 60
 
     def test_of_plain_truncation_make_no_summary(self, truncated):
         assert truncated.session.summaries() == []
@@ -123,12 +123,12 @@ class TestLongSessions:
         assert "Previous conversation summary" not in text
 
     def test_of_plain_truncation_put_back_the_turn_that_a_question_is_about(self, truncated):
-        wanted = list(questions(40)).index("What is the battery of the Nimbus 4?")
+        wanted = list(questions(25)).index("What is the battery of the Nimbus 4?")
 
         question = "What did you say of the Nimbus 4 and its battery?"
         last = list(truncated.assistant.ask(truncated.session, question))[-1]
 
-        assert last.context["pairs"] < 40
+        assert last.context["pairs"] < 25
         assert 2 * wanted in last.context["recalled"]
         assert last.context["tokens"] <= last.context["budget"]
 
@@ -164,7 +164,7 @@ class TestLongSessions:
         session = application.store.create("ada")
         assistant = remembering(application, None, later=lambda session: None)
 
-        for question in questions(40):
+        for question in questions(25):
             last = list(assistant.ask(session, question))[-1]
             assert last.context["tokens"] <= last.context["budget"]
 

@@ -126,4 +126,4 @@ class TestShapes:
             find_names(text, Lexicon(["Aero 5"]))
             return time.process_time() - began
 
-        assert seconds(200_000) < 40 * seconds(20_000) + 0.5
+        assert seconds(100_000) < 40 * seconds(10_000) + 0.5

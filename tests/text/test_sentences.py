@@ -129,13 +129,13 @@ def test_spans_are_in_order_trimmed_and_leave_nothing_out(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("[1]" * 100_000, id="markers"),
-        pytest.param("x" * 1_000_000, id="one-word"),
-        pytest.param("“a. " * 50_000, id="unclosed-quotes"),
-        pytest.param("好。" * 50_000, id="ideographic-stops"),
-        pytest.param("-\n" * 50_000, id="bullets"),
-        pytest.param("a\n" * 50_000, id="lines"),
-        pytest.param("no. 5 " * 50_000, id="abbreviations"),
+        pytest.param("[1]" * 20_000, id="markers"),
+        pytest.param("x" * 200_000, id="one-word"),
+        pytest.param("“a. " * 10_000, id="unclosed-quotes"),
+        pytest.param("好。" * 10_000, id="ideographic-stops"),
+        pytest.param("-\n" * 10_000, id="bullets"),
+        pytest.param("a\n" * 10_000, id="lines"),
+        pytest.param("no. 5 " * 10_000, id="abbreviations"),
     ],
 )
 def test_great_texts_are_read_in_one_pass(text: str) -> None:

@@ -46,7 +46,9 @@ def ask(client, session_id, question, **headers):
     return client.post(url, json={"content": question}, headers=headers)
 
 
-@pytest.mark.parametrize("repeated", [".", "…", "?", "-"])
+@pytest.mark.parametrize(
+    "repeated", [".", "-", *(pytest.param(each, marks=pytest.mark.slow) for each in "…?")]
+)
 def test_what_says_nothing_many_times_costs_next_to_nothing(
     application, client, session_id, repeated
 ):
