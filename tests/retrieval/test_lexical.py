@@ -239,6 +239,7 @@ def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library, with
     assert unknown < known == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("library", ["engine"], indirect=True)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=80))
 def test_no_text_breaks_a_search(library: Library, query: str) -> None:
