@@ -223,7 +223,10 @@ def ask(tmp_path_factory, with_manual):
         def library(tools):
             home = tmp_path_factory.mktemp("shared") / "home"
             shutil.copytree(with_manual, home)
-            return opened.enter_context(installed(home, **settings_for(server, tools=tools)))
+            library = opened.enter_context(installed(home, **settings_for(server, tools=tools)))
+            server.behaviours[:] = [GOOD]
+            library.ask(library.session(), QUESTION)  # what is loaded at first takes its time
+            return library
 
         def asked(*behaviours, tools=False):
             asking = library(tools)

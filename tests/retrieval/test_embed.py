@@ -215,40 +215,6 @@ def test_a_question_that_comes_again_is_not_embedded_again(monkeypatch) -> None:
     assert vectors.tolist() == [[10, 1], [5, 1], [10, 1]]
 
 
-def test_the_parts_of_a_question_are_embedded_side_by_side() -> None:
-    embedder = LocalEmbedder()
-    both = threading.Barrier(2)
-
-    def together(texts):
-        both.wait(20)
-        return lengths(texts)
-
-    vars(embedder)["_load"] = SimpleNamespace(at_once=2, vectors=together)
-    vectors = embedder.embed(["one and two", "one", "and two"])
-
-    assert vectors[:, 0].tolist() == [11, 3, 7]
-
-
-def test_beside_an_ingest_the_parts_of_a_question_stay_together() -> None:
-    embedder = LocalEmbedder()
-    asked: list[int] = []
-
-    def vectors(texts):
-        asked.append(len(texts))
-        if len(texts) == 9:  # while these many are at work, a question comes
-            assert embedder.embed(["one", "and two"])[:, 0].tolist() == [3, 7]
-        return lengths(texts)
-
-    vars(embedder)["_load"] = SimpleNamespace(at_once=2, vectors=vectors)
-    embedder.embed([f"text {number}" for number in range(9)])
-
-    assert asked == [9, 2]
-
-
-def lengths(texts) -> np.ndarray:
-    return np.repeat([[len(text)] for text in texts], 384, axis=1).astype(np.float32)
-
-
 def test_no_more_questions_are_remembered_than_a_thousand(monkeypatch) -> None:
     embedder = LocalEmbedder()
     monkeypatch.setattr(embedder, "_together", lambda texts: np.zeros((len(texts), 2)))

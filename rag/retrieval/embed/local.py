@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -60,8 +59,7 @@ class LocalEmbedder:
         self._allow_download = allow_download
         self._cache = cache
         self._lock = threading.RLock()
-        self._together = Together(self._side_by_side)
-        self._ingests = 0  # at work now
+        self._together = Together(lambda texts: self._engine.vectors(texts))
         self._recent: dict[str, Vector] = {}
         self._recent_lock = threading.Lock()
 
@@ -86,33 +84,9 @@ class LocalEmbedder:
             return self._engine.vectors([texts[row] for row in batch])
 
         several = len(batches) > 1 and self._engine.at_once > 1
-        with self._ingesting():
-            rows = self._pool.map(of, batches) if several else map(of, batches)
-            for batch, part in zip(batches, rows, strict=True):
-                vectors[batch] = part
-        return vectors
-
-    @contextmanager
-    def _ingesting(self) -> Iterator[None]:
-        with self._lock:
-            self._ingests += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._ingests -= 1
-
-    def _side_by_side(self, texts: Sequence[str]) -> Matrix:
-        """The longer half of several in a thread of its own, unless all are busy with an ingest."""
-        if len(texts) == 1 or self._engine.at_once == 1 or self._ingests:
-            return self._engine.vectors(texts)
-        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-        middle = (len(texts) + 1) // 2
-        shorter, longer = order[:middle], order[middle:]
-        beside = self._beside.submit(self._engine.vectors, [texts[row] for row in longer])
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        vectors[shorter] = self._engine.vectors([texts[row] for row in shorter])
-        vectors[longer] = beside.result()
+        rows = self._pool.map(of, batches) if several else map(of, batches)
+        for batch, part in zip(batches, rows, strict=True):
+            vectors[batch] = part
         return vectors
 
     def _asked(self, texts: Sequence[str]) -> Matrix:
@@ -215,10 +189,6 @@ class LocalEmbedder:
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._engine.at_once, thread_name_prefix="embed")
-
-    @cached_property
-    def _beside(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, thread_name_prefix="question")
 
 
 def _from_hub(model: str, *, allow_download: bool) -> Path:
