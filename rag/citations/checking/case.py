@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from rag.citations.checking.given import KINDS, Given, given_in
 from rag.citations.checking.meaning import nearness
@@ -15,6 +16,7 @@ from rag.text.languages import ENGLISH
 from rag.text.related import opposites
 from rag.text.words import language_of
 
+_MOST_FIGURES = 40  # of one statement that are looked for
 COUNTED = 12  # so many things a reader counts for himself
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 _FOREIGN_FIGURES = 2  # that a source in another language lacks, to say that it is silent
@@ -54,7 +56,8 @@ class Case:
         self.chosen = [each for each in every if each.said.figure.kind not in KINDS]
 
     def _given(self, around: Reading) -> Iterator[Given]:
-        for each in given_in(self.reading, plain(self.said.text)):
+        given = given_in(self.reading, plain(self.said.text))
+        for each in islice(given, _MOST_FIGURES):
             yield replace(each, words=each.words.union(around.words))
 
     @cached_property

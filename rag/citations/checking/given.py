@@ -5,6 +5,7 @@ right side`. Words of closed sets (days, colours) and codes (IP57) are given in 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -48,19 +49,23 @@ class GivenBySource(Given):
 def given_in(reading: Reading, text: str) -> Iterator[Given]:
     """The figures, codes and words of closed sets of a sentence, in order."""
     figures = sorted((*reading.figures, *_choices(reading)), key=lambda each: each.start)
+    terms = _Terms(reading)
+    kinds: dict[tuple[str, str], _Runs] = {}
     for figure in figures:
-        runs = _runs(text, [each for each in figures if comparable(figure, each)])
-        at = next(i for i, run in enumerate(runs) if figure in run)
-        start, end = runs[at][0].start, runs[at][-1].end
-        left = _divided(text, runs[at - 1][-1].end, start)[1] if at else 0
-        right = _divided(text, end, runs[at + 1][0].start)[0] if at + 1 < len(runs) else len(text)
-        before = list(_terms(reading, left, start))
-        behind = list(_terms(reading, end, right))
-        first = _terms(reading, 0, runs[0][0].start) if at else ()
+        kind = (figure.kind, figure.unit)
+        if kind not in kinds:
+            kinds[kind] = _Runs(text, [each for each in figures if comparable(figure, each)])
+        runs = kinds[kind]
+        at = runs.place[figure]
+        start, end = runs.ends[at]
+        left = _divided(text, runs.ends[at - 1][1], start)[1] if at else 0
+        is_last = at + 1 == len(runs.ends)
+        right = len(text) if is_last else _divided(text, end, runs.ends[at + 1][0])[0]
+        before, behind = terms.between(left, start), terms.between(end, right)
         yield Given(
             figure=figure,
             words=_words((*before, *behind)),
-            lent=_words(first),
+            lent=_words(terms.between(0, runs.ends[0][0])) if at else frozenset(),
             names=tuple(
                 name.text.lower()
                 for name in reading.named
@@ -68,8 +73,38 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
             ),
             counted=_counted(reading, before, behind, start, end),
             is_denied=any(each.key == "not" for each in before[-_DENIES:]),
-            is_range=len(runs[at]) > 1,
+            is_range=runs.is_range[at],
         )
+
+
+class _Runs:
+    """Figures of one kind, those in a row as one, such as the ends of a range."""
+
+    def __init__(self, text: str, figures: Sequence[Figure]) -> None:
+        self.ends: list[tuple[int, int]] = []
+        self.is_range: list[bool] = []
+        self.place: dict[Figure, int] = {}
+        for figure in figures:
+            joins = self.ends and _JOINS.fullmatch(text, self.ends[-1][1], figure.start)
+            if joins:
+                self.ends[-1] = (self.ends[-1][0], figure.end)
+                self.is_range[-1] = True
+            else:
+                self.ends.append((figure.start, figure.end))
+                self.is_range.append(False)
+            self.place[figure] = len(self.ends) - 1
+
+
+class _Terms:
+    """The words of a sentence, found by where they stand."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._terms = [each for each in reading.terms if isinstance(each.key, str)]
+        self._starts = [each.start for each in self._terms]
+
+    def between(self, start: int, end: int) -> list[Term]:
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        return [each for each in self._terms[first:last] if each.end <= end]
 
 
 def _choices(reading: Reading) -> Iterator[Figure]:
@@ -85,17 +120,6 @@ def _choices(reading: Reading) -> Iterator[Figure]:
             yield Figure(value, term.spelled, kind=kind, start=term.start, end=term.end)
 
 
-def _runs(text: str, figures: Sequence[Figure]) -> list[list[Figure]]:
-    """Figures in a row, such as the ends of a range."""
-    found: list[list[Figure]] = []
-    for figure in figures:
-        if found and _JOINS.fullmatch(text, found[-1][-1].end, figure.start):
-            found[-1].append(figure)
-        else:
-            found.append([figure])
-    return found
-
-
 def _divided(text: str, start: int, end: int) -> tuple[int, int]:
     """Up to where words between two figures belong to the first, from where to the second.
 
@@ -105,15 +129,7 @@ def _divided(text: str, start: int, end: int) -> tuple[int, int]:
     return (found[-1].start(), found[-1].end()) if found else (end, start)
 
 
-def _terms(reading: Reading, start: int, end: int) -> Iterator[Term]:
-    return (
-        term
-        for term in reading.terms
-        if isinstance(term.key, str) and start <= term.start and term.end <= end
-    )
-
-
-def _words(terms: Sequence[Term] | Iterator[Term]) -> frozenset[str]:
+def _words(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
 
 
@@ -159,7 +175,7 @@ def _words_of_rows(source: SourceText) -> dict[int, frozenset[str]]:
     found: dict[int, frozenset[str]] = {}
     for place in source.places:
         if place.window.kind == "cell" and not place.own.figures:
-            told = _words(_terms(place.own, 0, len(place.text)))
+            told = _words(_Terms(place.own).between(0, len(place.text)))
             found[place.window.start] = found.get(place.window.start, frozenset()) | told
     return found
 

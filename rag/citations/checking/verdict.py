@@ -7,6 +7,7 @@ another figure, name or polarity, whether a figure follows from others. What the
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from rag.citations.checking.carrying import is_carried
@@ -199,8 +200,15 @@ class _Verdict(Case):
         return [each.said.figure for each in self.weighed if each.said.figure is not but]
 
     def _how(self, figure: Figure, least: float = -1.0) -> str:
-        known = self._operands(figure, least)
-        return compute(figure, self.said.text, self._own(figure), known)
+        if (figure, least) not in self._worked_out:
+            known = self._operands(figure, least)
+            how = compute(figure, self.said.text, self._own(figure), known)
+            self._worked_out[figure, least] = how
+        return self._worked_out[figure, least]
+
+    @cached_property
+    def _worked_out(self) -> dict[tuple[Figure, float], str]:
+        return {}
 
     def _ways(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
