@@ -14,6 +14,7 @@ from rag.seams.judging import Opinion
 from rag.turns.answering import Answering, Checks
 from rag.web.sse import encode
 from rag.web.turns import Turns
+from tests.citations.test_copies import Meanings
 from tests.fakes import ScriptedModel
 from tests.test_assistant import application, session  # noqa: F401 - fixtures
 
@@ -39,14 +40,15 @@ class Judging:
 
 @pytest.fixture
 def asking(application):  # noqa: F811
-    def asking(judge, *replies):
+    def asking(judge, *replies, embedder=None):
         plain = application.assistant
         return Assistant(
             application.retriever,
             plain._followups,
             plain._memory,
             Answering(
-                ModelWriter(ScriptedModel(*(replies or (SAID,)))), None, checks=Checks(judge)
+                ModelWriter(ScriptedModel(*(replies or (SAID,)))),
+                checks=Checks(judge, embedder),
             ),
             limits=Limits(),
         )
@@ -64,6 +66,16 @@ def test_what_is_open_is_judged_after_the_end_and_stored(asking, session):  # no
     assert (citation.verdict, citation.judged_by) == (Verdict.CONTRADICTED, "wise-1")
     assert session.message(1) == judged.message
     assert judged.message.content == finished.message.content
+
+
+def test_what_means_the_same_in_no_word_of_its_source_is_open_and_judged(asking, session):  # noqa: F811
+    said = "Mum or dad has to sign for a youngster [1]."
+    judge = Judging(Verdict.SUPPORTED)
+
+    *_, judged = asking(judge, said, embedder=Meanings(are_alike=True)).ask(session, ASKED)
+
+    assert len(judge.asked) == 1
+    assert judged.message.answer.citations[0].judged_by == "wise-1"
 
 
 def test_nobody_waits_for_the_judge_and_the_next_turn_begins(asking, session):  # noqa: F811

@@ -300,7 +300,8 @@ class Answering:
             return None
         try:
             sources = {source.number: source for source in session.sources(sorted(wanted))}
-            opinions = check(answer.text, sources, self._checks.judge).citations
+            judge, embedder = self._checks.judge, self._checks.embedder
+            opinions = check(answer.text, sources, judge, embedder=embedder).citations
             told = {(each.number, each.start): each for each in opinions if each.judged_by}
             citations = tuple(_by_judge(each, told) for each in answer.citations)
             if citations == answer.citations:

@@ -89,7 +89,7 @@ class Case:
         """Whether it is said in the words of its sources or their opposites, but for one at most.
 
         Who writes in other words says other things by them as well, which no rule tells apart:
-        held out, two of three contradictions found beyond that were none.
+        of 41 contradictions found beyond that, 19 were none; of 275 within it, 7.
         """
         turned = opposites()
         lacking = [

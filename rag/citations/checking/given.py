@@ -16,9 +16,8 @@ from rag.text.amounts import Figure, comparable
 from rag.text.related import alternatives
 
 KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
-_DIVIDES = re.compile(
-    r"[,;:()–—|]|\b(?:and|but|while|whereas|or|und|aber|während|sowie|oder)\b", re.IGNORECASE
-)
+CONJUNCTIONS = "and|but|while|whereas|or|und|aber|während|sondern|sowie|oder"
+_DIVIDES = re.compile(rf"[,;:()–—|]|\b(?:{CONJUNCTIONS})\b", re.IGNORECASE)
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")

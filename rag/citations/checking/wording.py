@@ -7,6 +7,7 @@ from functools import lru_cache, reduce
 from typing import NamedTuple
 
 from rag.citations.checking.case import Case, quoted
+from rag.citations.checking.given import CONJUNCTIONS
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import Place, is_held, read
 from rag.text.amounts import Figure, agree
@@ -16,8 +17,7 @@ from rag.text.related import canonical, opposites
 from rag.text.words import is_function_word, stem, tokens
 
 _DIVIDES = re.compile(
-    r"\s*[,;:()–—]\s+|\s+(?:and|but|while|whereas|or|und|aber|während|sondern|oder)\s+"
-    rf"|\s+(?=(?:{told('conditions')})\b)",
+    rf"\s*[,;:()–—]\s+|\s+(?:{CONJUNCTIONS})\s+|\s+(?=(?:{told('conditions')})\b)",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
@@ -35,7 +35,7 @@ _UNIVERSAL = all_words("universal")
 _BEHIND = 2  # words behind `only` or `without` on which these bear
 _MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
 _LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of
-_FEW = 3  # words; of fewer, a part has to say little else
+_FEW = 3  # words; with fewer, a part of a source may say less beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,8 @@ def _against(case: Case, said: Part) -> str:
 def _nearest(case: Case, said: Part) -> list[_Near]:
     """The parts of the sources that share most words with one of the statement, if most of it."""
     found: list[_Near] = []
+    count = len(said.words)
+    longest = (2.5 if count >= _FEW else 2) * count  # of a part, to say little else
     for source in case.sources:
         for place in source.places:
             if place.window.kind in ("row", "code") or not 0 < len(place.own.words) <= _LONG:
@@ -148,11 +150,8 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
             above = source.context.words + place.around.words
             for part in parts(place.text, source.lexicon, source.language):
                 there = part.words.union(above)
-                near = sum(_is_there(word, there) for word in said.words) / max(1, len(said.words))
-                is_short = len(part.own) <= (2.5 if len(said.words) >= _FEW else 2) * len(
-                    said.words
-                )
-                if near >= _MANY and len(said.words) > 1 and is_short:
+                near = sum(_is_there(word, there) for word in said.words) / count
+                if near >= _MANY and len(part.own) <= longest:
                     found.append(_Near(near, len(said.words & part.own), place, part))
     best = max((each[:2] for each in found), default=None)
     return [each for each in found if each[:2] == best]
