@@ -340,10 +340,13 @@ def _in_heading(plain: str, start: int) -> bool:
     return plain.startswith("#", line_start)
 
 
-_INNER_WORD = re.compile(r"(?<=[a-zäöüßé,] )([^\W\d_])[^\W\d_]{2,}")
+# A word, or a run of capitalised ones, as a name of several words is: `Höra Buds Lite`.
+_INNER_WORD = re.compile(
+    r"(?<=[a-zäöüßé,] )(?:[A-ZÄÖÜ][^\W\d_]{2,}(?: [A-ZÄÖÜ][^\W\d_]+)*|[^\W\d_]{3,})"
+)
 NOUNS_CAPITALISED = 0.25  # of the words inside sentences: German has a third, English a tenth
 
 
 def _capitalises_nouns(plain: str) -> bool:
-    inner = [match[1].isupper() for match in islice(_INNER_WORD.finditer(plain), 400)]
+    inner = [match[0][0].isupper() for match in islice(_INNER_WORD.finditer(plain), 400)]
     return len(inner) >= 12 and sum(inner) > NOUNS_CAPITALISED * len(inner)

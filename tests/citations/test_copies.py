@@ -24,7 +24,13 @@ DOCK = (
     "Photography is allowed without flash. Goggles are allowed, snorkels are not. "
     "Smoking is forbidden in the hall and on the balcony. "
     "Equipment may make up no more than the share of the partner. "
-    "Two boxes hold 250 g each; a third one holds 350 g."
+    "Two boxes hold 250 g each; a third one holds 350 g. "
+    "Touch the top to mute: the bulb turns violet; a second touch turns it orange. "
+    "The Pad can lead 6 points; before, it was 4. "
+    "The Pad Mini is protected to IP57 against water. The Pad Air is protected to IPX4: a washing "
+    "machine does it harm, and so do salt, soap, bleach and hot steam. "
+    "If the budget is not enough, ports are switched off, beginning with the highest number. "
+    "On the Amp 50, set the slider to 0. On the Amp 50 BT, hold the button for 8 seconds."
 )
 MODES = (
     "| Model | Noise cancelling | Playing time |\n|---|---|---|\n"
@@ -54,6 +60,11 @@ def judged(said: str, passage: str = DOCK, **given: object) -> Citation:
         ("Smoking is allowed on the balcony", "says"),
         ("Equipment may make up more than the share of the partner", "says"),
         ("The three boxes together hold 950 g", "gives"),
+        ("When muted the bulb is orange, and after a second touch it is violet", "violet"),
+        ("The Pad can lead 4 points; before, it was 6", "gives 6"),
+        ("The Pad Air takes IP57 and the Pad Mini just IPX4", "ipx4"),
+        ("Ports go off beginning with the lowest number", "says"),
+        ("On the Amp 50, hold the button for 8 seconds", "8 s for the Amp 50 BT"),
     ],
 )
 def test_a_copy_with_one_thing_changed_is_contradicted_with_what_stands_there(
@@ -73,6 +84,10 @@ def test_a_copy_with_one_thing_changed_is_contradicted_with_what_stands_there(
         "On Fridays the shop is open from 10:00 to 18:00",
         "Cases that were not locked are insured up to €5,000",
         "Rinsing takes five minutes at most",
+        "The bulb is violet when muted and orange after a second touch",
+        "Before, the Pad could lead 4 points; now it leads 6",
+        "The Pad Air takes IPX4 and the Pad Mini IP57",
+        "The Amp 50 BT wants its button held for 8 seconds",
         "Only trained staff may open the lid",
         "The left pad gives the telephone less power than the right one",
         "Nobody gets more than twenty grand for a case",

@@ -51,7 +51,8 @@ class Case:
         around = read(said.around, lexicon, self.language)
         told = self.reading.names or around.names
         self.names = told or tuple(filter(None, [said.about]))
-        every = [weigh(each, each.names or self.names, sources) for each in self._given(around)]
+        self.given = list(self._given(around))
+        every = [weigh(each, each.names or self.names, sources) for each in self.given]
         self.weighed = [each for each in every if each.said.figure.kind in KINDS]
         self.chosen = [each for each in every if each.said.figure.kind not in KINDS]
 

@@ -18,6 +18,7 @@ from rag.text.related import alternatives
 KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
 CONJUNCTIONS = "and|but|while|whereas|or|und|aber|während|sondern|sowie|oder"
 _DIVIDES = re.compile(rf"[,;:()–—|]|\b(?:{CONJUNCTIONS})\b", re.IGNORECASE)
+_PARTS = re.compile(r"[;|]|[.!?]\s")  # divide before anything else does
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
@@ -113,7 +114,13 @@ def _choices(reading: Reading) -> Iterator[Figure]:
             continue
         others = alternatives(term.spelled) or alternatives(term.key)
         code = _CODE.match(term.spelled) if term.spelled in reading.codes else None
-        kind = f"one of {min(others | {term.key})}" if others else f"code {code[1]}" if code else ""
+        kind = (
+            f"one of {min(others | {term.key})}"
+            if others
+            else f"code {code[1][:2]}"
+            if code
+            else ""
+        )
         if kind:
             value = float(crc32((term.key if others else term.spelled).encode()))
             yield Figure(value, term.spelled, kind=kind, start=term.start, end=term.end)
@@ -124,7 +131,7 @@ def _divided(text: str, start: int, end: int) -> tuple[int, int]:
 
     Where nothing divides them they belong to both.
     """
-    found = list(_DIVIDES.finditer(text, start, end))
+    found = list(_PARTS.finditer(text, start, end)) or list(_DIVIDES.finditer(text, start, end))
     return (found[-1].start(), found[-1].end()) if found else (end, start)
 
 

@@ -8,6 +8,7 @@ from rag.text.name_words import VARIANTS
 
 _POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
+_SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 50 BT`
 
 
 @lru_cache(maxsize=16384)
@@ -40,7 +41,7 @@ def are_siblings(said: str, there: str) -> bool:
 
 
 def _tells_a_model(word: str) -> bool:
-    return word in VARIANTS or any(map(str.isdigit, word))
+    return word in VARIANTS or len(word) < _SHORTEST_WORD or any(map(str.isdigit, word))
 
 
 def names_agree(said: Sequence[str], there: Sequence[str]) -> float:

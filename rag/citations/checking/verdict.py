@@ -16,6 +16,7 @@ from rag.citations.checking.computing import adds_up, compute, may_follow
 from rag.citations.checking.given import KINDS, GivenBySource, given_by
 from rag.citations.checking.naming import are_siblings, names_agree, same_name
 from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.swapping import swapped
 from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
@@ -92,6 +93,9 @@ class _Verdict(Case):
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[str]:
+        there = swapped(self.given, self.names, self.sources)
+        if there is not None:
+            yield self._told_instead(there)
         yield from map(self._wrong_figure, self.weighed)
         if not self.is_copy:
             return

@@ -49,9 +49,22 @@ def weigh(said: Given, names: Sequence[str], sources: Sequence[SourceText]) -> W
     compares = not said.words.isdisjoint(_COMPARES)  # beside another: `eight less than the Pro`
     if compares or said.figure.kind.startswith("code"):
         return Weighed(said, carried=best.given)
+    return _carried_or_not(said, names, best, same, other)
+
+
+def _carried_or_not(
+    said: Given,
+    names: Sequence[str],
+    best: _Found,
+    same: Sequence[_Found],
+    other: Sequence[_Found],
+) -> Weighed:
+    """Whether the places that give the figure give it for this and with this bound."""
     told = [_told_apart(said, names, each, other) for each in same]
     if all(told):
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
+    if all(names_agree(names, each.given.names) < 0 for each in same):
+        return Weighed(said, instead=best.given)  # only for another of the family
     at_least = max(_SAYS_THE_REST, best.near - _NEARER)
     nearest = [each.given for each in same if each.near >= at_least]
     if nearest and all(_is_bounded_otherwise(said, each) for each in nearest):
@@ -78,11 +91,15 @@ def _is_bounded_otherwise(said: Given, there: GivenBySource) -> bool:
 
 def _affinity(said: Given, names: Sequence[str], given: GivenBySource, source: SourceText) -> float:
     words = said.words | said.lent
-    own = words.difference(source.context.words) or words
     there = given.words | given.lent
-    near = sum(is_held(word, there) for word in own) / max(1, len(own))
+    own = words.difference(source.context.words)  # titles and headings hold for every figure
+    near = max(_share(words, there), _share(own, there))
     agreed = names_agree(names, given.names or source.context.names)
     return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
+
+
+def _share(said: frozenset[str], there: frozenset[str]) -> float:
+    return sum(is_held(word, there) for word in said) / max(1, len(said))
 
 
 def _nearest(found: _Found) -> tuple[float, int]:

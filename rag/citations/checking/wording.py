@@ -43,7 +43,7 @@ class Part:
     """A stretch of a sentence that denies or affirms as a whole."""
 
     own: frozenset[str]
-    words: frozenset[str]  # with those of the first part, which the others say nothing without
+    words: frozenset[str]  # with those of the first that is no condition
     raw: frozenset[str]
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
@@ -98,12 +98,13 @@ def _part(
     )
     is_denied = reading.is_negated or not reading.raw.isdisjoint(_PROHIBITING)
     is_unsure = bool(_CONDITION.match(piece))
-    if before and before[-1].is_denied and not is_denied:  # `neither cheques or cards`
+    main = next((each for each in before if not each.is_unsure), None)
+    if before and before[-1].is_denied and main and not is_denied:  # `neither cheques or cards`
         is_denied = joint in ("or", "oder", "nor", "noch") or not _PREPOSITIONS.isdisjoint(
             lowered[:1]
         )
         is_unsure |= joint in ("and", "und", "sowie", ",") and not is_denied
-    words = own | before[0].own if before else own
+    words = own | main.own if main else own
     return Part(own, words, reading.raw, is_denied, is_unsure, lacks, only, excepted)
 
 
