@@ -199,7 +199,7 @@ def altered(text: str, cited: Source, document: str) -> Iterator[Case]:
     for span in split_sentences(text):
         said = text[span.start : span.end]
         for kind, changed in (("figure", _other_figure(said, cited)), ("negation", _turned(said))):
-            if changed:
+            if len(changed.split()) > _FEWEST:
                 yield Case(kind, changed, cited, document)
 
 

@@ -11,6 +11,7 @@ from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import Place, Reading, SourceText, is_held, read, share
 from rag.citations.checking.weighing import weigh
 from rag.seams import Embedder
+from rag.text.amounts import Figure
 from rag.text.blocks import plain
 from rag.text.languages import ENGLISH
 from rag.text.related import opposites
@@ -131,6 +132,11 @@ class Case:
         """A name as the source spells it."""
         known = (each for source in self.sources for each in source.lexicon.names)
         return next((each for each in known if each.lower() == name), name)
+
+
+def as_written(figure: Figure, place: Place) -> str:
+    """A figure as the window spells it."""
+    return place.text[figure.start : figure.end] or figure.shown
 
 
 def quoted(place: Place) -> str:

@@ -45,6 +45,13 @@ def adds_up(text: str) -> bool:
     return bool(_SUM.search(text))
 
 
+def differ_by(figure: Figure, known: Sequence[Figure]) -> bool:
+    """Whether two of some figures are so far apart."""
+    pairs = _pairs(_alike(figure, known))
+    margin = _TOLERANCE * max(abs(figure.base), 1e-9)
+    return any(abs(one.base - other.base - figure.base) <= margin for one, other in pairs)
+
+
 def may_follow(figure: Figure, known: Sequence[Figure]) -> bool:
     """Whether it is the sum or difference of two figures, or one so many times or parted so often.
 
@@ -76,8 +83,8 @@ def _results(
     if figure.unit in ("", "×") and _RATIO.search(text):
         pairs = _pairs(_measured(known))
         yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
-    if _SHARE.search(text):
-        yield from _shares(same, known)
+    is_own = [each for each in same if each in own]
+    yield from _shares(same if _SHARE.search(text) else is_own, known)
 
 
 def _products(

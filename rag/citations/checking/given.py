@@ -13,12 +13,13 @@ from zlib import crc32
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
 from rag.text.amounts import Figure, comparable
+from rag.text.languages import all_words, any_of
 from rag.text.related import alternatives
 
 KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
-CONJUNCTIONS = "and|but|while|whereas|or|und|aber|während|sondern|sowie|oder"
-_DIVIDES = re.compile(rf"[,;:()–—|]|\b(?:{CONJUNCTIONS})\b", re.IGNORECASE)
-_PARTS = re.compile(r"[;|]|[.!?]\s")  # divide before anything else does
+CONJUNCTIONS = any_of(all_words("conjunctions"))
+_DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{CONJUNCTIONS})\b", re.IGNORECASE)
+_PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
@@ -58,9 +59,11 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
         runs = kinds[kind]
         at = runs.place[figure]
         start, end = runs.ends[at]
-        left = _divided(text, runs.ends[at - 1][1], start)[1] if at else 0
-        is_last = at + 1 == len(runs.ends)
-        right = len(text) if is_last else _divided(text, end, runs.ends[at + 1][0])[0]
+        clause = text.rfind(";", 0, start) + 1
+        left = _divided(text, runs.ends[at - 1][1], start)[1] if at else clause
+        right = text.find(";", end) % (len(text) + 1)
+        if at + 1 < len(runs.ends):
+            right = min(right, _divided(text, end, runs.ends[at + 1][0])[0])
         before, behind = terms.between(left, start), terms.between(end, right)
         yield Given(
             figure=figure,

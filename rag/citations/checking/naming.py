@@ -8,6 +8,7 @@ from rag.text.name_words import VARIANTS
 
 _POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
+_VERSION = re.compile(r"\d\.\d\S*$")
 _SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 50 BT`
 
 
@@ -35,7 +36,10 @@ def are_siblings(said: str, there: str) -> bool:
     if same_name(said, there):
         return False
     shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    shared = min(len(one), len(other)) if shared is None else shared
+    if shared is None:  # one goes on where the other ends: `Étude ANC 1.9.2` is an `Étude ANC`
+        shared = min(len(one), len(other))
+        if _VERSION.search(max(said, there, key=len)):
+            return False
     apart = (*one[shared:], *other[shared:])
     return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
 

@@ -11,17 +11,19 @@ from functools import cached_property
 from itertools import product
 
 from rag.citations.checking.carrying import is_carried
-from rag.citations.checking.case import ANYWHERE, COUNTED, Case, Said, quoted
-from rag.citations.checking.computing import adds_up, compute, may_follow
+from rag.citations.checking.case import ANYWHERE, COUNTED, Case, Said, as_written, quoted
+from rag.citations.checking.computing import adds_up, compute, differ_by, may_follow
 from rag.citations.checking.given import KINDS, GivenBySource, given_by
 from rag.citations.checking.naming import are_siblings, names_agree, same_name
 from rag.citations.checking.reading import SourceText, read, share
+from rag.citations.checking.repeating import altered
 from rag.citations.checking.swapping import swapped
 from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
+from rag.text.languages import all_words, any_of
 from rag.text.words import language_of
 
 
@@ -57,6 +59,8 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
 
 
 _PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
+_REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
+_THAN = {"than", "als"}
 _HALF_DAY = 12  # hours
 _WINDOWS = 3  # of one source that a judge is shown
 _ORDER = (
@@ -93,6 +97,11 @@ class _Verdict(Case):
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[str]:
+        refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
+        repeated = None if refuses else altered(self.reading, self.sources)
+        if repeated is not None:
+            place, figure = repeated
+            yield f"The source {f'gives {figure}:' if figure else 'says'} {quoted(place)}"
         there = swapped(self.given, self.names, self.sources)
         if there is not None:
             yield self._told_instead(there)
@@ -102,7 +111,7 @@ class _Verdict(Case):
         yield self._wrong_name()
         if not self.reading.is_negated:
             yield from (self._told_instead(e.instead) for e in self.chosen if e.instead)
-        if not self.is_foreign:
+        if not self.is_foreign and not refuses:
             yield wrong_wording(self)
 
     # ── Subject ──
@@ -134,8 +143,17 @@ class _Verdict(Case):
         if _PURPOSE.match(self.said.text) or self._is_pronoun(figure):
             return ""
         if weighed.instead and self.is_copy:
-            return self._told_instead(weighed.instead)
+            return "" if self._is_apart(figure) else self._told_instead(weighed.instead)
         return self._missing(figure)
+
+    def _is_apart(self, figure: Figure) -> bool:
+        """Whether two things of one window differ by so much: `350 mm further apart than`."""
+        if self.reading.raw.isdisjoint(_THAN):
+            return False
+        places: dict[int, list[Figure]] = {}
+        for given in (each for source in self.sources for each in given_by(source)):
+            places.setdefault(id(given.place), []).append(given.figure)
+        return any(differ_by(figure, every) for every in places.values())
 
     def _is_pronoun(self, figure: Figure) -> bool:
         is_one = figure.value == 1 and figure.kind == "amount" and not figure.unit
@@ -144,7 +162,9 @@ class _Verdict(Case):
     def _told_instead(self, there: GivenBySource) -> str:
         name = there.names[0] if there.names else ""
         of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
-        return f"The source gives {there.figure.shown}{of}: {quoted(there.place)}"
+        return (
+            f"The source gives {as_written(there.figure, there.place)}{of}: {quoted(there.place)}"
+        )
 
     def _missing(self, figure: Figure) -> str:
         """A figure that no source gives anywhere, and none that a reader may have worked out.

@@ -44,6 +44,8 @@ class Language:
     negations: frozenset[str]
     prohibiting: frozenset[str]  # they deny without a negation
     lacking: frozenset[str]  # they deny a word, and not what is said
+    refusals: frozenset[str]  # they answer a question, and deny what that says
+    conjunctions: frozenset[str]
     prepositions: frozenset[str]
     comparing: frozenset[str]  # what follows is compared with, not spoken of
     pairwise: frozenset[str]  # values are told apart by their order
