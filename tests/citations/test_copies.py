@@ -52,7 +52,7 @@ def judged(said: str, passage: str = DOCK, **given: object) -> Citation:
         ("It stays cool up to 45 °F in normal use", "gives 45 °C"),
         ("On Wednesdays the shop is open until 20:00", "Thursdays"),
         ("The light is green while it charges", "red"),
-        ("Rinsing must take at least five minutes", "says"),
+        ("Rinsing must take at least five minutes", "five minutes"),
         ("Everybody may open the lid", "limits this"),
         ("Colours like black fade", "says"),
         ("Photography with flash is allowed", "says"),

@@ -18,6 +18,7 @@ _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
 _RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
+_OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
 _TOLERANCE = 0.005
 _ROUGH = 0.06
 _HALF = 0.5  # of a percentage that was worked out
@@ -35,7 +36,8 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
     margin = (_ROUGH if figure.comparator == "~" else _TOLERANCE) * max(abs(figure.base), 1e-9)
     exact = _clocks(known) if figure.kind == "clock" else _results(figure, text, own, known)
     found = (how for value, how in exact if abs(value - figure.base) <= margin)
-    shares = _percentages(known) if figure.unit == "%" else ()
+    is_share = figure.unit == "%" and (_DIFFERENCE.search(text) or _OF.search(text))
+    shares = _percentages(known) if is_share else ()
     rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
     return next(chain(found, rounded), "")
 

@@ -15,6 +15,7 @@ from rag.citations.checking.reading import Place, Reading, SourceText, Term
 from rag.text.amounts import Figure, comparable
 from rag.text.languages import all_words, any_of
 from rag.text.related import alternatives
+from rag.text.words import is_function_word
 
 KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
 CONJUNCTIONS = any_of(all_words("conjunctions"))
@@ -23,6 +24,7 @@ _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{CONJUNCTIONS})\b", re.IGNORECASE)  # b
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
+_WORD = re.compile(r"\s([^\W\d_]{2,})")
 _DENIES = 4  # terms before a figure, among which a denial bears on it
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
@@ -36,6 +38,7 @@ class Given:
     lent: frozenset[str]  # before the first figure of its kind: they hold for the later ones, too
     names: tuple[str, ...]
     counted: frozenset[str]  # the word right behind it, else right before
+    beside: frozenset[str]  # figures of other kinds among these words
     is_denied: bool  # a denial stands close before it
     is_range: bool  # an end of one, or one of several in a row
 
@@ -51,11 +54,12 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
     """The figures, codes and words of closed sets of a sentence, in order."""
     figures = sorted((*reading.figures, *_choices(reading)), key=lambda each: each.start)
     terms = _Terms(reading)
-    kinds: dict[tuple[str, str], _Runs] = {}
+    kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
-        kind = (figure.kind, figure.unit)
+        alike = [each for each in figures if _are_alike(text, figure, each)]
+        kind = (figure.kind, figure.unit, _counts_things(text, figure))
         if kind not in kinds:
-            kinds[kind] = _Runs(text, [each for each in figures if comparable(figure, each)])
+            kinds[kind] = _Runs(text, alike)
         runs = kinds[kind]
         at = runs.place[figure]
         start, end = runs.ends[at]
@@ -75,9 +79,27 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
                 if left <= name.start and name.end <= right
             ),
             counted=_counted(reading, before, behind, start, end),
+            beside=frozenset(
+                f"{each.base} {each.dimension}"
+                for each in figures
+                if left <= each.start and each.end <= right and each not in alike
+            ),
             is_denied=any(each.key == "not" for each in before[-_DENIES:]),
             is_range=runs.is_range[at],
         )
+
+
+def _are_alike(text: str, one: Figure, other: Figure) -> bool:
+    """Whether a reader tells them apart by the words around them."""
+    if (_counts_things(text, one) and other.unit) or (_counts_things(text, other) and one.unit):
+        return False
+    return comparable(one, other)
+
+
+def _counts_things(text: str, figure: Figure) -> bool:
+    """`10 units` beside `22 %`: of another kind, as `15` is not in `90 seconds instead of 15`."""
+    word = _WORD.match(text, figure.end)
+    return not figure.unit and bool(word) and not is_function_word(word[1].lower())
 
 
 class _Runs:
@@ -173,6 +195,7 @@ def _of_sentence(place: Place, names: tuple[str, ...]) -> Iterator[GivenBySource
             each.lent,
             each.names or names,
             each.counted,
+            each.beside,
             each.is_denied,
             each.is_range,
             place,
@@ -202,6 +225,7 @@ def _of_cell(place: Place, row: frozenset[str]) -> Iterator[GivenBySource]:
                 words,
                 frozenset(),
                 names,
+                frozenset(),
                 frozenset(),
                 place.own.is_negated,
                 is_range=False,

@@ -25,7 +25,8 @@ def swapped(
 def _crossed(
     one: Given, other: Given, names: Sequence[str], there: Sequence[GivenBySource]
 ) -> Iterator[GivenBySource]:
-    if not comparable(one.figure, other.figure) or agree(one.figure, other.figure):
+    figures = (one.figure, other.figure)
+    if not comparable(*figures) or agree(*figures):
         return
     first = [each for each in there if agree(one.figure, each.figure)]
     second = [each for each in there if agree(other.figure, each.figure)]
@@ -42,7 +43,8 @@ def _near(said: Given, there: Sequence[GivenBySource], names: Sequence[str]) -> 
 
 
 def _share(said: Given, there: GivenBySource) -> float:
-    return sum(is_held(word, there.words) for word in said.words) / max(1, len(said.words))
+    held = sum(is_held(word, there.words) for word in said.words) + len(said.beside & there.beside)
+    return held / max(1, len(said.words) + len(said.beside))
 
 
 def _of_names(names: Sequence[str], there: GivenBySource) -> float:
