@@ -154,3 +154,39 @@ def test_no_meaning_is_asked_for_where_the_words_are_there() -> None:
 def test_words_have_to_do_while_the_model_is_away() -> None:
     away = Meanings(are_alike=True, is_away=True)
     assert judged(OTHER_WORDS, embedder=away).verdict is Verdict.OFF_SUBJECT
+
+
+FEES = (
+    "| Medium | Renewals | Late fee per day |\n|---|---|---|\n"
+    "| films | 1 | € 2.00 |\n| games | 1 | € 0.50 |\n\n"
+    "A week of duty is paid with € 240, plus € 45 for each call between 22:00 and 6:00. "
+    "Discount 22 % from 10 units, 27 % from 50 units of one product. "
+    "The holes of the Bar 300 are 760 mm apart, those of the Bar 200 410 mm."
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("A week with two calls comes to € 330", Verdict.COMPUTED),
+        ("A week with two calls comes to € 285", Verdict.OPEN),  # the two are not in it
+        ("A film returned three days late costs € 6.00", Verdict.COMPUTED),
+        ("A game returned four days late costs € 4.00", Verdict.OPEN),  # renewals are no fee
+        ("At a discount of 22 % you save € 66 of € 300", Verdict.COMPUTED),
+        ("The holes of the Bar 300 are 350 mm further apart than the Bar 200's", Verdict.OPEN),
+        ("You get 27 % from 10 units and 22 % from 50 units", Verdict.CONTRADICTED),
+        ("A week of duty is paid with € 45, and a call with € 240", Verdict.CONTRADICTED),
+    ],
+)
+def test_what_is_worked_out_uses_all_that_is_counted_and_nothing_else(
+    said: str, verdict: Verdict
+) -> None:
+    assert judged(said, FEES).verdict is verdict
+
+
+def test_a_refusal_is_no_denial_of_what_follows() -> None:
+    passage = "The app works without an account as long as it is in the same network."
+
+    citation = judged("No, as long as it is in the same network", passage)
+
+    assert citation.verdict is Verdict.OPEN

@@ -73,7 +73,7 @@ def _results(
     amounts = [each for each in known if each.unit or not figure.unit or each not in own]
     same, counts = _alike(figure, amounts), _counts(own)
     factors = [*counts, *(_FACTORS if _TIMES.search(text) else ())]
-    yield from _products([each for each in same if each.unit == figure.unit], factors, known)
+    yield from _products(same, factors, known)
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
@@ -172,5 +172,6 @@ def _distinct(figures: Sequence[Figure]) -> list[Figure]:
 
 
 def _counts(own: Sequence[Figure]) -> list[float]:
-    """How many, as the statement says: bare numbers, and days, weeks and the like."""
-    return [f.value for f in own if f.kind == "amount" and 1 < f.value <= 1000 and f.value % 1 == 0]
+    """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
+    amounts = (f for f in own if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
+    return [f.value for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0]

@@ -57,7 +57,7 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
     kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
         alike = [each for each in figures if _are_alike(text, figure, each)]
-        kind = (figure.kind, figure.unit, _counts_things(text, figure))
+        kind = (figure.kind, figure.unit, counts_things(text, figure))
         if kind not in kinds:
             kinds[kind] = _Runs(text, alike)
         runs = kinds[kind]
@@ -91,15 +91,15 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
 
 def _are_alike(text: str, one: Figure, other: Figure) -> bool:
     """Whether a reader tells them apart by the words around them."""
-    if (_counts_things(text, one) and other.unit) or (_counts_things(text, other) and one.unit):
+    if (counts_things(text, one) and other.unit) or (counts_things(text, other) and one.unit):
         return False
     return comparable(one, other)
 
 
-def _counts_things(text: str, figure: Figure) -> bool:
+def counts_things(text: str, figure: Figure) -> bool:
     """`10 units` beside `22 %`: of another kind, as `15` is not in `90 seconds instead of 15`."""
     word = _WORD.match(text, figure.end)
-    return not figure.unit and bool(word) and not is_function_word(word[1].lower())
+    return word is not None and not figure.unit and not is_function_word(word[1].lower())
 
 
 class _Runs:

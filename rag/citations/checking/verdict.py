@@ -13,7 +13,7 @@ from itertools import product
 from rag.citations.checking.carrying import is_carried
 from rag.citations.checking.case import ANYWHERE, COUNTED, Case, Said, as_written, quoted
 from rag.citations.checking.computing import adds_up, compute, differ_by, may_follow
-from rag.citations.checking.given import KINDS, GivenBySource, given_by
+from rag.citations.checking.given import KINDS, GivenBySource, counts_things, given_by
 from rag.citations.checking.naming import are_siblings, names_agree, same_name
 from rag.citations.checking.reading import SourceText, read, share
 from rag.citations.checking.repeating import altered
@@ -209,16 +209,25 @@ class _Verdict(Case):
         return not figure.unit and any(plain in name.split() for name in names)
 
     def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
-        """The figures that one may follow from: the nearest first, those at least so near."""
-        found: list[tuple[float, Figure]] = []
+        """The figures that one may follow from: the nearest first, those at least so near.
+
+        No number of things, where others have its unit: `1 renewal` is no part of `€ 4`.
+        """
+        found: list[tuple[float, GivenBySource]] = []
         for source in self.sources:
             for given in given_by(source):
                 if given.figure.kind in KINDS:
                     near = share(self.reading.words, given.words | given.lent)
                     near += 0.3 * (names_agree(self.names, given.names) > 0)
-                    found.append((near, given.figure))
-        nearest = sorted(found, key=lambda each: -each[0])
-        return self._own(but) + [figure for near, figure in nearest if near > least]
+                    found.append((near, given))
+        nearest = [given for near, given in sorted(found, key=_first) if near > least]
+        if (
+            but.unit
+            and least >= 0
+            and any(each.figure.dimension == but.dimension for each in nearest)
+        ):
+            nearest = [each for each in nearest if not _counts(each)]
+        return self._own(but) + [each.figure for each in nearest]
 
     def _own(self, but: Figure) -> list[Figure]:
         return [each.said.figure for each in self.weighed if each.said.figure is not but]
@@ -238,8 +247,10 @@ class _Verdict(Case):
         """How the figures follow that no source gives, from what the statement names."""
         figures = [each.said.figure for each in self.weighed]
         missing = [each for each in figures if self._is_new(each)]
-        ways = (self._how(figure, least=0.0) for figure in missing)
-        return list(dict.fromkeys(filter(None, ways)))
+        ways = list(dict.fromkeys(self._how(figure, least=0.0) for figure in missing))
+        counts = [each for each in figures if each not in missing and not each.unit]
+        used = all(any(_uses(way, each) for way in ways) for each in counts)
+        return [way for way in ways if way] if used else []
 
     def _is_given(self, figure: Figure) -> bool:
         """Whether another figure of the statement was worked out from this one."""
@@ -253,12 +264,29 @@ class _Verdict(Case):
         )
 
 
+def _first(found: tuple[float, GivenBySource]) -> float:
+    return -found[0]
+
+
+def _counts(given: GivenBySource) -> bool:
+    is_cell = given.place.window.kind == "cell"
+    return not given.figure.unit and (is_cell or counts_things(given.place.text, given.figure))
+
+
+def _uses(way: str, count: Figure) -> bool:
+    """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
+    terms = way.count(" + ") + 1
+    return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
+
+
 def _is_its_end(figure: Figure, there: Figure) -> bool:
     """One end of a range, a part of a date, or what was rounded: `76 %` of `76.3 %`."""
     if figure.kind == there.kind == "date":
         return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
     if figure.kind == there.kind == "clock":  # `half past nine in the evening`
         return abs(figure.value - there.value) == _HALF_DAY
+    if figure.kind != there.kind and "clock" in (figure.kind, there.kind):
+        return False
     if figure.unit and there.unit and figure.dimension != there.dimension:
         return False
     ends = (there.value, there.higher.value)
