@@ -98,7 +98,7 @@ class Installation:
     def rankings(self, query: str) -> dict[str, list[tuple[str, float]]]:
         """Judged documents by each system, best first."""
         words = self.lexical.search(query, EVERYTHING, limit=DEPTH)
-        vectors = self.index.nearest(self.embedder.embed([query])[0], EVERYTHING, limit=DEPTH)
+        [vectors] = self.index.nearest(self.embedder.embed([query]), EVERYTHING, limit=DEPTH)
         rrf = reciprocal_rank_fusion([[key for key, _ in words], [key for key, _ in vectors]])
         ours = [
             (hit.chunk.id, hit.score)

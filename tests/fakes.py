@@ -120,14 +120,14 @@ class MemoryIndex:
             self.rows.pop(chunk_id, None)
 
     def nearest(
-        self, vector: NDArray[np.float32], within: Within, *, limit: int
-    ) -> list[tuple[str, float]]:
-        scored = [
-            (chunk_id, float(row @ vector))
-            for chunk_id, row in self.rows.items()
-            if within.holds(self.places[chunk_id])
-        ]
-        return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:limit]
+        self, vectors: Matrix, within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        rows = {key: row for key, row in self.rows.items() if within.holds(self.places[key])}
+        found = (
+            [(chunk_id, float(row @ vector)) for chunk_id, row in rows.items()]
+            for vector in vectors
+        )
+        return [sorted(each, key=lambda pair: (-pair[1], pair[0]))[:limit] for each in found]
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return {chunk_id: self.rows[chunk_id] for chunk_id in chunk_ids if chunk_id in self.rows}

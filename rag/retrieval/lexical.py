@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from math import prod
 
 from sqlalchemy import Connection, Engine, text
@@ -60,15 +60,22 @@ class LexicalIndex:
 
     def search(self, query: str, within: Within, *, limit: int) -> list[tuple[str, float]]:
         """Ids of chunks that hold any term of the query, with their score, best first."""
-        if not terms_of(query) or limit <= 0 or within.ids == frozenset():
-            return []
+        return self.searches([query], within, limit=limit)[0]
+
+    def searches(
+        self, queries: Sequence[str], within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        """The same for each of several queries."""
+        if not any(map(terms_of, queries)) or limit <= 0 or within.ids == frozenset():
+            return [[] for _ in queries]
         with reading(self._engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
-                return own.search(self._lexemes(connection, own, query), limit)
+                return [own.search(self._lexemes(connection, own, q), limit) for q in queries]
             known = self._knowing(connection)
-            plan = Plan.of(self._asked(connection, known, query, within))
-            return self._words.search(connection, plan, within, limit)
+            plans = [Plan.of(self._asked(connection, known, q, within)) for q in queries]
+            look = partial(self._words.search, connection)
+            return [look(plan, within, limit) if plan.all else [] for plan in plans]
 
     def holding(self, phrase: str, within: Within, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
@@ -96,21 +103,36 @@ class LexicalIndex:
         Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
         weighs most: a query about something unknown covers nothing well.
         """
-        held = dict.fromkeys(chunk_ids, 0.0)
-        if not terms_of(query) or not chunk_ids:
-            return held
+        return self.coverages([query], within, chunk_ids)[0]
+
+    def coverages(
+        self, queries: Sequence[str], within: Within, chunk_ids: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """The same for each of several queries."""
+        if not any(map(terms_of, queries)) or not chunk_ids:
+            return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
         with reading(self._engine) as connection:
             own = self._held.within(connection, within)
-            if own is not None:
-                lexemes = self._lexemes(connection, own, query)
-                counting = {term: found for term, found in lexemes.items() if term.counts}
-                return own.coverage(counting, chunk_ids)
-            known = self._knowing(connection)
-            asked = self._asked(connection, known, query, within)
-            weighed = [each for each in asked if each.term.counts]
-            size = self._size(connection, known, within)
-            weights = [idf(size, each.frequency) for each in weighed]
-            holders = self._words.holders(connection, [each.term for each in weighed], chunk_ids)
+            if own is None:
+                known = self._knowing(connection)
+                return [self._covered(connection, known, q, within, chunk_ids) for q in queries]
+            asked = [self._lexemes(connection, own, query) for query in queries]
+            return [own.coverage(each, chunk_ids) for each in asked]
+
+    def _covered(
+        self,
+        connection: Connection,
+        known: _Known,
+        query: str,
+        within: Within,
+        chunk_ids: Sequence[str],
+    ) -> dict[str, float]:
+        asked = self._asked(connection, known, query, within)
+        weighed = [each for each in asked if each.term.counts]
+        size = self._size(connection, known, within)
+        weights = [idf(size, each.frequency) for each in weighed]
+        holders = self._words.holders(connection, [each.term for each in weighed], chunk_ids)
+        held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
                 held[chunk_id] += weight

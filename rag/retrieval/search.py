@@ -4,16 +4,18 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.records import Hit, Within
+from rag.records import Chunk, Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.passages import Texts, grown, in_turn, merged, section_of
-from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
+from rag.seams import ChunkIndex, DocumentStore, Embedder, Matrix, Reranker
 
 Vector = NDArray[np.float32]
 
@@ -72,11 +74,9 @@ class HybridRetriever:
             return []
         queries = self._split(dense_query, within)[:MOST_APART] or [(dense_query, lexical_query)]
         vectors = self._vectors([dense for dense, _ in queries], dense_context)
-        found = [
-            self._found(*both, *query, within, limit=limit)
-            for query, both in zip(queries, vectors, strict=True)
-        ]
-        return found[0] if len(found) == 1 else self._shared(found, within, limit)
+        found, texts = self._found(queries, vectors, within, limit)
+        # The best of each list in turn, so that none goes without; passages that meet are one.
+        return found[0] if len(found) == 1 else merged(in_turn(found), texts, limit)
 
     def by_words(self, query: str, within: Within, *, limit: int = 8) -> list[Hit]:
         """See `rag.seams.Retriever`."""
@@ -84,32 +84,38 @@ class HybridRetriever:
         if not query or limit <= 0:
             return []
         best = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
-        found = self._read("", best, within, limit)
-        coverage = self._coverage({query}, within, [hit.chunk.id for hit in found])
+        [found], _ = self._read([""], [best], within, limit)
+        [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
         return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
 
     def _found(
-        self, own: Vector, vector: Vector, dense: str, lexical: str, within: Within, *, limit: int
-    ) -> list[Hit]:
-        """Searched for by `vector`; how relevant a hit is says the query's own."""
-        best, similar = self._best(vector, lexical, within)
+        self,
+        queries: Sequence[tuple[str, str]],
+        vectors: Sequence[tuple[Vector, Vector]],
+        within: Within,
+        limit: int,
+    ) -> tuple[list[list[Hit]], Texts]:
+        """For each query what is found by its vector; how relevant a hit is says its own."""
+        best, similar = self._best(vectors, [words for _, words in queries], within)
         most = max(CANDIDATES, DEEPEST * limit)
-        hits = self._read(dense, best[:most], within, limit)
-        lowest = min(similar.values(), default=0.0)
-        cosines = {hit.chunk.id: similar.get(hit.chunk.id, lowest) for hit in hits}
-        if own is not vector:
-            known = self._index.vectors(list(cosines))
-            cosines |= {key: float(own @ row) for key, row in known.items()}
-        coverage = self._coverage({dense, lexical}, within, list(cosines))
-        return [
-            replace(hit, relevance=relevance(cosines[key], coverage[key]))
-            for key, hit in zip(cosines, hits, strict=True)
-        ]
-
-    def _shared(self, found: Sequence[Sequence[Hit]], within: Within, limit: int) -> list[Hit]:
-        """The best of each list in turn, so that none goes without; passages that meet are one."""
-        hits = in_turn(found)
-        return merged(hits, self._texts(hits, within), limit)
+        found, texts = self._read(
+            [dense for dense, _ in queries], [each[:most] for each in best], within, limit
+        )
+        asked = list(dict.fromkeys(chain.from_iterable(queries)))
+        ids = list(dict.fromkeys(hit.chunk.id for hits in found for hit in hits))
+        coverage = dict(zip(asked, self._lexical.coverages(asked, within, ids), strict=True))
+        for hits, both, (own, vector), cosines in zip(
+            found, queries, vectors, similar, strict=True
+        ):
+            lowest = min(cosines.values(), default=0.0)
+            known = {} if own is vector else self._index.vectors([hit.chunk.id for hit in hits])
+            for place, hit in enumerate(hits):
+                key = hit.chunk.id
+                cosine = float(own @ known[key]) if key in known else cosines.get(key, lowest)
+                # One of the two may hold more of the conversation.
+                covered = max(coverage[each][key] for each in both)
+                hits[place] = replace(hit, relevance=relevance(cosine, covered))
+        return found, texts
 
     def _vectors(
         self, queries: Sequence[str], context: Sequence[tuple[str, float]]
@@ -123,23 +129,23 @@ class HybridRetriever:
         return [(each, _unit(each + mixed)) for each in own]
 
     def _best(
-        self, vector: Vector, lexical_query: str, within: Within
-    ) -> tuple[list[tuple[str, float]], dict[str, float]]:
+        self, vectors: Sequence[tuple[Vector, Vector]], queries: Sequence[str], within: Within
+    ) -> tuple[list[list[tuple[str, float]]], list[dict[str, float]]]:
         """Ids of chunks with their score, best first, and how similar the nearest are."""
-        cosines = dict(self._index.nearest(vector, within, limit=SIMILARITIES))
-        words = dict(self._lexical.search(lexical_query, within, limit=CANDIDATES))
-        if words and not cosines:
+        shared = np.stack([vector for _, vector in vectors])
+        similar = self._nearest(shared, within)
+        words = [*map(dict, self._lexical.searches(queries, within, limit=CANDIDATES))]
+        if any(words) and not any(similar):
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        return ranked(self._second_look(vector, _fused(cosines, words), words, within)), cosines
+        moved = np.stack(list(map(self._moved, shared, map(_fused, similar, words))))
+        again = self._nearest(moved, within)
+        return [ranked(_fused(*both)) for both in zip(again, words, strict=True)], similar
 
-    def _second_look(
-        self,
-        vector: Vector,
-        fused: Mapping[str, float],
-        words: Mapping[str, float],
-        within: Within,
-    ) -> dict[str, float]:
-        """Search again with the query's vector moved towards the best chunks (Rocchio).
+    def _nearest(self, vectors: Matrix, within: Within) -> list[dict[str, float]]:
+        return [*map(dict, self._index.nearest(vectors, within, limit=SIMILARITIES))]
+
+    def _moved(self, vector: Vector, fused: Mapping[str, float]) -> Vector:
+        """A query's vector towards the best chunks (Rocchio), to search again.
 
         What both indexes agree on says in the documents' own words what the query is about.
         """
@@ -147,54 +153,47 @@ class HybridRetriever:
         known = self._index.vectors(list(seeds))
         total = sum(seeds[key] for key in known)
         if total <= 0:
-            return dict(fused)
+            return vector
         mean = sum((seeds[key] / total * known[key] for key in known), np.zeros_like(vector))
-        moved = _unit(vector + FEEDBACK_WEIGHT * mean)
-        return _fused(dict(self._index.nearest(moved, within, limit=SIMILARITIES)), words)
-
-    def _coverage(
-        self, queries: set[str], within: Within, chunk_ids: Sequence[str]
-    ) -> dict[str, float]:
-        """The better of the queries: one of them may hold more of the conversation."""
-        found = [self._lexical.coverage(query, within, chunk_ids) for query in queries]
-        return {key: max(each[key] for each in found) for key in chunk_ids}
+        return _unit(vector + FEEDBACK_WEIGHT * mean)
 
     def _read(
         self,
-        query: str,
-        best: Sequence[tuple[str, float]],
+        queries: Sequence[str],
+        best: Sequence[Sequence[tuple[str, float]]],
         within: Within,
         limit: int,
-    ) -> list[Hit]:
-        """The best in their neighbourhood; more are read only if too many became one.
+    ) -> tuple[list[list[Hit]], Texts]:
+        """Of each query the best in their neighbourhood, and the sections that they stand in.
 
-        A reranker orders them for the query, if there is one.
+        What several found is read once; more is read only if too many became one. A reranker
+        orders them for their query, if there is one.
         """
+        hits: dict[int, list[Hit]] = {}
+        texts: dict[tuple[str, int], str] = {}
+        read = partial(grown, spans={})
+        waiting: Sequence[int] = range(len(queries))
         for many in (2, DEEPEST):
             deep = max(RERANKED, (many + 1) * limit)
-            candidates = self._candidates(best[:deep], within)
-            if query and self._reranker is not None:
-                candidates = self._reranked(self._reranker, query, candidates)
-            chosen = _folded(candidates, many * limit)
-            hits = merged(chosen, self._texts(chosen, within), limit, grown)
-            if len(hits) >= limit or deep >= len(best):
+            ids = dict.fromkeys(key for place in waiting for key, _ in best[place][:deep])
+            chunks = self._documents.chunks(list(ids), within)
+            chosen = {}
+            for place in waiting:
+                candidates = self._reranked(queries[place], _candidates(best[place][:deep], chunks))
+                chosen[place] = _folded(candidates, many * limit)
+            sections = dict.fromkeys(map(section_of, chain.from_iterable(chosen.values())))
+            texts |= self._documents.section_texts(list(sections), within)
+            hits |= {place: merged(each, texts, limit, read) for place, each in chosen.items()}
+            waiting = [n for n in waiting if len(hits[n]) < limit and deep < len(best[n])]
+            if not waiting:
                 break
-        return hits
+        return [hits[place] for place in range(len(queries))], texts
 
-    def _texts(self, hits: Sequence[Hit], within: Within) -> Texts:
-        """Of the hits' sections."""
-        return self._documents.section_texts(list(dict.fromkeys(map(section_of, hits))), within)
-
-    def _candidates(self, best: Sequence[tuple[str, float]], within: Within) -> list[Hit]:
-        """Those that exist; equal ones as they are read, since ids differ between libraries."""
-        chunks = self._documents.chunks([key for key, _ in best], within)
-        found = [(chunks[key], score) for key, score in best if key in chunks]
-        found.sort(key=lambda pair: (-pair[1], pair[0].document_name, pair[0].position))
-        return [Hit(chunk, score, chunk.text, chunk.start, chunk.end) for chunk, score in found]
-
-    def _reranked(self, reranker: Reranker, query: str, candidates: Sequence[Hit]) -> list[Hit]:
+    def _reranked(self, query: str, candidates: Sequence[Hit]) -> Sequence[Hit]:
+        if self._reranker is None or not query:
+            return candidates
         best, rest = candidates[:RERANKED], candidates[RERANKED:]
-        scores = reranker.score(query, [candidate.chunk.embedded_text for candidate in best])
+        scores = self._reranker.score(query, [each.chunk.embedded_text for each in best])
         order = sorted(range(len(best)), key=lambda place: -scores[place])
         return [*(best[place] for place in order), *rest]
 
@@ -228,6 +227,13 @@ def relevance(cosine: float, coverage: float) -> float:
     return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
+def _candidates(best: Sequence[tuple[str, float]], chunks: Mapping[str, Chunk]) -> list[Hit]:
+    """Those that exist; equal ones as they are read, since ids differ between libraries."""
+    found = [(chunks[key], score) for key, score in best if key in chunks]
+    found.sort(key=lambda pair: (-pair[1], pair[0].document_name, pair[0].position))
+    return [Hit(chunk, score, chunk.text, chunk.start, chunk.end) for chunk, score in found]
+
+
 def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
     """The first without copies: the same words under the same heading, in whichever documents.
 
@@ -239,6 +245,10 @@ def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
         if len(best) == most:
             break
         chunk = candidate.chunk
-        words = re.findall(r"\w+", f"{chunk.heading}\n{chunk.text}".casefold())
-        best.setdefault(" ".join(words), candidate)
+        best.setdefault(_words_of(chunk.heading, chunk.text), candidate)
     return list(best.values())
+
+
+@lru_cache(1024)  # what is found is found again: by other parts, by the next question
+def _words_of(heading: str, text: str) -> str:
+    return " ".join(re.findall(r"\w+", f"{heading}\n{text}".casefold()))

@@ -114,23 +114,26 @@ class ChromaIndex:
             self._exact.remove(chunk_ids)
 
     def nearest(
-        self, vector: NDArray[np.float32], within: Within, *, limit: int
-    ) -> list[tuple[str, float]]:
-        def query(collection: Any) -> list[tuple[str, float]]:
-            self._check(collection, len(vector))
-            exact = self._exact.nearest(vector, within, limit=limit)
+        self, vectors: Matrix, within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        def query(collection: Any) -> list[list[tuple[str, float]]]:
+            self._check(collection, vectors.shape[1])
+            exact = self._exact.nearest(vectors, within, limit=limit)
             if exact is not None:
                 return exact
             found = collection.query(
-                query_embeddings=[vector],
+                query_embeddings=vectors,
                 n_results=limit,
                 include=["distances"],
                 where=_where(within),
             )
-            distances = (1.0 - float(distance) for distance in found["distances"][0])
-            return list(zip(found["ids"][0], distances, strict=True))
+            return [
+                [(key, 1.0 - float(distance)) for key, distance in zip(*each, strict=True)]
+                for each in zip(found["ids"], found["distances"], strict=True)
+            ]
 
-        return self._use(query, []) if limit > 0 and within.ids != frozenset() else []
+        none: list[list[tuple[str, float]]] = [[] for _ in vectors]
+        return self._use(query, none) if limit > 0 and within.ids != frozenset() else none
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         held = self._exact.vectors(chunk_ids)

@@ -56,9 +56,9 @@ class ChunkIndex(Protocol):
         """Remove; ids that are not there are no error."""
 
     def nearest(
-        self, vector: NDArray[np.float32], within: Within, *, limit: int
-    ) -> list[tuple[str, float]]:
-        """Chunk ids with their cosine similarity (-1 to 1), best first."""
+        self, vectors: Matrix, within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        """For each row chunk ids with their cosine similarity (-1 to 1), best first."""
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Those that are there."""

@@ -241,9 +241,9 @@ class Application:
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
         self.load()
-        vector = self.embedder.embed(["warm"])[0]
+        vectors = self.embedder.embed(["warm"])
         self.warm.set()
-        self.index.nearest(vector, EVERYTHING, limit=1)
+        self.index.nearest(vectors, EVERYTHING, limit=1)
         compile_all()
         if self._does_jobs:
             self.repair()

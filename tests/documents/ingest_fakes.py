@@ -59,9 +59,10 @@ class MemoryIndex:
         for chunk_id in chunk_ids:
             self.vectors.pop(chunk_id, None)
 
-    def nearest(self, vector, within, *, limit):
-        scored = [(chunk_id, float(row @ vector)) for chunk_id, row in self.vectors.items()]
-        return sorted(scored, key=lambda pair: -pair[1])[:limit]
+    def nearest(self, vectors, within, *, limit):
+        rows = self.vectors.items()
+        found = [[(key, float(row @ vector)) for key, row in rows] for vector in vectors]
+        return [sorted(each, key=lambda pair: -pair[1])[:limit] for each in found]
 
     def chunk_ids(self) -> set[str]:
         return set(self.vectors)

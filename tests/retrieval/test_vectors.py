@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
@@ -22,6 +23,13 @@ AXES = np.eye(4, dtype=np.float32)
 BETWEEN = np.array([0.8, 0.6, 0.0, 0.0], dtype=np.float32)
 
 Open = Callable[..., ChromaIndex]
+
+
+def nearest(
+    index: Any, vector: NDArray[np.float32], within: Within, *, limit: int
+) -> list[tuple[str, float]] | None:
+    found = index.nearest(vector[None], within, limit=limit)
+    return None if found is None else found[0]
 
 
 @pytest.fixture
@@ -46,7 +54,7 @@ def index(request: pytest.FixtureRequest, open_index: Open) -> ChunkIndex:
 
 
 def test_an_empty_index_finds_nothing(index: ChunkIndex) -> None:
-    assert index.nearest(BETWEEN, EVERYTHING, limit=5) == []
+    assert nearest(index, BETWEEN, EVERYTHING, limit=5) == []
     assert index.chunk_ids() == set()
     assert index.vectors(["a"]) == {}
     index.remove(["a"])
@@ -56,7 +64,7 @@ def test_an_empty_index_finds_nothing(index: ChunkIndex) -> None:
 def test_the_nearest_come_first_with_their_cosine(index: ChunkIndex) -> None:
     index.add(["a", "b", "c"], AXES[:3], ["1", "1", "1"])
 
-    found = index.nearest(BETWEEN, EVERYTHING, limit=2)
+    found = nearest(index, BETWEEN, EVERYTHING, limit=2)
 
     assert [chunk_id for chunk_id, _ in found] == ["a", "b"]
     assert [similarity for _, similarity in found] == pytest.approx([0.8, 0.6], abs=1e-5)
@@ -65,7 +73,7 @@ def test_the_nearest_come_first_with_their_cosine(index: ChunkIndex) -> None:
 def test_fewer_chunks_than_asked_for_are_all_found(index: ChunkIndex) -> None:
     index.add(["a", "b"], AXES[:2], ["1", "1"])
 
-    assert {chunk_id for chunk_id, _ in index.nearest(BETWEEN, EVERYTHING, limit=50)} == {"a", "b"}
+    assert {chunk_id for chunk_id, _ in nearest(index, BETWEEN, EVERYTHING, limit=50)} == {"a", "b"}
 
 
 def test_adding_again_overwrites(index: ChunkIndex) -> None:
@@ -73,7 +81,7 @@ def test_adding_again_overwrites(index: ChunkIndex) -> None:
     index.add(["a"], AXES[2:3], ["1"])
 
     assert index.chunk_ids() == {"a", "b"}
-    assert index.nearest(AXES[2], EVERYTHING, limit=1)[0][0] == "a"
+    assert nearest(index, AXES[2], EVERYTHING, limit=1)[0][0] == "a"
 
 
 def test_removed_chunks_are_not_found(index: ChunkIndex) -> None:
@@ -81,7 +89,7 @@ def test_removed_chunks_are_not_found(index: ChunkIndex) -> None:
     index.remove(["a", "never there"])
 
     assert index.chunk_ids() == {"b"}
-    assert [chunk_id for chunk_id, _ in index.nearest(AXES[0], EVERYTHING, limit=5)] == ["b"]
+    assert [chunk_id for chunk_id, _ in nearest(index, AXES[0], EVERYTHING, limit=5)] == ["b"]
 
 
 def test_vectors_come_back_for_the_chunks_that_exist(index: ChunkIndex) -> None:
@@ -120,7 +128,7 @@ def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Op
     again = open_index()
 
     assert again.chunk_ids() == set(ids)
-    assert again.nearest(rows[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
+    assert nearest(again, rows[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
     again.remove(ids[1:])
     assert again.chunk_ids() == {"chunk 0"}
 
@@ -129,7 +137,7 @@ def test_another_embedding_model_is_told_what_to_do(open_index: Open) -> None:
     open_index("first model").add(["a"], AXES[:1], ["1"])
     other = open_index("other model")
 
-    for use in (other.check, lambda: other.nearest(BETWEEN, EVERYTHING, limit=1)):
+    for use in (other.check, lambda: nearest(other, BETWEEN, EVERYTHING, limit=1)):
         with pytest.raises(IndexMismatch, match=r"first model.*other model.*groundnote reindex"):
             use()
 
@@ -141,7 +149,7 @@ def test_other_dimensions_are_a_mismatch_too(open_index: Open) -> None:
     with pytest.raises(IndexMismatch, match="4 dimensions"):
         index.add(["b"], np.ones((1, 3), dtype=np.float32), ["1"])
     with pytest.raises(IndexMismatch):
-        index.nearest(np.ones(3, dtype=np.float32), EVERYTHING, limit=1)
+        nearest(index, np.ones(3, dtype=np.float32), EVERYTHING, limit=1)
 
 
 def test_a_cleared_index_takes_another_model(open_index: Open) -> None:
@@ -159,7 +167,7 @@ def test_an_index_cleared_elsewhere_is_opened_again(open_index: Open) -> None:
     one.add(["a"], AXES[:1], ["1"])
     two.clear()
 
-    assert one.nearest(BETWEEN, EVERYTHING, limit=3) == []
+    assert nearest(one, BETWEEN, EVERYTHING, limit=3) == []
     one.add(["b"], AXES[1:2], ["1"])
     assert two.chunk_ids() == {"b"}
 
@@ -243,57 +251,57 @@ class TestWithinCollections:
     @pytest.fixture
     def filled(self, index: ChunkIndex) -> ChunkIndex:
         index.add(["a", "b", "c"], AXES[:3], ["1", "2", "1"])
-        assert ids(index.nearest(BETWEEN, self.ONE, limit=5)) == ["a", "c"]
-        assert ids(index.nearest(BETWEEN, self.TWO, limit=5)) == ["b"]
+        assert ids(nearest(index, BETWEEN, self.ONE, limit=5)) == ["a", "c"]
+        assert ids(nearest(index, BETWEEN, self.TWO, limit=5)) == ["b"]
         return index
 
     def test_the_nearest_come_with_the_same_cosine(self, filled: ChunkIndex) -> None:
-        of_all = dict(filled.nearest(BETWEEN, EVERYTHING, limit=5))
+        of_all = dict(nearest(filled, BETWEEN, EVERYTHING, limit=5))
 
         for within in (self.ONE, self.TWO, Within(frozenset({"1", "2"}))):
-            for key, cosine in filled.nearest(BETWEEN, within, limit=5):
+            for key, cosine in nearest(filled, BETWEEN, within, limit=5):
                 assert cosine == pytest.approx(of_all[key], abs=1e-5)
 
     def test_the_limit_holds_over_all_of_them(self, filled: ChunkIndex) -> None:
         both = Within(frozenset({"1", "2"}))
 
-        assert ids(filled.nearest(BETWEEN, both, limit=2)) == ["a", "b"]
+        assert ids(nearest(filled, BETWEEN, both, limit=2)) == ["a", "b"]
 
     def test_what_is_added_is_found(self, filled: ChunkIndex) -> None:
         filled.add(["d"], AXES[3:4], ["2"])
 
-        assert ids(filled.nearest(AXES[3], self.TWO, limit=5)) == ["d", "b"]
+        assert ids(nearest(filled, AXES[3], self.TWO, limit=5)) == ["d", "b"]
 
     def test_what_is_added_again_is_there_once(self, filled: ChunkIndex) -> None:
         filled.add(["b"], AXES[3:4], ["2"])
 
-        assert filled.nearest(AXES[3], self.TWO, limit=5) == [("b", pytest.approx(1.0))]
+        assert nearest(filled, AXES[3], self.TWO, limit=5) == [("b", pytest.approx(1.0))]
 
     def test_what_is_removed_or_moved_is_gone(self, filled: ChunkIndex) -> None:
         filled.remove(["a"])
         filled.move({"c": "2"})
 
-        assert filled.nearest(BETWEEN, self.ONE, limit=5) == []
-        assert set(ids(filled.nearest(BETWEEN, self.TWO, limit=5))) == {"b", "c"}
+        assert nearest(filled, BETWEEN, self.ONE, limit=5) == []
+        assert set(ids(nearest(filled, BETWEEN, self.TWO, limit=5))) == {"b", "c"}
 
     def test_what_is_added_elsewhere_has_left(self, filled: ChunkIndex) -> None:
         filled.add(["a"], AXES[:1], ["2"])
 
-        assert ids(filled.nearest(BETWEEN, self.ONE, limit=5)) == ["c"]
+        assert ids(nearest(filled, BETWEEN, self.ONE, limit=5)) == ["c"]
 
     def test_a_cleared_index_holds_nothing(self, filled: ChunkIndex) -> None:
         filled.clear()
 
-        assert filled.nearest(BETWEEN, self.ONE, limit=5) == []
+        assert nearest(filled, BETWEEN, self.ONE, limit=5) == []
 
     def test_large_collections_are_searched_in_the_index(
         self, filled: ChunkIndex, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = filled.nearest(BETWEEN, self.ONE, limit=5)
+        small = nearest(filled, BETWEEN, self.ONE, limit=5)
         if isinstance(filled, ChromaIndex):
             monkeypatch.setattr(filled._exact, "_most", 1)
 
-        large = filled.nearest(BETWEEN, self.ONE, limit=5)
+        large = nearest(filled, BETWEEN, self.ONE, limit=5)
 
         assert ids(large) == ids(small)
         assert [cosine for _, cosine in large] == pytest.approx([c for _, c in small], abs=1e-5)
@@ -308,7 +316,7 @@ def test_vectors_of_any_length_are_compared_by_direction(
     index.add(["far", "near"], np.array([[0, 9, 0, 0], [0.1, 0, 0, 0]], np.float32), ["1", "1"])
 
     for within in (EVERYTHING, of("1")):
-        found = index.nearest(AXES[0], within, limit=2)
+        found = nearest(index, AXES[0], within, limit=2)
         assert ids(found) == ["near", "far"]
         assert [cosine for _, cosine in found] == pytest.approx([1.0, 0.0], abs=1e-6)
 
@@ -331,18 +339,18 @@ class TestKeptVectors:
     def test_are_read_once_and_again_when_they_are_old(self) -> None:
         exact, there, reads = self.kept()
         for _ in range(3):
-            exact.nearest(BETWEEN, of("1"), limit=5)
+            nearest(exact, BETWEEN, of("1"), limit=5)
         assert reads == ["1"]
 
         old, there, reads = self.kept(fresh_seconds=0.0)
-        old.nearest(BETWEEN, of("1"), limit=5)
+        nearest(old, BETWEEN, of("1"), limit=5)
         there["1"].append("z")
-        assert "z" in ids(old.nearest(BETWEEN, of("1"), limit=5) or [])
+        assert "z" in ids(nearest(old, BETWEEN, of("1"), limit=5) or [])
 
     def test_make_room_for_each_other(self) -> None:
         exact, _, reads = self.kept(most=2)
         for collection in ("1", "2", "1"):
-            assert exact.nearest(BETWEEN, of(collection), limit=5)
+            assert nearest(exact, BETWEEN, of(collection), limit=5)
 
         assert reads == ["1", "2", "1"]
 
@@ -350,20 +358,20 @@ class TestKeptVectors:
         exact, there, reads = self.kept()
         there[None] = ["a", "b", "c"]
         for _ in range(2):
-            assert len(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == 3
+            assert len(nearest(exact, BETWEEN, EVERYTHING, limit=5) or []) == 3
         assert reads == [None]
 
         del there[None]  # nobody counts what is held
         exact.remove(["b"])
-        assert ids(exact.nearest(BETWEEN, EVERYTHING, limit=5) or []) == ["a", "c"]
-        assert self.kept(most_of_all=0)[0].nearest(BETWEEN, EVERYTHING, limit=5) is None
+        assert ids(nearest(exact, BETWEEN, EVERYTHING, limit=5) or []) == ["a", "c"]
+        assert nearest(self.kept(most_of_all=0)[0], BETWEEN, EVERYTHING, limit=5) is None
 
     def test_are_given_by_id_only_where_all_are_held(self) -> None:
         exact, _, _ = self.kept()
         assert exact.vectors(["a"]) is None
 
-        exact.nearest(BETWEEN, of("1"), limit=5)
-        exact.nearest(BETWEEN, of("2"), limit=5)
+        nearest(exact, BETWEEN, of("1"), limit=5)
+        nearest(exact, BETWEEN, of("2"), limit=5)
 
         assert list(exact.vectors(["c", "a"]) or {}) == ["a", "c"]
         assert exact.vectors(["a", "z"]) is None
@@ -373,7 +381,7 @@ class TestKeptVectors:
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)
 
-        assert exact.nearest(BETWEEN, of("1", "2"), limit=5) is None
+        assert nearest(exact, BETWEEN, of("1", "2"), limit=5) is None
         assert reads == []
 
     def test_read_while_somebody_wrote_are_not_kept(self) -> None:
@@ -385,8 +393,8 @@ class TestKeptVectors:
             return ["a", "b"], np.ones((2, 4), dtype=np.float32)
 
         exact._read = read
-        exact.nearest(BETWEEN, of("1"), limit=5)
-        exact.nearest(BETWEEN, of("1"), limit=5)
+        nearest(exact, BETWEEN, of("1"), limit=5)
+        nearest(exact, BETWEEN, of("1"), limit=5)
 
         assert reads == ["1", "1"]
 

@@ -70,21 +70,21 @@ class ExactVectors:
         self._lock = threading.RLock()
 
     def nearest(
-        self, vector: NDArray[np.float32], within: Within, *, limit: int
-    ) -> list[tuple[str, float]] | None:
-        """Best first; None if the collections are too large to be held."""
+        self, vectors: Matrix, within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]] | None:
+        """For each vector, best first; None if the collections are too large to be held."""
         wanted: list[Place] = [None] if within.ids is None else [*sorted(within.ids)]
         most = self._most_of_all if within.ids is None else self._most
         if not most or sum(map(self._size, wanted)) > most:
             return None
         held = [found for found in map(self._of, wanted) if found.rows]
         if not held:
-            return []
+            return [[] for _ in vectors]
         parts = (np.array_split(each.vectors, 1 + len(each.rows) // AT_ONCE) for each in held)
-        cosines = np.concatenate([part @ vector for each in parts for part in each])
+        # While rows are at hand all vectors are compared with them: fetching them takes longest.
+        shares = [[part @ vector for vector in vectors] for each in parts for part in each]
         ids = list(chain.from_iterable(each.rows for each in held))
-        best = np.argsort(-cosines, kind="stable")[:limit]
-        return [(ids[at], cosine) for at, cosine in zip(best, cosines[best].tolist(), strict=True)]
+        return [_best(ids, np.concatenate(share), limit) for share in zip(*shares, strict=True)]
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
         """Of length 1; None unless all are held."""
@@ -164,3 +164,8 @@ class ExactVectors:
             self._writes += 1
             self._held.clear()
             self._sizes.clear()
+
+
+def _best(ids: Sequence[str], cosines: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
+    best = np.argsort(-cosines, kind="stable")[:limit]
+    return [(ids[at], cosine) for at, cosine in zip(best, cosines[best].tolist(), strict=True)]

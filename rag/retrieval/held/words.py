@@ -83,15 +83,16 @@ class CollectionWords:
 
     def coverage(self, asked: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the terms that it holds, weighed by how rare they are."""
-        held, total = dict.fromkeys(chunk_ids, 0.0), 0.0
+        known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
+        at, held, total = [self._at[each] for each in known], np.zeros(len(known)), 0.0
         for term, lexemes in asked.items():
-            counts = self._counts(term, lexemes)
-            weight = self._idf(counts)
-            total += weight
-            for chunk_id in chunk_ids:
-                if chunk_id in self._at and counts[self._at[chunk_id]]:
-                    held[chunk_id] += weight
-        return {chunk_id: weight / (total or 1.0) for chunk_id, weight in held.items()}
+            if term.counts:
+                counts = self._counts(term, lexemes)
+                weight = self._idf(counts)
+                total += weight
+                held += weight * (counts[at] > 0)
+        shares = dict(zip(known, (held / (total or 1.0)).tolist(), strict=True))
+        return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
 
     def holding(self, asked: Lexemes, limit: int) -> list[str]:
         """Chunks that hold any of the terms, the oldest first."""
