@@ -167,5 +167,8 @@ class ExactVectors:
 
 
 def _best(ids: Sequence[str], cosines: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
-    best = np.argsort(-cosines, kind="stable")[:limit]
+    """Only those are put in order that may be among the best."""
+    least = -np.partition(-cosines, limit)[limit] if limit < len(ids) else -np.inf
+    near = np.flatnonzero(cosines >= least)
+    best = near[np.argsort(-cosines[near], kind="stable")[:limit]]
     return [(ids[at], cosine) for at, cosine in zip(best, cosines[best].tolist(), strict=True)]
