@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rag.citations.checking.asking import may_name, possible_names, product_names
 from rag.citations.checking.given import GivenBySource, given_by
-from rag.citations.checking.naming import are_siblings, same_name
+from rag.citations.checking.naming import are_siblings, may_name_siblings, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
 from rag.text.amounts import Figure
@@ -65,8 +65,8 @@ def _measures(source: Source) -> bool:
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
     """What to say of an answer that names only a sibling of the product that was asked about."""
-    if not may_name(question):
-        return ""
+    if not may_name(question) or not may_name_siblings(plain(question), plain(answer)):
+        return ""  # mostly, and no source is read for it
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
     asked = product_names(question, lexicon)
     if len(asked) != 1:
