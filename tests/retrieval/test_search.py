@@ -1,6 +1,8 @@
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
+from sqlalchemy import event
 
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING
@@ -260,6 +262,24 @@ class TestAQueryThatAsksSeveralThings:
         retriever.search("both", EVERYTHING, dense_context=[("before", 0.3)])
 
         assert calls == [["both", *self.PARTS, "before"]]
+
+    def test_asks_the_database_no_more_often_than_one_part(self, library):
+        for number in range(12):
+            library.add("Router", f"Reset the router by its light {number}.", name=f"{number}.md")
+        split = self.retriever(library, self.split)
+        library.retriever.search("reset the light", EVERYTHING)  # all words are read
+        asked = []
+
+        def note(connection, cursor, statement, *rest):
+            asked.append(statement)
+
+        event.listen(library.store._engine, "before_cursor_execute", note)
+        for retriever in (library.retriever, split):
+            retriever.search("both: reset, light?", EVERYTHING, limit=3)
+            asked.append("")
+
+        whole, parts = (list(run) for end, run in groupby(asked, bool) if end)
+        assert len(parts) == len(whole)
 
     def test_gives_no_chunk_twice(self, library):
         library.add("Router", "Reset the router.")

@@ -70,6 +70,20 @@ def test_the_nearest_come_first_with_their_cosine(index: ChunkIndex) -> None:
     assert [similarity for _, similarity in found] == pytest.approx([0.8, 0.6], abs=1e-5)
 
 
+@pytest.mark.parametrize("most", [0, 10], ids=["in a graph", "exactly"])
+def test_each_of_several_vectors_has_its_own_nearest(
+    index: ChunkIndex, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    if isinstance(index, ChromaIndex):
+        monkeypatch.setattr(index._exact, "_most_of_all", most)
+    index.add(["a", "b", "c"], AXES[:3], ["1", "1", "1"])
+
+    found = index.nearest(np.stack([AXES[1], BETWEEN]), EVERYTHING, limit=2)
+
+    assert [each[0][0] for each in found] == ["b", "a"]
+    assert found[1] == [("a", pytest.approx(0.8)), ("b", pytest.approx(0.6))]
+
+
 def test_fewer_chunks_than_asked_for_are_all_found(index: ChunkIndex) -> None:
     index.add(["a", "b"], AXES[:2], ["1", "1"])
 
