@@ -3,7 +3,8 @@
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from rag.citations.markers import Marker
 from rag.text.languages import told
@@ -16,15 +17,6 @@ class Part:
     A marker at either end is not among them; one in the middle is ("meets the norm [7], but only
     indoors"). No two parts of a statement share a word.
     """
-
-    numbers: tuple[int, ...]
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Markers with nothing between them but blanks, commas or "and"."""
 
     numbers: tuple[int, ...]
     start: int
@@ -62,35 +54,31 @@ _LEADING = re.compile(r"[\s,;:.)*_—–]*(?:(?:and|und)\s+)?")
 def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Part, ...]:
     """The parts of the sentence `text[start:end]`, which holds these markers."""
     groups = _grouped(text, markers)
-    if not groups:
-        return ()
-    if len(groups) == 1:
-        return _kept([_part(text, groups[0].numbers, start, end, groups)])
+    if len(groups) < 2:
+        return _kept([_part(text, group.numbers, start, end, groups) for group in groups])
     return _kept(_shared(text, start, end, groups))
 
 
-def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
-    rows: list[list[Marker]] = []
+def _grouped(text: str, markers: Sequence[Marker]) -> list[Marker]:
+    """Markers with nothing between them but blanks, commas or "and" as one."""
+    groups: list[Marker] = []
     for marker in markers:
-        if rows and _BETWEEN.fullmatch(text, rows[-1][-1].end, marker.start):
-            rows[-1].append(marker)
-        else:
-            rows.append([marker])
-    return [
-        _Group(
-            tuple(dict.fromkeys(number for marker in row for number in marker.numbers)),
-            row[0].start,
-            row[-1].end,
-        )
-        for row in rows
-    ]
+        if groups and _BETWEEN.fullmatch(text, groups[-1].end, marker.start):
+            first = groups.pop()
+            marker = Marker(_both(first.numbers, marker.numbers), first.start, marker.end)
+        groups.append(marker)
+    return groups
 
 
-def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Part]:
+def _both(numbers: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(numbers + more))
+
+
+def _shared(text: str, start: int, end: int, groups: Sequence[Marker]) -> list[Part]:
     """Several groups share a sentence: each has the clause that it opens, else that it closes."""
     found: list[Part] = []
     taken = start  # up to here the words belong to a part
-    opened: _Group | None = None
+    opened: Marker | None = None
     for position, group in enumerate(groups):
         following = groups[position + 1].start if position + 1 < len(groups) else end
         own = _opens(text, taken, group, following, led=opened is not None or not position)
@@ -101,28 +89,21 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[P
         if own is not None:
             opened, taken = group, group.end
         elif opened is not None and not says_enough(text[taken : group.start]):
-            found[-1] = _joined(found[-1], group)
+            # The marker again at the end of its clause: "According to [1], … [1]".
+            found[-1] = replace(found[-1], numbers=_both(found[-1].numbers, group.numbers))
             opened, taken = None, group.end
         else:
             stop = _goes_on(text, group, following) if following < end else group.start
             found.append(_part(text, group.numbers, taken, stop, groups))
             opened, taken = None, max(stop, group.end)
-    return _closed(text, end, groups, found, opened)
-
-
-def _closed(
-    text: str, end: int, groups: Sequence[_Group], found: list[Part], opened: _Group | None
-) -> list[Part]:
-    """What stands after the last group belongs to it."""
-    if opened is not None:
-        return [*found, _part(text, opened.numbers, opened.end, end, groups)]
-    if _WORD.search(text, groups[-1].end, end):
-        last = found[-1]
-        found[-1] = _part(text, last.numbers, last.start, end, groups)
+    if opened is not None:  # what stands after the last group belongs to it
+        found.append(_part(text, opened.numbers, opened.end, end, groups))
+    elif _WORD.search(text, groups[-1].end, end):
+        found[-1] = _part(text, found[-1].numbers, found[-1].start, end, groups)
     return found
 
 
-def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -> int | None:
+def _opens(text: str, taken: int, group: Marker, following: int, *, led: bool) -> int | None:
     """Where the clause begins that this group opens; None if it closes one."""
     before = text[taken : group.start]
     lead = _INTRODUCES.search(before)
@@ -136,17 +117,14 @@ def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -
     return None
 
 
-def _goes_on(text: str, group: _Group, following: int) -> int:
+def _goes_on(text: str, group: Marker, following: int) -> int:
     """Where the clause ends that a group stands in: behind it only where another begins there."""
     if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
         return group.start
     found = _NEXT_CLAUSE.search(text, group.end, following)
-    own = found and _WORD.search(text, group.end, found.start())
-    return (
-        found.start()
-        if found and own and says_enough(text[found.end() : following])
-        else group.start
-    )
+    if not found or not _WORD.search(text, group.end, found.start()):
+        return group.start
+    return found.start() if says_enough(text[found.end() : following]) else group.start
 
 
 def _divided(text: str, start: int, end: int) -> int:
@@ -158,13 +136,8 @@ def _divided(text: str, start: int, end: int) -> int:
     return fit[-1].start() if fit else end
 
 
-def _joined(part: Part, group: _Group) -> Part:
-    """The marker repeated at the end of the clause that it opened: "According to [1], … [1]"."""
-    return Part(tuple(dict.fromkeys(part.numbers + group.numbers)), part.start, part.end)
-
-
 def _part(
-    text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[_Group]
+    text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[Marker]
 ) -> Part:
     """Without the blanks, commas and markers at either end."""
     first, behind = (bisect_left(groups, at, key=lambda group: group.start) for at in (start, end))
@@ -187,24 +160,18 @@ def _kept(parts: Sequence[Part]) -> tuple[Part, ...]:
     kept: list[Part] = []
     waiting: tuple[int, ...] = ()
     for part in parts:
-        numbers = tuple(dict.fromkeys(waiting + part.numbers))
         if part.start < part.end:
-            kept.append(Part(numbers, part.start, part.end))
+            kept.append(replace(part, numbers=_both(waiting, part.numbers)))
             waiting = ()
         elif kept:
-            last = kept[-1]
-            kept[-1] = Part(tuple(dict.fromkeys(last.numbers + numbers)), last.start, last.end)
+            kept[-1] = replace(kept[-1], numbers=_both(kept[-1].numbers, part.numbers))
         else:
-            waiting = numbers
+            waiting = _both(waiting, part.numbers)
     return tuple(kept)
 
 
 def says_enough(clause: str, enough: int = 2) -> bool:
     """Whether there are words enough to state anything; each CJK character counts as one."""
-    words = 0
-    for found in _WORD.finditer(clause):
-        word = found.group()
-        words += len(word) if word[0] >= "\u2e80" else 1
-        if words >= enough:
-            return True
-    return False
+    words = _WORD.finditer(clause)
+    counted = accumulate(len(found[0]) if found[0][0] >= "\u2e80" else 1 for found in words)
+    return any(count >= enough for count in counted)

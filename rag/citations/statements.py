@@ -6,7 +6,7 @@ verdicts, the page, recall) asks here, so that no two readers disagree.
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -52,6 +52,10 @@ class _Unit:
     entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
     is_head: bool = False  # of a table
 
+    @property
+    def is_prose(self) -> bool:
+        return self.kind in ("sentence", "entry")
+
 
 def quotation(text: str, statement: Statement) -> str:
     """The statement as it can be quoted alone: with its lead-in, and what it leans on."""
@@ -68,33 +72,22 @@ def read_statements(text: str) -> list[Statement]:
 
 @remembered
 def _read(text: str) -> tuple[Statement, ...]:
-    units = list(_with_entries(text, _joined(text, _opened(text, _units(text)))))
-    parts = list(_parts(text, units))
-    lead_ins = list(_lead_ins(text, units))
+    units = _with_entries(text, _joined(text, _opened(text, _units(text))))
     found: list[Statement] = []
     leaning: dict[int, bool] = {}  # by where a quotation begins
-    for at, unit in enumerate(units):
-        quote_start = _quote_start(text, units, at)
-        stands_first = quote_start == unit.start and lead_ins[at] is None
+    for at, (unit, lead_in, parts) in enumerate(
+        zip(units, _lead_ins(text, units), _parts(text, units), strict=True)
+    ):
+        start = _quote_start(text, units, at)
+        stands_first = start == unit.start and lead_in is None
         if stands_first:
-            leaning[unit.start] = _is_prose(unit) and leans(text[unit.start : unit.end])
+            leaning[start] = unit.is_prose and leans(text[start : unit.end])
+        states = _states(text, unit, alone=stands_first)
+        leans_alone = lead_in is None and leaning.get(start, False)
         found.append(
-            Statement(
-                start=unit.start,
-                end=unit.end,
-                quote_start=quote_start,
-                kind=unit.kind,
-                lead_in=lead_ins[at],
-                parts=parts[at],
-                states=_states(text, unit, alone=stands_first),
-                leans=lead_ins[at] is None and leaning.get(quote_start, False),
-            )
+            Statement(unit.start, unit.end, start, unit.kind, lead_in, parts, states, leans_alone)
         )
     return tuple(found)
-
-
-def _is_prose(unit: _Unit) -> bool:
-    return unit.kind in ("sentence", "entry")
 
 
 def _states(text: str, unit: _Unit, *, alone: bool) -> bool:
@@ -137,11 +130,13 @@ def _units(text: str) -> Iterator[_Unit]:
             continue
         following = text[spans[position + 1].start :][:400] if position + 1 < len(spans) else ""
         is_head = False
-        if kind not in ("sentence", "entry") or _starts_line(text, span):
+        if kind not in ("sentence", "entry") or _starts_line(text, span.start):
             kind = _kind(text[span.start : span.end])
             is_head = kind == "row" and bool(_RULE.match(following.split("\n", 1)[0].strip()))
-        own = tuple(_taken(markers, span.end))
-        yield _Unit(span.start, span.end, kind, own, is_head=is_head)
+        own = []
+        while markers and markers[0].start < span.end:
+            own.append(markers.popleft())
+        yield _Unit(span.start, span.end, kind, tuple(own), is_head=is_head)
     for block in blocks:
         yield _code(text, *block)
 
@@ -150,8 +145,8 @@ def _code(text: str, start: int, end: int) -> _Unit:
     return _Unit(start, start + len(text[start:end].rstrip()), "code")
 
 
-def _starts_line(text: str, span: Span) -> bool:
-    return not text[text.rfind("\n", 0, span.start) + 1 : span.start].strip(" \t>")
+def _starts_line(text: str, start: int) -> bool:
+    return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
 
 
 def _kind(line: str) -> Kind:
@@ -166,26 +161,19 @@ def _kind(line: str) -> Kind:
     return "entry" if _ENTRY.match(line) else "sentence"
 
 
-def _taken(markers: deque[Marker], end: int) -> Iterator[Marker]:
-    while markers and markers[0].start < end:
-        yield markers.popleft()
-
-
-def _opened(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+def _opened(text: str, units: Iterable[_Unit]) -> list[_Unit]:
     """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
-    last: _Unit | None = None
+    found: list[_Unit] = []
     for unit in units:
-        if last is not None:
-            at = _handed_on(text, last, unit)
-            if at:
-                own, others = last.markers[:at], last.markers[at:]
-                end = last.start + len(text[last.start : others[0].start].rstrip())
-                last = replace(last, end=end, markers=own)
-                unit = replace(unit, start=others[0].start, markers=others + unit.markers)
-            yield last
-        last = unit
-    if last is not None:
-        yield last
+        at = _handed_on(text, found[-1], unit) if found else 0
+        if at:
+            last = found[-1]
+            own, others = last.markers[:at], last.markers[at:]
+            end = last.start + len(text[last.start : others[0].start].rstrip())
+            found[-1] = replace(last, end=end, markers=own)
+            unit = replace(unit, start=others[0].start, markers=others + unit.markers)
+        found.append(unit)
+    return found
 
 
 def _handed_on(text: str, before: _Unit, unit: _Unit) -> int:
@@ -201,28 +189,25 @@ def _handed_on(text: str, before: _Unit, unit: _Unit) -> int:
     return at if at < len(markers) and stops else 0
 
 
-def _joined(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+def _joined(text: str, units: Iterable[_Unit]) -> list[_Unit]:
     """Markers on their own, and sentences that limit the one before, belong to that."""
-    last: _Unit | None = None
+    found: list[_Unit] = []
     for unit in units:
-        if last is not None and _belongs(text, last, unit):
-            last = replace(last, end=unit.end, markers=last.markers + unit.markers)
-            continue
-        if last is not None:
-            yield last
-        last = unit
-    if last is not None:
-        yield last
+        if found and _belongs(text, found[-1], unit):
+            last = found.pop()
+            unit = replace(last, end=unit.end, markers=last.markers + unit.markers)
+        found.append(unit)
+    return found
 
 
 def _belongs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if before.kind in ("code", "other") or not _is_prose(unit):
+    if before.kind in ("code", "other") or not unit.is_prose:
         return False
     if unit.markers and not _WORD.search(_bare(text, unit)):
         return True
     return (
         bool(before.markers)
-        and _is_prose(before)
+        and before.is_prose
         and "\n" not in text[before.end : unit.start]
         and limits(text[unit.start : unit.end], cites=bool(unit.markers))
     )
@@ -234,23 +219,23 @@ _LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』\s]*$")
 _FOLLOWING = re.compile(r"\b(?:follow(?:s|ing)|these|such|folgende\w*)\b", re.IGNORECASE)
 
 
-def _with_entries(text: str, units: Iterator[_Unit]) -> Iterator[_Unit]:
+def _with_entries(text: str, units: Iterable[_Unit]) -> list[_Unit]:
     """A lead-in with markers and the entries without any that follow it are one statement."""
-    lead: _Unit | None = None
+    found: list[_Unit] = []
     for unit in units:
-        if lead is not None and unit.kind == "entry" and not unit.markers:
-            span = Span(unit.start, unit.end)
-            lead = replace(lead, end=unit.end, entries=(*lead.entries, span))
-            continue
-        if lead is not None:
-            yield lead
-            lead = None
-        if unit.kind == "sentence" and unit.markers and _LEADS_IN.search(_bare(text, unit)):
-            lead = unit
+        last = found[-1] if found else unit
+        is_led_in = unit.kind == "entry" and not unit.markers
+        if is_led_in and (last.entries or _asks_for_entries(text, last)):
+            entries = (*last.entries, Span(unit.start, unit.end))
+            found[-1] = replace(last, end=unit.end, entries=entries)
         else:
-            yield unit
-    if lead is not None:
-        yield lead
+            found.append(unit)
+    return found
+
+
+def _asks_for_entries(text: str, unit: _Unit) -> bool:
+    is_cited = unit.kind == "sentence" and bool(unit.markers)
+    return is_cited and bool(_LEADS_IN.search(_bare(text, unit)))
 
 
 def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[tuple[int, int] | None]:
@@ -262,7 +247,7 @@ def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[tuple[int, int] | N
         span = (unit.start, unit.end)
         if unit.kind == "entry":
             indent = _indent(text, unit)
-            while nested and nested[-1][0] >= indent and _starts_line(text, Span(*span)):
+            while nested and nested[-1][0] >= indent and _starts_line(text, unit.start):
                 nested.pop()
             yield nested[-1][1] if nested else lead
             if _LEADS_IN.search(_bare(text, unit)):
@@ -387,14 +372,12 @@ def _quote_start(text: str, units: Sequence[_Unit], at: int) -> int:
 
 
 def _needs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if not _is_prose(unit) or (
-        unit.kind == "entry" and _starts_line(text, Span(unit.start, unit.end))
-    ):
+    if not unit.is_prose or (unit.kind == "entry" and _starts_line(text, unit.start)):
         return False
     asks = before.kind in ("sentence", "entry", "heading") and _ASKS.search(_bare(text, before))
     if asks:
         return True
-    return _is_prose(before) and leans(text[unit.start : unit.end])
+    return before.is_prose and leans(text[unit.start : unit.end])
 
 
 _ASKS = re.compile(r"[?？؟][\"'”’*_)\]」』\s]*$")

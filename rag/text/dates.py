@@ -4,42 +4,38 @@ import re
 from collections.abc import Iterator
 
 from rag.text.amounts import Figure
-from rag.text.languages import LANGUAGES, any_of
+from rag.text.languages import all_meanings, any_of
 from rag.text.units import UNIT_SIGNS
 
-_MONTHS: dict[str, int] = {}
-_HOURS: dict[str, float] = {}
-for _language in LANGUAGES:
-    _MONTHS |= _language.months
-    _HOURS |= _language.numbers
-_MONTH = rf"(?P<{{}}>{any_of(list(_MONTHS))})\.?"
+_MONTHS: dict[str, int] = all_meanings("months")
+_HOURS: dict[str, float] = all_meanings("numbers")
+_MONTH = rf"(?P<n>{any_of(_MONTHS)})\.?"
 _DATES = (
     re.compile(r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)"),
     re.compile(r"(?<![\w.])(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>(?:19|20)\d\d)(?!\d)"),
     re.compile(r"\b(?:am|bis|ab|zum|vom|den|seit) (?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?!\d)"),
     re.compile(
-        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? {_MONTH.format('n')}\b"
+        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? {_MONTH}\b"
         r"(?:,? (?P<y>(?:19|20)\d\d))?",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"\b{_MONTH.format('n')} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)"
+        rf"\b{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)"
         r"(?:,? (?P<y>(?:19|20)\d\d))?",
         re.IGNORECASE,
     ),
-    re.compile(rf"\b{_MONTH.format('n')} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
+    re.compile(rf"\b{_MONTH} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
 )
-_UNIT = any_of(sign for sign in UNIT_SIGNS)
 # A year by itself: no `2000 kg`, no `EUR 2000`.
 _YEAR = re.compile(
     r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?:s|ern?)?(?![\w%+]|[.,:/]\d|-\d)"
-    rf"(?![ \u00a0-](?:{_UNIT})\b)",
+    rf"(?![ \u00a0-](?:{any_of(UNIT_SIGNS)})\b)",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
     r"(?<![\w.:])(\d{1,2}):(\d\d)(?![\w:])(?: ?(am|pm)\b)?|\b(\d{1,2}) ?(am|pm)\b", re.I
 )
-_HALF_HOUR = re.compile(rf"\b(half past|halb) ({any_of(list(_HOURS))}|\d{{1,2}})\b", re.IGNORECASE)
+_HALF_HOUR = re.compile(rf"\b(half past|halb) ({any_of(_HOURS)}|\d{{1,2}})\b", re.IGNORECASE)
 
 
 def dates(text: str) -> Iterator[Figure]:

@@ -1,26 +1,24 @@
 """The figures of a text: with unit, comparator and range; spelled numbers, fractions, ordinals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from rag.text.amounts import Figure
 from rag.text.dates import clocks, dates
-from rag.text.languages import GERMAN, LANGUAGES, Language, any_of
+from rag.text.languages import GERMAN, Language, all_meanings, any_of
 from rag.text.late import re
 from rag.text.units import UNIT_SIGNS
 from rag.text.words import language_of
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
-_UNIT = "|".join(sorted(map(re.escape, UNIT_SIGNS), key=len, reverse=True))
+_UNIT = any_of(UNIT_SIGNS)
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|SEK|NOK|JPY|[€$£¥])"
-_SPELLED: dict[str, float] = {}
-_SPELLED_FRACTIONS: dict[str, float] = {}
-_SPELLED_ORDINALS: dict[str, int] = {}
-for _language in LANGUAGES:
-    _SPELLED |= _language.numbers
-    _SPELLED_FRACTIONS |= _language.fractions
-    _SPELLED_ORDINALS |= _language.ordinals
+_SPELLED: dict[str, float] = all_meanings("numbers")
+_SPELLED_FRACTIONS: dict[str, float] = all_meanings("fractions")
+_SPELLED_ORDINALS: dict[str, int] = all_meanings("ordinals")
+_COMPARATORS: dict[str, str] = all_meanings("comparators")
+_COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
 _AMBIGUOUS = {"one", "eins", "second", "third", "first", "erste", "ersten", "erster", "erstes"}
 
 _EXACTLY = {"only", "just", "exactly", "nur", "genau"}  # before a word that may be no figure
@@ -31,7 +29,7 @@ _SCALES = {word: value for word, value in _SPELLED.items() if value >= 1e3}
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
     rf"(?<![\w.,:/])(?P<sign>[-−+±]|minus )?(?P<number>{_DIGITS})"
-    rf"(?P<ordinal>st|nd|rd|th)?(?![\w])?"
+    rf"(?P<ordinal>st|nd|rd|th)?"
     rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b)?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
     re.IGNORECASE,
@@ -57,22 +55,23 @@ _CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
 @lru_cache(maxsize=8192)
 def read_figures(text: str, language: Language | None = None) -> tuple[Figure, ...]:
     """The figures of a text in order; model codes, versions and addresses are none."""
-    spoken = language or language_of(text)
     days = list(dates(text))
-    taken = [(figure.start, figure.end) for figure in days]
-    times = [each for each in clocks(text) if not _inside(each, taken)]
-    taken += [(figure.start, figure.end) for figure in times]
-    amounts = [each for each in _written(text, spoken) if not _inside(each, taken)]
-    taken += [(figure.start, figure.end) for figure in amounts]
-    amounts += [each for each in _spelled(text) if not _inside(each, taken)]
+    days += _beside(clocks(text), days)
+    amounts = _beside(_written(text, language or language_of(text)), days)
+    amounts += _beside(_spelled(text), [*days, *amounts])
     amounts.sort(key=lambda figure: figure.start)
     joined = _with_ranges(text, _with_units_of_products(text, amounts))
     bounded = (_bounded(text, figure) for figure in joined)
-    return tuple(sorted([*days, *times, *bounded], key=lambda figure: figure.start))
+    return tuple(sorted([*days, *bounded], key=lambda figure: figure.start))
 
 
-def _inside(figure: Figure, taken: Sequence[tuple[int, int]]) -> bool:
-    return any(start < figure.end and figure.start < end for start, end in taken)
+def _beside(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
+    """Those that share no character with one that is taken."""
+    return [
+        each
+        for each in figures
+        if not any(other.start < each.end and each.start < other.end for other in taken)
+    ]
 
 
 def _written(text: str, language: Language) -> Iterator[Figure]:
@@ -234,26 +233,20 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
 
 
 _BEFORE = re.compile(
-    rf"(?:^|[\s(])(?P<said>{any_of([each for one in LANGUAGES for each in one.comparators])})"
+    rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
     r"(?: the| a| an| einer| einem| dem| der)?[ \u00a0]?(?:EUR |€ ?)?$",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(
-    rf" (?P<said>{any_of([each for one in LANGUAGES for each in one.comparators_behind])})\b",
-    re.IGNORECASE,
-)
+_BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)
 
 
 def _bounded(text: str, figure: Figure) -> Figure:
     """The figure with the comparator before or behind it, and what it is counted per."""
     before = _BEFORE.search(text[max(0, figure.start - 24) : figure.start])
     behind = _BEHIND.match(text, figure.end)
-    comparator = ""
-    for language in LANGUAGES:
-        if before and not comparator:
-            comparator = language.comparators.get(before["said"].lower(), "")
-        if behind and not comparator:
-            comparator = language.comparators_behind.get(behind["said"].lower(), "")
+    comparator = _COMPARATORS[before["said"].lower()] if before else ""
+    if behind and not comparator:
+        comparator = _COMPARATORS_BEHIND[behind["said"].lower()]
     per = _PER.match(text, figure.end)
     counted = _sign(per["per"]) if per and figure.unit else ""
     return replace(figure, comparator=comparator, per=counted)

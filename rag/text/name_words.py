@@ -1,14 +1,7 @@
 """Words that look like names and are none: units, dates, the openings of sentences."""
 
-import tomllib
-from importlib.resources import files
+from rag.text.languages.language import read_lists, words
 
-from rag.text.languages.language import words
-
-_TOLD = tomllib.loads(
-    files("rag.text.languages").joinpath("names.toml").read_text(encoding="utf-8")
-)
-UNITS, CALENDAR, ORDINARY, REQUESTS, GENERIC, VARIANTS = (
-    words(_TOLD[each])
-    for each in ("units", "calendar", "ordinary", "requests", "generic", "variants")
-)
+_TOLD = {name: words(listed) for name, listed in read_lists("names").items()}
+UNITS, CALENDAR, ORDINARY = _TOLD["units"], _TOLD["calendar"], _TOLD["ordinary"]
+REQUESTS, GENERIC, VARIANTS = _TOLD["requests"], _TOLD["generic"], _TOLD["variants"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sentencex import segment
 
-from rag.text.languages import LANGUAGES
+from rag.text.languages import all_meanings
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,7 @@ _LEADS_ON = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
-_MONTH = re.compile(
-    "|".join(month for language in LANGUAGES for month in language.months if len(month) > 2),
-    re.IGNORECASE,
-)
+_MONTH = re.compile("|".join(all_meanings("months")), re.IGNORECASE)
 _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
 # `Prod. code`; and dots that belong to what stands behind them: `.NET`, `./configure`, `...SHOULD`.
 _WRITTEN_SHORT = re.compile(r"(?:^|[\s(/])[A-Z][a-z]{1,4}\.\s+$")

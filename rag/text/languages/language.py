@@ -84,10 +84,15 @@ class Language:
     shares: Patterns
 
 
+def read_lists(name: str) -> dict[str, Any]:
+    """A file of lists of words."""
+    text = files("rag.text.languages").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 def read_language(code: str) -> Language:
     """A language from its file."""
-    text = files("rag.text.languages").joinpath(f"{code}.toml").read_text(encoding="utf-8")
-    told = tomllib.loads(text)
+    told = read_lists(code)
     told.setdefault("idle_in_questions", told["function_words"])
     return Language(**{each.name: _READ[each.type](told[each.name]) for each in fields(Language)})
 
@@ -109,7 +114,8 @@ def _patterns(text: str) -> Patterns:
     return Patterns("|".join(text.split("\n")).strip("|"))
 
 
-def _values(text: str) -> dict[str, float]:
+def values(text: str) -> dict[str, float]:
+    """Expressions with what number each stands for."""
     return {each: float(Fraction(value)) for each, value in _meanings(text).items()}
 
 
@@ -125,6 +131,6 @@ _READ: Mapping[Any, Callable[[str], Any]] = {
     tuple[str, ...]: _expressions,
     tuple[tuple[str, ...], ...]: _groups,
     Mapping[str, str]: _meanings,
-    Mapping[str, float]: _values,
+    Mapping[str, float]: values,
     Mapping[str, int]: _counts,
 }

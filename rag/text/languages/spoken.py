@@ -4,39 +4,15 @@ import re
 import unicodedata
 from collections import Counter
 
-from rag.text.languages import ENGLISH, GERMAN
-from rag.text.languages.language import words
+from rag.text.languages import LANGUAGES
+from rag.text.languages.language import read_lists, words
 
-_USUAL = {
-    "en": ENGLISH.function_words | ENGLISH.question_words,
-    "de": GERMAN.function_words | GERMAN.question_words,
-    "fr": words("le les des est dans pour que qui quel quelle sur avec une du au aux pas comment"),
-    "es": words("el los las del es en por que qué cómo cuál una con para se dónde cuánto son"),
-    "it": words("il lo gli della di che è per come quale una con sono nel dove quanto del"),
-    "nl": words("het een van en op voor hoe wat welke zijn niet met wanneer kan ik waar aan"),
-    "pt": words("os da do das dos é em que como qual uma com para são não onde quanto no na"),
-}
-# A question that opens with one of these, and has no usual word of another language, is in its own.
-_ASKS = {
-    "fr": words("combien comment pourquoi quand où quel quelle quels quelles qui"),
-    "es": words("cuánto cuánta cuántos cuántas cuál cuáles cómo dónde cuándo qué quién"),
-    "it": words("quanto quanta quanti quante quale quali come dove quando chi perché cosa"),
-    "nl": words("hoeveel welke hoe waar wanneer waarom"),
-    "pt": words("quanto quanta quantos quantas qual quais como onde quando quem"),
-}
-# By the first word of a letter's name in Unicode; kana decides for Japanese, as it writes Han, too.
-_SCRIPTS = {
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "CJK": "zh",
-    "HANGUL": "ko",
-    "THAI": "th",
-    "GREEK": "el",
-    "HEBREW": "he",
-    "ARABIC": "arab",
-    "CYRILLIC": "cyrl",
-    "DEVANAGARI": "deva",
-}
+_TOLD = read_lists("spoken")
+_USUAL: dict[str, frozenset[str]] = {
+    each.code: each.function_words | each.question_words for each in LANGUAGES
+} | {code: words(usual) for code, usual in _TOLD["usual"].items()}
+_ASKS: dict[str, frozenset[str]] = {code: words(openers) for code, openers in _TOLD["asks"].items()}
+_SCRIPTS: dict[str, str] = _TOLD["scripts"]
 _WORD = re.compile(r"[^\W\d_]+")
 _READ = 2_000  # characters
 _SURELY = 2  # usual words of it
@@ -62,4 +38,5 @@ def _script(letters: str) -> str:
     counts = Counter(filter(None, map(_SCRIPTS.get, names)))
     if not counts or counts.total() < _WRITTEN_IN * len(letters):
         return ""
+    # Kana decide for Japanese, as it writes Han, too.
     return "ja" if counts["ja"] else counts.most_common(1)[0][0]
