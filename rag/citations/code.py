@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from rag.text.sentences import ENTRY
+
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(?![^\n]*`)")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
-_ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)])[ \t]+\S")
 
 
 class CodeLines:
@@ -39,7 +40,7 @@ class CodeLines:
             return self._indented
         starts = self._after_blank and not self._in_list
         self._indented = bool(_INDENTED.match(line)) and (self._indented or starts)
-        if _ENTRY.match(line) and not self._indented:
+        if ENTRY.match(line) and not self._indented:
             self._in_list = True
         elif not line[0].isspace() and self._after_blank:
             self._in_list = False

@@ -95,11 +95,9 @@ class _Ending:
         self._passed: list[str] = []  # let through, to know what it cites
         self._line = ""  # from the line break before it on
         self._passes = False  # the line is none of a list
-        self._held = ""  # lines of a list, and what is blank before it
+        self._held: list[str] = []  # lines of a list, and what is blank before it
         self._is_list = False
         self._is_likely = False  # by its shape alone: every line has to have it
-        self._is_titled = False
-        self._after_rule = False
         self._in_fence = False
 
     def feed(self, text: str) -> str:
@@ -107,20 +105,17 @@ class _Ending:
 
     def finish(self) -> str:
         rest = self._complete()
-        held, self._held, self._line = self._held, "", ""
         is_left_out = self._is_list and cited_numbers("".join(self._passed))
-        return rest if is_left_out else rest + held
+        return rest if is_left_out else rest + "".join(self._held)
 
     def _take(self, piece: str) -> str:
         """A line break with what follows it, or more of the same line."""
         before = self._complete() if piece.startswith("\n") else ""
         self._line += piece
-        if not self._passes:
-            if self._may_belong(self._line):
-                return before
-            return before + self._release()
-        self._passed.append(piece)
-        return before + piece
+        if self._passes:
+            self._passed.append(piece)
+            return before + piece
+        return before if self._may_belong(self._line) else before + self._release()
 
     def _may_belong(self, line: str) -> bool:
         if self._in_fence or len(line) > _LONGEST_LINE:
@@ -128,45 +123,48 @@ class _Ending:
         if self._is_list and not self._is_likely:
             return True
         patterns = [_HEAD, _RULE, _DEFINITION, *([_ENTRY] if self._after_rule else [])]
-        patterns += [*self._titles(), *([_ENTITLED] if self._has_cited() else [])]
+        patterns += [*self._titles(), *([_ENTITLED] if self._has_cited else [])]
         return any(pattern.match(line, partial=True) for pattern in patterns)
 
     def _complete(self) -> str:
         """The line has ended: keep it back, or let it through with all that was held."""
         released = ""
         if not self._passes and self._line:
-            released = "" if self._belongs(self._line) else self._release()
-            self._held += "" if released else self._line
-        if _FENCE.match(self._line):
-            self._in_fence = not self._in_fence
+            if self._belongs(self._line):
+                self._held.append(self._line)
+            else:
+                released = self._release()
+        self._in_fence ^= bool(_FENCE.match(self._line))
         self._line, self._passes = "", False
         return released
 
     def _belongs(self, line: str) -> bool:
-        if not line.strip():
-            return True
-        if _RULE.match(line):
-            self._after_rule = True
+        if not line.strip() or _RULE.match(line):
             return True
         if self._is_likely or self._is_entitled(line):
             self._is_list = self._is_likely = self._is_entitled(line)
             return self._is_list
-        begins = (
-            _HEAD.match(line) or self._defines(line) or (self._after_rule and _ENTRY.match(line))
-        )
-        if begins:
+        if _HEAD.match(line) or self._defines(line) or (self._after_rule and _ENTRY.match(line)):
             self._is_list = True
             return True
-        if not self._is_list and any(each.match(line) for each in self._titles()):
-            self._is_titled = True
-            return True
-        return self._is_list and (bool(_NUMBERED.match(line)) or not _SENTENCE.search(line))
+        if self._is_list:
+            return bool(_NUMBERED.match(line)) or not _SENTENCE.search(line)
+        return any(each.match(line) for each in self._titles())
+
+    @property
+    def _after_rule(self) -> bool:
+        return any(map(_RULE.match, self._held))
+
+    @property
+    def _has_cited(self) -> bool:
+        return any(bracket in piece for piece in self._passed for bracket in "[【［")
 
     def _titles(self) -> list["regex.Pattern[str]"]:
         """What heads a list now; there is one heading at most."""
-        if self._is_titled or not self._has_cited():
+        is_begun = any(line.strip() and not _RULE.match(line) for line in self._held)
+        if is_begun or not self._has_cited:
             return []
-        return [_TITLE, _TWO_WORDS] if self._held and not self._held.strip() else [_TITLE]
+        return [_TITLE, *([_TWO_WORDS] if self._held and not self._after_rule else [])]
 
     def _is_entitled(self, line: str) -> bool:
         """`[7] Title` where the answer has cited 7 before, and nothing leads a list in."""
@@ -175,25 +173,22 @@ class _Ending:
             return False
         passed = "".join(self._passed)
         before = passed.rstrip().rpartition("\n")[2]
-        leads_in = not self._held.strip() and (
+        leads_in = not "".join(self._held).strip() and (
             before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
         )
         return not leads_in and int(found["number"]) in cited_numbers(passed)
-
-    def _has_cited(self) -> bool:
-        return any("[" in piece or "【" in piece or "［" in piece for piece in self._passed)
 
     def _defines(self, line: str) -> bool:
         """`[7]: https://…`, or `[7]: title` where the answer has cited 7 before."""
         found = _DEFINITION.match(line)
         if not found:
             return False
-        number = int(found["number"])
-        return bool(found["address"]) or number in cited_numbers("".join(self._passed))
+        is_cited = int(found["number"]) in cited_numbers("".join(self._passed))
+        return is_cited or bool(found["address"])
 
     def _release(self) -> str:
-        released = self._held + self._line
+        released = "".join([*self._held, self._line])
         self._passed.append(released)
-        self._held, self._passes = "", True
-        self._is_list = self._is_likely = self._is_titled = self._after_rule = False
+        self._held, self._passes = [], True
+        self._is_list = self._is_likely = False
         return released

@@ -3,6 +3,7 @@
 from rag.citations.clauses import says_enough
 from rag.text.languages import told
 from rag.text.late import re
+from rag.text.sentences import ENTRY
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(rf"(?:{told('points_back')})\b", re.IGNORECASE)
@@ -43,7 +44,6 @@ def _end_of_markup(sentence: str) -> int:
 _MANNERS = re.compile(rf"(?:{told('manners')})\b", re.IGNORECASE)
 _DECLINES = re.compile(told("declines"), re.IGNORECASE)
 _LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』]*$")
-_ENTRY = re.compile(r"(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])\s+")
 
 
 def states_something(sentence: str) -> bool:
@@ -51,7 +51,8 @@ def states_something(sentence: str) -> bool:
     bare = sentence.strip()
     if _LEADS_IN.search(bare[-20:]):
         return False
-    plain = _ENTRY.sub("", bare, count=1)
+    bullet = ENTRY.match(bare)
+    plain = bare[bullet.end() :] if bullet else bare
     if _MANNERS.match(plain) or _DECLINES.search(plain[:400]):
         return False
     return says_enough(plain)

@@ -6,7 +6,7 @@ verdicts, the page, recall) asks here, so that no two readers disagree.
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -14,8 +14,9 @@ from rag.citations.clauses import Part, parts_of
 from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import Marker, find_markers
+from rag.text.blocks import CELL
 from rag.text.remembered import remembered
-from rag.text.sentences import FULL_STOPS, Span, split_sentences
+from rag.text.sentences import ENTRY, FULL_STOPS, Span, split_sentences, trimmed
 
 Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
 
@@ -31,7 +32,7 @@ class Statement:
     end: int
     quote_start: int  # where a quotation begins that stands alone
     kind: Kind
-    lead_in: tuple[int, int] | None  # of a list's entry its sentence, of a table's row its head
+    lead_in: Span | None  # of a list's entry its sentence, of a table's row its head
     parts: tuple[Part, ...]
     states: bool  # whether it says anything that a source could carry
     leans: bool  # only the question that the whole text answers would make it stand alone
@@ -112,7 +113,6 @@ def _bare(text: str, unit: _Unit) -> str:
 
 _RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")
 _HEADING = re.compile(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
-_ENTRY = re.compile(r"(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+")
 _QUOTED = re.compile(r"(?:>[ \t]?)+")
 _WORD = re.compile(r"[^\W_]")
 
@@ -158,7 +158,7 @@ def _kind(line: str) -> Kind:
         return "row"
     if _HEADING.match(line):
         return "heading"
-    return "entry" if _ENTRY.match(line) else "sentence"
+    return "entry" if ENTRY.match(line) else "sentence"
 
 
 def _opened(text: str, units: Iterable[_Unit]) -> list[_Unit]:
@@ -238,15 +238,15 @@ def _asks_for_entries(text: str, unit: _Unit) -> bool:
     return is_cited and bool(_LEADS_IN.search(_bare(text, unit)))
 
 
-def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[tuple[int, int] | None]:
+def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[Span | None]:
     """For each unit the sentence that leads its list in, or the head of its table."""
-    lead: tuple[int, int] | None = None  # what stands before the list or table
-    head: tuple[int, int] | None = None
-    nested: list[tuple[int, tuple[int, int]]] = []  # entries that lead in deeper ones: indent, span
+    lead: Span | None = None  # what stands before the list or table
+    head: Span | None = None
+    nested: list[tuple[int, Span]] = []  # entries that lead in deeper ones: indent, span
     for unit in units:
-        span = (unit.start, unit.end)
+        span = Span(unit.start, unit.end)
         if unit.kind == "entry":
-            indent = _indent(text, unit)
+            indent = unit.start - text.rfind("\n", 0, unit.start)
             while nested and nested[-1][0] >= indent and _starts_line(text, unit.start):
                 nested.pop()
             yield nested[-1][1] if nested else lead
@@ -255,7 +255,7 @@ def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[tuple[int, int] | N
             continue
         nested.clear()
         if unit.is_head:
-            head = (lead[0] if lead else unit.start, unit.end)
+            head = Span(lead.start if lead else unit.start, unit.end)
             yield None
         elif unit.kind in ("row", "other"):
             yield head if unit.kind == "row" else None
@@ -271,91 +271,73 @@ def _leads_in(text: str, unit: _Unit) -> bool:
     )
 
 
-def _indent(text: str, unit: _Unit) -> int:
-    return unit.start - text.rfind("\n", 0, unit.start) - 1
-
-
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
-
-_CELL = re.compile(r"(?:\\.|[^|\\])+")
 
 
 def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
     heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
     for unit in units:
         if unit.kind == "row":
+            cells = _cells(text, unit)
+            yield _of_cells(text, cells, {} if unit.is_head else heads)
             if unit.is_head:
-                heads = _by_column(text, unit)
-            yield _of_cells(text, unit, {} if unit.is_head else heads)
+                heads = {column: _numbers(cell.markers) for column, cell in enumerate(cells)}
             continue
         heads = heads if unit.kind == "other" else {}
         if unit.entries:
             numbers = _numbers(unit.markers)
-            yield tuple(Part(numbers, *_without_bullet(text, span)) for span in unit.entries)
+            yield tuple(Part(numbers, *_without_bullet(text, *span)) for span in unit.entries)
         else:
-            start, end = _without_bullet(text, Span(unit.start, unit.end))
-            yield parts_of(text, start, end, unit.markers)
+            yield parts_of(text, *_without_bullet(text, unit.start, unit.end), unit.markers)
 
 
 def _numbers(markers: Sequence[Marker]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(n for marker in markers for n in marker.numbers))
 
 
-def _without_bullet(text: str, span: Span) -> tuple[int, int]:
-    found = _ENTRY.match(text, span.start, span.end)
-    return (found.end() if found else span.start), span.end
+def _without_bullet(text: str, start: int, end: int) -> Span:
+    found = ENTRY.match(text, start, end)
+    return Span(found.end() if found else start, end)
 
 
-def _by_column(text: str, unit: _Unit) -> dict[int, tuple[int, ...]]:
-    return {
-        column: _numbers([m for m in unit.markers if cell.start <= m.start < cell.end])
-        for column, cell in enumerate(_cells(text, unit))
-    }
+def _cells(text: str, row: _Unit) -> list[_Unit]:
+    """The cells of a row, each with its markers."""
+    spans = [found.span() for found in CELL.finditer(text, row.start, row.end)]
+    within = [tuple(m for m in row.markers if start <= m.start < end) for start, end in spans]
+    return [
+        _Unit(*span, row.kind, own, is_head=row.is_head)
+        for span, own in zip(spans, within, strict=True)
+    ]
 
 
-def _cells(text: str, unit: _Unit) -> list[Span]:
-    return [Span(*found.span()) for found in _CELL.finditer(text, unit.start, unit.end)]
-
-
-def _of_cells(text: str, unit: _Unit, heads: dict[int, tuple[int, ...]]) -> tuple[Part, ...]:
+def _of_cells(
+    text: str, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
+) -> tuple[Part, ...]:
     """A cell's markers stand for the cell, those of a cell without words for what is before it."""
     found: list[Part] = []
-    free = unit.start
-    cells = _cells(text, unit)
-    of_row = _of_row(text, unit, cells)
+    free = cells[0].start if cells else 0
+    of_row = _of_row(text, cells)
     for column, cell in enumerate(cells):
-        own = [m for m in unit.markers if cell.start <= m.start < cell.end]
-        if own:
-            start = (
-                cell.start
-                if _WORD.search(_bare(text, _Unit(*_ends(cell), "row", tuple(own))))
-                else free
-            )
-            found.extend(parts_of(text, start, cell.end, own))
-            free = cell.end
-        elif (heads.get(column) or of_row) and _WORD.search(text, cell.start, cell.end):
-            found.extend(_plain(text, heads.get(column) or of_row, cell))
-            free = cell.end
+        has_words = bool(_WORD.search(_bare(text, cell)))
+        numbers = heads.get(column) or of_row
+        if cell.markers:
+            start = cell.start if has_words else free
+            found.extend(parts_of(text, start, cell.end, cell.markers))
+        elif numbers and has_words:
+            found.append(Part(numbers, *(trimmed(text, cell.start, cell.end) or ())))
+        else:
+            continue
+        free = cell.end
     return tuple(found)
 
 
-def _of_row(text: str, unit: _Unit, cells: Sequence[Span]) -> tuple[int, ...]:
+def _of_row(text: str, cells: Sequence[_Unit]) -> tuple[int, ...]:
     """What the first cell says of the others: with the only markers of its row, or nothing else."""
-    own = [marker for marker in unit.markers if marker.start < cells[0].end]
-    is_alone = len(own) == len(unit.markers) or not _WORD.search(
-        _bare(text, _Unit(*_ends(cells[0]), "row", tuple(own)))
-    )
-    return _numbers(own) if is_alone and not unit.is_head else ()
-
-
-def _ends(span: Span) -> tuple[int, int]:
-    return span.start, span.end
-
-
-def _plain(text: str, numbers: tuple[int, ...], cell: Span) -> Iterator[Part]:
-    stripped = text[cell.start : cell.end]
-    start = cell.start + len(stripped) - len(stripped.lstrip())
-    yield Part(numbers, start, cell.start + len(stripped.rstrip()))
+    if not cells or cells[0].is_head:
+        return ()
+    label, *others = cells
+    is_alone = not any(cell.markers for cell in others)
+    return _numbers(label.markers) if is_alone or not _WORD.search(_bare(text, label)) else ()
 
 
 # ── Quotations ───────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.text.sentences import Span, split_sentences
+from rag.text.sentences import ENTRY, Span, split_sentences
 
-ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
 _RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
-_CELL = re.compile(r"(?:\\.|[^|\\])+")
+CELL = re.compile(r"(?:\\.|[^|\\])+")
 _LEADS_IN = re.compile(r"[:：?？]\W*$")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
 _QUESTION = re.compile(r"[?？]\W*$")
@@ -52,7 +51,7 @@ def plain(text: str) -> str:
 
 def cells_of(line: str) -> list[str]:
     """The cells of a table's row, plain; an escaped bar is none."""
-    return [plain(found[0]) for found in _CELL.finditer(line.strip().strip("|"))]
+    return [plain(found[0]) for found in CELL.finditer(line.strip().strip("|"))]
 
 
 class _Reader:

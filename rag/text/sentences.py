@@ -8,15 +8,14 @@ paragraph. A citation marker after the full stop belongs to the sentence before 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sentencex import segment
 
 from rag.text.languages import all_meanings
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of a text: `text[start:end]`."""
 
     start: int
@@ -27,15 +26,16 @@ CODE_INDENT = "    "  # before each line of code in a section's text, as in Mark
 # What ends a sentence: Latin, CJK, Arabic, Urdu and Devanagari.
 FULL_STOPS = ".!?…。！？؟۔।॥"
 
-_LINE = re.compile(r"[^\n\r\x0b\x0c\x85\u2028\u2029]*")
+_BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"
+_LINE = re.compile(rf"([^{_BREAK}]*)(?:[{_BREAK}]|\Z)")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(?![^\n`]*`)")
 _OWN_LINE = re.compile(r"[ \t>]*(?:\||#{1,6}[ \t])|[ \t]*(?:[-*_=][ \t]*){3,}$")
-_ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
+ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
 # The shape of a marker, wherever it stands. The grammar proper is in rag.citations.grammar, which
 # this module is not to know; what looks like a marker and is none costs nothing here.
 _MARKER = r"(?:\[[0-9][0-9,\-– ]*\]|[【［][0-9０-９][0-9０-９,，、\-– ]*[】］])"
 _UNREADABLE = re.compile("[\ud800-\udfff\x00]")
-_BREAKS = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
+_BREAKS = re.compile(f"[{_BREAK}]")
 _MARKERS = re.compile(rf"[ \t\u00a0\u202f]?{_MARKER}(?:[ \t]?{_MARKER})*")
 _ENDS = re.compile(rf"[{FULL_STOPS}:;：；][\"'”’»)\]」』]*\s*(?:{_MARKER}\s*)*$|{_MARKER}\s*$")
 # A line at least this long was probably broken by its width, a shorter one by its writer.
@@ -71,7 +71,7 @@ def split_sentences(text: str) -> list[Span]:
     """The sentences of a text, in order, trimmed; all that is not blank lies in one of them."""
     spans: list[Span] = []
     for start, end, whole in _blocks(text):
-        found = [_trimmed(text, start, end)] if whole else _sentences(text, start, end)
+        found = [trimmed(text, start, end)] if whole else _sentences(text, start, end)
         spans.extend(span for span in found if span)
     return spans
 
@@ -79,12 +79,15 @@ def split_sentences(text: str) -> list[Span]:
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
     """Stretches of lines that no sentence crosses; True where one is never cut."""
     block: tuple[int, int] | None = None
-    fence = ""
-    for start, end in _lines(text):
-        line = text[start:end]
+    fence = ""  # the characters that opened the one we are in
+    for found in _LINE.finditer(text):
+        line, (start, end) = found[1], found.span(1)
         opening = _FENCE.match(line)
         alone = bool(fence or opening or _OWN_LINE.match(line))
-        fence = _fence_after(fence, opening.group(1) if opening else "")
+        if opening and not fence:
+            fence = opening[1]
+        elif opening and opening[1].startswith(fence):
+            fence = ""
         if block and not alone and _continues(text, block, start, line):
             block = (block[0], end)
             continue
@@ -97,26 +100,10 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
         yield *block, False
 
 
-def _lines(text: str) -> Iterator[tuple[int, int]]:
-    at = 0
-    while at <= len(text):
-        found = _LINE.match(text, at)
-        end = found.end() if found else at
-        yield at, end
-        at = end + 1
-
-
-def _fence_after(fence: str, run: str) -> str:
-    """The run of characters that closes the fence we are in after this line; "" outside."""
-    if not fence:
-        return run
-    return "" if run.startswith(fence) else fence
-
-
 def _continues(text: str, block: tuple[int, int], start: int, line: str) -> bool:
     """Whether a line goes on with the sentence of the line before: broken by width, not by will."""
     stripped = line.lstrip()
-    if not stripped or _ENTRY.match(line):
+    if not stripped or ENTRY.match(line):
         return False
     last = max(text.rfind("\n", block[0], block[1]) + 1, block[0])
     if _ENDS.search(text, max(last, block[1] - _TAIL), block[1]):
@@ -126,7 +113,7 @@ def _continues(text: str, block: tuple[int, int], start: int, line: str) -> bool
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     """Cut one block at its full stops, with the markers taken out of the way."""
-    entry = _ENTRY.match(text, start, end)
+    entry = ENTRY.match(text, start, end)
     body = entry.end() if entry else start
     plain, cuts, removed = _without_markers(text[body:end])
     at = start
@@ -135,9 +122,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
         position += len(sentence)
         shift = removed[bisect_right(cuts, position)]
         stop = min(body + position + shift, end)
-        yield _trimmed(text, at, stop)
+        yield trimmed(text, at, stop)
         at = stop
-    yield _trimmed(text, at, end)
+    yield trimmed(text, at, end)
 
 
 def _without_markers(block: str) -> tuple[str, list[int], list[int]]:
@@ -202,7 +189,8 @@ def _cut_after_units(sentence: str) -> Iterator[str]:
     yield sentence[at:]
 
 
-def _trimmed(text: str, start: int, end: int) -> Span | None:
+def trimmed(text: str, start: int, end: int) -> Span | None:
+    """What is not blank at either end; None if all is."""
     stretch = text[start:end]
     left = len(stretch) - len(stretch.lstrip())
     if left == len(stretch):
