@@ -15,7 +15,7 @@ from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement
-from rag.text.amounts import Figure, agree
+from rag.text.amounts import agree
 from rag.text.blocks import read_windows
 from rag.text.languages import LANGUAGES
 from rag.text.names import Lexicon
@@ -170,14 +170,13 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
         for number in marker.numbers:
             found = _of_marker(text, judged, number, marker.start, marker.end)
             citation = Citation(number, marker.start, marker.end)
-            if found is not None:
-                citation = replace(
-                    citation,
-                    verdict=found.verdict,
-                    reason=found.reason,
-                    judged_by=found.judged_by,
+            yield (
+                citation
+                if found is None
+                else replace(
+                    citation, verdict=found.verdict, reason=found.reason, judged_by=found.judged_by
                 )
-            yield citation
+            )
 
 
 def _of_marker(
@@ -212,34 +211,31 @@ class _Above:
         self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
     ) -> None:
         self.text = text
-        self.lexicon = Lexicon(())
-        self.words: set[str] = set()
-        self.figures: list[Figure] = []
-        for each in judged:
-            if not each.judgement.verdict.is_warning:
-                reading = self._read(f"{each.said.around} {each.said.text}")
-                self.words.update(reading.words)
-                self.figures.extend(reading.figures)
         cited = {number for each in judged for number in each.part.numbers}
-        for number in sorted(cited & set(sources)):
-            self.words.update(sources[number].words)
-            self.figures.extend(sources[number].figures)
-
-    def _read(self, text: str) -> Reading:
-        return read(text, self.lexicon, language_of(text))
+        told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
+        told += [
+            _read(f"{each.said.around} {each.said.text}")
+            for each in judged
+            if not each.judgement.verdict.is_warning
+        ]
+        self.words = frozenset(word for each in told for word in each.words)
+        self.figures = [figure for each in told for figure in each.figures]
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
-        reading = self._read(bare(self.text, statement))
-        words = frozenset(self.words)
-        shared = share(reading.words, words)
+        said = bare(self.text, statement)
+        reading = _read(said)
+        shared = share(reading.words, self.words)
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
             if figure.unit or figure.value > COUNTED
         )
-        closes = _CLOSES.match(bare(self.text, statement))
-        return figures and shared >= (_CLOSING_FROM if closes else _REPEATED_FROM)
+        return figures and shared >= (_CLOSING_FROM if _CLOSES.match(said) else _REPEATED_FROM)
+
+
+def _read(text: str) -> Reading:
+    return read(text, Lexicon(()), language_of(text))
 
 
 def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from functools import cache
 
+from rag.text.languages.language import any_pattern, read_lists
 from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
@@ -25,6 +26,7 @@ MAX_CODE = 500  # characters between a backtick and the one that closes it, on t
 MAX_MATH = 300
 _LOOK_BACK = 80
 
+_TOLD = {name: any_pattern(told) for name, told in read_lists("citing").items()}
 _B = rf"[{BLANKS}{INVISIBLE}]*+"
 _S = rf"[{BLANKS}]?"
 _DIGIT = r"\d"  # of any script
@@ -33,36 +35,19 @@ _DASH = (
     rf"(?:--?|[‐‑‒–—―−－~〜～…至到]|\.{{2,3}}|"
     rf"(?<=[{BLANKS}])(?:to|through|bis|until|à|al?|tot|till)(?=[{BLANKS}]))"
 )
-_SOURCE = (
-    r"(?:sources?|src|r[ée]f(?:[ée]ren[ct]e?)?s?|cit(?:e[ds]?|ations?)|quellen?|belege?|fuentes?|fontes?|fonti|bron(?:nen)?|"
-    r"kilder?|källa|lähde|źródło|zdroj|forrás|kaynak|nguồn|sursa|источник|джерело|πηγή|(?:ال)?مصدر|"
-    r"المرجع|מקור|来源|來源|[資资]料|出典|(?:参考)?文[献獻]|参考(?:[資资]料)?|脚?注|출처|참고|स्रोत|แหล่งที่มา|อ้างอิง)"
-)
-_WORDS = (
-    rf"(?:{_SOURCE}|oai_cit(?:e|ation)|do[ck](?:ument[eos]?)?s?|web ?pages?|passages?|"
-    r"ex(?:cerp|trac)ts?|chunks?|snippets?|contexts?|results?|evidence|"
-    r"footnotes?|notes?|fn|(?:web|file|kb|id|idx|index)(?=[:=_#]))"
-)
+_SOURCE = f"(?:{_TOLD['sources']})"
+_WORDS = f"(?:{_SOURCE}|{_TOLD['retrieved']})"
 _BREAK = rf"{_B}(?:\r?\n|&nbsp;)?{_B}"
 _CONNECTS = (
     rf"(?:[ _-]?(?:id|n[or]\.|number|nummer|index)(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
 )
-_SEE = (
-    rf"(?:(?:see|cfr?\.?|siehe|vgl\.?|voir|véase|vedi|zie|см\.|参见|參見|見|见)"
-    rf"(?:[{BLANKS}](?:also|auch|aussi|también|anche|ook))?:?)"
-)
+_SEE = rf"(?:(?:{_TOLD['see']})(?:[{BLANKS}](?:also|auch|aussi|también|anche|ook))?:?)"
 _PREFIX = (
     rf"(?:(?=\D)(?:{_SEE}{_B})?+"  # nearly always a figure follows at once
     rf"(?:@?{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
 )
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
-# A part of a document, where a number or a letter of its own follows.
-_PART = (
-    r"(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|rows?|col(?:umn)?s?|cells?|steps?|items?|"
-    r"slides?|sheets?|notes?|para(?:graph)?s?|clauses?|art(?:icle|ikel)?|app(?:endix)?|annexe?|"
-    r"tab(?:le|leau|elle)?s?|fig(?:ure)?s?|abb(?:ildung)?|eq(?:uation)?s?|"
-    r"seiten?|abs(?:chnitt|atz)?|kapitel|zeilen?|anhang|folie)"
-)
+_PART = f"(?:{_TOLD['parts']})"
 _LONG = r"[^\W\d_]{2}|[\"“„'‘«]"  # a title begins
 _MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[kc]t|nov|de[zc])"
 
@@ -198,18 +183,13 @@ RAISED = _compiled(
     rf"[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+"
     rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])"
 )
-_REPORTS = (
-    r"(?:says?|states?|gives?|notes?|reports?|shows?|lists?|adds?|claims?|mentions?|confirms?|"
-    r"den(?:ies|y)|specif(?:ies|y)|recommends?|requires?|allows?|warns?|explains?|describes?|"
-    r"suggests?|contradicts?|disagrees?|agrees?|nennt|sagt|gibt|zeigt)"
-)
 TITLED = re.compile(r"\d\.[ \u00a0]+[^\W\d_]")
 AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
 # In prose: "according to source 7, …", and "Source 7 says …".
 _SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
-REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}]{_REPORTS}[\s,.:;])")
+REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{_TOLD['reports']})[\s,.:;])")
 INTRODUCES = _behind(
     r"(?:according to|as per|\bper|based on|\bsee|\bfrom|\bin|\bby|cf\.|laut|nach|gemäß|siehe|"
     r"\band|\bund)[ ](?:the )?",

@@ -16,7 +16,7 @@ from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import Marker, find_markers
 from rag.text.blocks import CELL
 from rag.text.remembered import remembered
-from rag.text.sentences import ENTRY, FULL_STOPS, Span, split_sentences, trimmed
+from rag.text.sentences import ENTRY, Span, split_sentences, trimmed
 
 Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
 
@@ -95,8 +95,7 @@ def _states(text: str, unit: _Unit, *, alone: bool) -> bool:
     if unit.is_head or unit.kind not in ("sentence", "entry", "row"):
         return False
     bare = _bare(text, unit)
-    is_reply = bool(unit.markers) and not alone and bool(_WORD.search(bare))
-    return bool(unit.entries) or is_reply or states_something(bare)
+    return (bool(unit.markers) and not alone) or states_something(bare)
 
 
 def _bare(text: str, unit: _Unit) -> str:
@@ -180,13 +179,13 @@ def _handed_on(text: str, before: _Unit, unit: _Unit) -> int:
     """From which of its markers on they belong to the sentence behind it; 0 for none."""
     markers = before.markers
     begins = bool(markers) and not _WORD.search(text, before.start, markers[0].start)
-    is_prose = before.kind == unit.kind == "sentence" and "\n" not in text[before.end : unit.start]
+    if not begins or "\n" in text[before.end : unit.start]:
+        return 0
     at, end = len(markers), before.end
-    while begins and is_prose and at and not text[markers[at - 1].end : end].strip():
+    while at and not text[markers[at - 1].end : end].strip():
         at -= 1
         end = markers[at].start
-    stops = text[before.start : end].rstrip("\"'”’») ").endswith(tuple(FULL_STOPS))
-    return at if at < len(markers) and stops else 0
+    return at if at < len(markers) else 0
 
 
 def _joined(text: str, units: Iterable[_Unit]) -> list[_Unit]:
@@ -279,7 +278,7 @@ def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
     for unit in units:
         if unit.kind == "row":
             cells = _cells(text, unit)
-            yield _of_cells(text, cells, {} if unit.is_head else heads)
+            yield _of_cells(text, unit.start, cells, {} if unit.is_head else heads)
             if unit.is_head:
                 heads = {column: _numbers(cell.markers) for column, cell in enumerate(cells)}
             continue
@@ -311,11 +310,10 @@ def _cells(text: str, row: _Unit) -> list[_Unit]:
 
 
 def _of_cells(
-    text: str, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
+    text: str, free: int, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
 ) -> tuple[Part, ...]:
     """A cell's markers stand for the cell, those of a cell without words for what is before it."""
     found: list[Part] = []
-    free = cells[0].start if cells else 0
     of_row = _of_row(text, cells)
     for column, cell in enumerate(cells):
         has_words = bool(_WORD.search(_bare(text, cell)))
@@ -356,8 +354,7 @@ def _quote_start(text: str, units: Sequence[_Unit], at: int) -> int:
 def _needs(text: str, before: _Unit, unit: _Unit) -> bool:
     if not unit.is_prose or (unit.kind == "entry" and _starts_line(text, unit.start)):
         return False
-    asks = before.kind in ("sentence", "entry", "heading") and _ASKS.search(_bare(text, before))
-    if asks:
+    if _ASKS.search(_bare(text, before)):
         return True
     return before.is_prose and leans(text[unit.start : unit.end])
 

@@ -35,7 +35,7 @@ class Figure:
     @property
     def base(self) -> float:
         """The value in the base unit of its dimension."""
-        return self.value * DIMENSIONS.get(self.unit, ("", 1.0))[1]
+        return self.values[0]
 
     @property
     def lower(self) -> "Figure":
@@ -48,9 +48,15 @@ class Figure:
         return self if self.upper is None else replace(self, value=self.upper, upper=None)
 
     @property
+    def ends(self) -> tuple[float, ...]:
+        """The value, or both of a range."""
+        return (self.value,) if self.upper is None else (self.value, self.upper)
+
+    @property
     def values(self) -> tuple[float, ...]:
+        """The ends in the base unit of the dimension."""
         factor = DIMENSIONS.get(self.unit, ("", 1.0))[1]
-        return (self.base,) if self.upper is None else (self.base, self.upper * factor)
+        return tuple(end * factor for end in self.ends)
 
     @property
     def shown(self) -> str:
@@ -61,9 +67,7 @@ class Figure:
             return self.unit
         if self.kind == "clock":
             return f"{int(self.value)}:{round(self.value % 1 * 60):02d}"
-        number = number_shown(self.value)
-        if self.upper is not None:
-            number += f"–{number_shown(self.upper)}"
+        number = "–".join(map(number_shown, self.ends))
         if self.kind == "ordinal":
             return f"{number}."
         is_word = self.unit.endswith(("day", "week", "month", "year", "night"))
@@ -74,12 +78,9 @@ class Figure:
 def agree(said: Figure, there: Figure) -> bool:
     """Whether a figure of a source carries one that was said."""
     if said.scale != there.scale and 1.0 in (said.scale, there.scale):  # a table in millions
-        return _agree(_unscaled(said), _unscaled(there)) or _agree(said, there)
+        plain = [replace(each, value=each.value / each.scale) for each in (said, there)]
+        return _agree(*plain) or _agree(said, there)
     return _agree(said, there)
-
-
-def _unscaled(figure: Figure) -> Figure:
-    return replace(figure, value=figure.value / figure.scale, scale=1.0)
 
 
 def _agree(said: Figure, there: Figure) -> bool:
@@ -92,7 +93,7 @@ def _agree(said: Figure, there: Figure) -> bool:
     if said.kind == "date":
         return _same_date(said, there)
     if said.upper is not None and there.upper is not None:
-        pairs = list(zip(said.values, there.values, strict=True))
+        pairs = zip(said.values, there.values, strict=True)
         return all(_equal(one, other, said) for one, other in pairs)
     if said.unit != there.unit and "" in (said.unit, there.unit):
         return _agree_without_unit(said, there)
@@ -104,8 +105,7 @@ def _agree_without_unit(said: Figure, there: Figure) -> bool:
     for bare, share in ((said, there), (there, said)):
         if share.unit == "%" and bare.value < 1:
             return _equal(100 * bare.value, share.value, said)
-    plain = [there.value] if there.upper is None else [there.value, there.upper]
-    return any(_equal(said.value, other, said) for other in plain)
+    return any(_equal(said.value, other, said) for other in there.ends)
 
 
 def date_parts(figure: Figure) -> tuple[int, int, int]:

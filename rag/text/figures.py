@@ -35,14 +35,9 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_UNIT_BEHIND = re.compile(
-    rf"[ \u00a0-]{{1,2}}(?P<work>(?:business|working|calendar)[- ])?(?P<unit>{_UNIT})(?![\w/])",
-    re.I,
-)
-_HALF_MORE = re.compile(r" and (?:a half|a quarter)\b|einhalb\b", re.IGNORECASE)
-_RANGE = re.compile(
-    r"[ \u00a0]?(?:to|bis|–|—|-|and|und|or|oder)[ \u00a0]?(?:EUR |USD |€ ?|\$ ?)?$", re.IGNORECASE
-)
+_UNIT_BEHIND = re.compile(rf"[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/])", re.IGNORECASE)
+_HALF_MORE = re.compile(r" and a (?:half|quarter)\b|einhalb\b", re.IGNORECASE)
+_RANGE = re.compile(r"[ \u00a0]?(?:to|bis|–|—|-|and|und|or|oder)[ \u00a0]?", re.IGNORECASE)
 _TIMES = re.compile(r"[ \u00a0]?[×x*][ \u00a0]?$")
 _PER = re.compile(
     rf"[ \u00a0]?(?:/|per |a |an |each |every |pro |je |im |am )[ \u00a0]?"
@@ -92,8 +87,7 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
         unit = _sign(found["currency"] or found["unit"] or "")
         kind = "ordinal" if found["ordinal"] else "amount"
         scale = _SCALES.get((found["scale"] or "").lower(), 1.0)
-        figure = Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
-        yield _with_unit_behind(text, figure) if not unit and kind == "amount" else figure
+        yield Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
 
 
 def _value(number: str, language: Language) -> float:
@@ -116,9 +110,7 @@ def _with_unit_behind(text: str, figure: Figure) -> Figure:
     found = _UNIT_BEHIND.match(text, figure.end)
     if found is None:
         return figure
-    is_of_work = bool(found["work"]) and not found["work"].lower().startswith("calendar")
-    unit = "business day" if is_of_work else _sign(found["unit"])
-    return replace(figure, unit=unit, end=found.end())
+    return replace(figure, unit=_sign(found["unit"]), end=found.end())
 
 
 _Word = tuple[str, int, int]  # in lower case, with its place
@@ -147,8 +139,8 @@ def _spelled_at(text: str, words: Sequence[_Word], at: int) -> Figure | None:
     if word in ("half", "halbe", "halben", "halbes"):
         return _half_of(text, start, end)
     if word in ("a", "an") and following[0] in UNIT_SIGNS and _HALF_MORE.match(text, following[2]):
-        more = 1.25 if "quarter" in text[following[2] : following[2] + 14] else 1.5
-        return Figure(more, _sign(following[0]), start=start, end=following[2])
+        one = Figure(1.0, _sign(following[0]), start=start, end=following[2])
+        return _with_half(text, one)
     if word in _SPELLED_ORDINALS and (word not in _AMBIGUOUS or following[0] in _COUNTED_OFF):
         return Figure(float(_SPELLED_ORDINALS[word]), kind="ordinal", start=start, end=end)
     return None
@@ -234,7 +226,7 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
 
 _BEFORE = re.compile(
     rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
-    r"(?: the| a| an| einer| einem| dem| der)?[ \u00a0]?(?:EUR |€ ?)?$",
+    r"(?: the| a| an| einer| einem| dem| der)?[ \u00a0]?$",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)

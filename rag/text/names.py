@@ -18,10 +18,8 @@ LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 
 # One character each, so that offsets stay: odd spaces and hyphens are read as the plain ones, and
 # half surrogates, which are no text, as the replacement character.
-_SPACES = dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
-_HYPHENS = dict.fromkeys("\u2010\u2011", "-")
-_TRANSLATED: dict[str, str] = _SPACES | _HYPHENS
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLAIN = dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | dict.fromkeys("\u2010\u2011", "-")
+_ODD = re.compile(f"[{''.join(_PLAIN)}\ud800-\udfff]")
 # Scripts written without spaces (or with particles attached): a neighbour of these ends a name.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
@@ -33,11 +31,7 @@ _CONTINUED = re.compile(r"[™®©]? (?=[^\W_])([^\s,;:.!?()\[\]|]+)")
 
 def _plain(text: str) -> str:
     """The text as names are matched in it, the same length."""
-    if text.isascii():
-        return text
-    for odd, plain in _TRANSLATED.items():  # mostly absent: found out faster one by one
-        text = text.replace(odd, plain)
-    return _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _ODD.sub(lambda odd: _PLAIN.get(odd[0], "\ufffd"), text)
 
 
 def _is_word(character: str) -> bool:
@@ -47,22 +41,14 @@ def _is_word(character: str) -> bool:
 
 
 def _starts_word(text: str, start: int) -> bool:
-    if start == 0:
-        return True
-    before = text[start - 1]
-    if before in "-&" and start > 1 and text[start - 2].isalnum():
-        return False
-    return not _is_word(before)
+    is_joined = start > 1 and text[start - 1] in "-&" and text[start - 2].isalnum()
+    return start == 0 or not (is_joined or _is_word(text[start - 1]))
 
 
 def _ends_word(text: str, end: int) -> bool:
-    if end == len(text):
+    if end == len(text) or text[end] in "'’":
         return True
-    if text[end] == "+":
-        return False
-    if text[end] in "'’":
-        return True
-    return not _is_word(text[end]) and not _JOINT_AFTER.match(text, end)
+    return not (text[end] == "+" or _is_word(text[end]) or _JOINT_AFTER.match(text, end))
 
 
 def _goes_on(text: str, end: int) -> bool:
@@ -132,18 +118,13 @@ class Lexicon:
 
     def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
-        every = self._occurrences(plain)
-        whole = [m for m in every if _starts_word(plain, m[1]) and _ends_word(plain, m[2])]
-        whole.sort(key=lambda match: (match[1], -match[2]))
-        return list(_without_overlap(whole))
-
-
-def _without_overlap(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    reached = 0
-    for match in matches:
-        if match[1] >= reached:
-            reached = match[2]
-            yield match
+        found: list[tuple[int, int, int]] = []
+        for match in sorted(self._occurrences(plain), key=lambda each: (each[1], -each[2])):
+            _, start, end = match
+            is_free = not found or start >= found[-1][2]
+            if is_free and _starts_word(plain, start) and _ends_word(plain, end):
+                found.append(match)
+        return found
 
 
 def contains_name(text: str, name: str) -> bool:
@@ -223,18 +204,13 @@ def _shapes(plain: str) -> Iterator[Name]:
     singles = not _capitalises_nouns(plain)
     for run in chain.from_iterable(map(_parts, _runs(plain))):
         words = _without_ordinary(run, _begins_sentence(plain, run[0].start))
-        if not words:
-            continue
-        if _is_name(words, singles=singles and not _in_heading(plain, words[0].start)):
-            yield from _named(plain, words)
-
-
-def _named(plain: str, words: list[_Word]) -> Iterator[Name]:
-    start, end = words[0].start, words[-1].end
-    yield Name(plain[start:end], start, end)
-    generation = _GENERATION.match(plain, end)
-    if generation is not None:
-        yield Name(plain[start : generation.end()], start, generation.end())
+        alone = singles and bool(words) and not _in_heading(plain, words[0].start)
+        if words and _is_name(words, singles=alone):
+            start, end = words[0].start, words[-1].end
+            yield Name(plain[start:end], start, end)
+            generation = _GENERATION.match(plain, end)
+            if generation is not None:
+                yield Name(plain[start : generation.end()], start, generation.end())
 
 
 def _runs(plain: str) -> Iterator[list[_Word]]:

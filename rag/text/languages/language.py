@@ -110,8 +110,9 @@ def _meanings(text: str) -> dict[str, str]:
     return {each: value.strip() for value, _, group in told for each in _expressions(group)}
 
 
-def _patterns(text: str) -> Patterns:
-    return Patterns("|".join(text.split("\n")).strip("|"))
+def any_pattern(text: str) -> str:
+    """The patterns of some lines as one."""
+    return "|".join(text.split("\n")).strip("|")
 
 
 def values(text: str) -> dict[str, float]:
@@ -126,7 +127,7 @@ def _counts(text: str) -> dict[str, int]:
 _READ: Mapping[Any, Callable[[str], Any]] = {
     str: str,
     bool: bool,
-    Patterns: _patterns,
+    Patterns: lambda text: Patterns(any_pattern(text)),
     frozenset[str]: words,
     tuple[str, ...]: _expressions,
     tuple[tuple[str, ...], ...]: _groups,
