@@ -107,7 +107,9 @@ def _with_opinions(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
     """Open statements with the opinion of a judge, shown as the judge's."""
-    asked = [each for each in judged if _is_open(each)] if judge is not None else []
+    asked = [
+        each for each in judged if each.statement.states and each.judgement.verdict is Verdict.OPEN
+    ]
     if judge is None or not asked:
         return judged
     opinions = judge.judge([_open_statement(each, sources) for each in asked])
@@ -119,10 +121,6 @@ def _with_opinions(
         if opinion is not None
     }
     return [told.get(id(each), each) for each in judged]
-
-
-def _is_open(each: JudgedPart) -> bool:
-    return each.statement.states and each.judgement.verdict is Verdict.OPEN
 
 
 def _open_statement(each: JudgedPart, sources: Mapping[int, SourceText]) -> OpenStatement:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from rag.citations.markers import Marker
+from rag.citations.scanner import Marker
 from rag.text.languages import told
 
 
@@ -24,29 +24,20 @@ class Part:
 
 
 _BETWEEN = re.compile(r"[\s,;&/*_()]*(?:and|und|or|oder)?[\s,;&/*_()]*")
-_BREAK = r"(?:^|[,;:.!?—–(]|\b(?:and|but|while|whereas|und|aber|während|wohingegen)\b)"
+_BREAK = rf"(?:^|[,;:.!?—–(]|\b(?:{told('joins')})\b)"
 # Words after which a marker opens its clause: "According to [1], …", "as source [2] says, …".
 _SOURCE = (
     r"(?:(?:the|der|die|das|den)\s+)?(?:sources?|references?|documents?|manual|handbook|"
     r"quellen?|dokument|handbuch)?"
 )
 _INTRODUCES = re.compile(
-    rf"{_BREAK}\s*(?:(?:according to|as per|per|based on|in|from|by|as (?:stated|shown|noted|given|"
-    rf"described|said) (?:in|by)|as|laut|nach|gemäß|zufolge|wie in)\s+)?{_SOURCE}\s*[*_(\"]*$",
-    re.IGNORECASE,
+    rf"{_BREAK}\s*(?:(?:{told('introduces')})\s+)?{_SOURCE}\s*[*_(\"]*$", re.IGNORECASE
 )
 _REPORTS = re.compile(rf"[*_)\"\s]*(?:{told('reports')})\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(
-    r"[,;:—–]\s|\s(?:but|while|whereas|although|though|and|aber|während|und)\s", re.IGNORECASE
-)
+_CLAUSE_END = re.compile(rf"[,;:—–]\s|\s(?:{told('joins')}|although|though)\s", re.IGNORECASE)
 # Behind a marker that stands within its clause: "The hose [1] is 3 m long, the tube [2] …".
-_JOINS = re.compile(
-    r"\s+(?:and|or|nor|but|while|whereas|although|though|und|oder|aber|während|wohingegen|sowie)\b",
-    re.IGNORECASE,
-)
-_NEXT_CLAUSE = re.compile(
-    r"[;—–]\s|[,:،]\s|[，；：、]|\s(?:but|while|whereas|and|aber|während|und)\s", re.IGNORECASE
-)
+_JOINS = re.compile(rf"\s+(?:{told('joins')}|or|nor|although|though|oder|sowie)\b", re.IGNORECASE)
+_NEXT_CLAUSE = re.compile(rf"[;—–]\s|[,:،]\s|[，；：、]|\s(?:{told('joins')})\s", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _LEADING = re.compile(r"[\s,;:.)*_—–]*(?:(?:and|und)\s+)?")
 

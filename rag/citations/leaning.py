@@ -13,13 +13,13 @@ _CJK_PRONOUN = re.compile("[它他她这這那此该該其]|不|否|是的|そ�
 _LIMITS = re.compile(rf"(?:{told('narrows')})\b", re.IGNORECASE)
 # What takes back the sentence before it, whatever that cites.
 _TAKES_BACK = re.compile(rf"(?:{told('takes_back')})\b", re.IGNORECASE)
-_MARKUP = re.compile(r"[\s>*_\"'“„(«]*(?:\[\d[\d,\s]*\][\s:,]*)*")
+_MARKUP = re.compile(r"^[\s>*_\"'“„(«]*(?:\[\d[\d,\s]*\][\s:,]*)*")  # at the beginning of any
 _FEW = 4  # words; with fewer it is part of what it follows
 
 
 def leans(sentence: str) -> bool:
     """Whether a sentence only says what it says after the one before it."""
-    body = sentence[_end_of_markup(sentence) :]
+    body = _MARKUP.sub("", sentence, count=1)
     return bool(
         _POINTS_BACK.match(body)
         or _CJK_PRONOUN.match(body)
@@ -30,13 +30,8 @@ def leans(sentence: str) -> bool:
 
 def limits(sentence: str, *, cites: bool) -> bool:
     """Whether it takes back or narrows the sentence before it, so that both are quoted."""
-    body = sentence[_end_of_markup(sentence) :]
+    body = _MARKUP.sub("", sentence, count=1)
     return bool(_TAKES_BACK.match(body) or (not cites and _LIMITS.match(body)))
-
-
-def _end_of_markup(sentence: str) -> int:
-    found = _MARKUP.match(sentence)
-    return found.end() if found else 0
 
 
 # ── Sentences that state nothing ─────────────────────────────────────────────────────────────

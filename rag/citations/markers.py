@@ -8,18 +8,6 @@ from rag.citations import grammar
 from rag.citations.scanner import Cited, Marker, Scanner
 from rag.text.remembered import remembered
 
-__all__ = [
-    "Kept",
-    "Marker",
-    "Rewriter",
-    "cited_numbers",
-    "find_markers",
-    "keep_markers",
-    "marker_text",
-    "neutralise",
-    "without_markers",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Kept:

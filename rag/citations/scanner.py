@@ -105,7 +105,11 @@ class Scanner:
             return self._take(plain.end())
         found = self._citation(char)
         if found:
+            self._at += len(found.text)
+            self._cited_to = self._offset + self._at
             return found
+        if char in grammar.SUPERSCRIPT:
+            return self._taken_by(_RAISED)
         return self._literal(char) if char in grammar.LITERAL else self._take(self._at + 1)
 
     def _take(self, end: int) -> str:
@@ -167,7 +171,7 @@ class Scanner:
 
     # ── Citations ────────────────────────────────────────────────────────────────────────────
 
-    def _citation(self, char: str) -> str | Cited | None:
+    def _citation(self, char: str) -> Cited | None:
         if char in grammar.SUPERSCRIPT:
             return self._raised()
         if char in "sSqQ":
@@ -267,19 +271,16 @@ class Scanner:
             between = (*found.between, "" if span else apart)
             found = Cited(found.markers + unit.markers, between, found.text + apart + unit.text)
             at = start + len(unit.text)
-        self._at, self._cited_to = at, self._offset + at
         return found
 
-    def _raised(self) -> str | Cited:
+    def _raised(self) -> Cited | None:
         """Superscript figures: a citation, or an exponent."""
         found = self._match(grammar.RAISED, self._at)
         before = self._before(self._at)
         numbers = _numbers(_raised_ranges(found.group())) if found else ()
-        if found and numbers and not _is_exponent(before, found.group()):
-            cited = self._cited(numbers, self._at, found.end())
-            self._at, self._cited_to = found.end(), self._offset + found.end()
-            return cited
-        return self._taken_by(_RAISED)
+        if not found or not numbers or _is_exponent(before, found.group()):
+            return None
+        return self._cited(numbers, self._at, found.end())
 
     def _spoken(self) -> Cited | None:
         """ "According to source 7, …" and "Source 7 says …"."""
@@ -292,9 +293,7 @@ class Scanner:
         numbers = _numbers(found.captures("range")) if found else ()
         if not found or not numbers:
             return None
-        cited = self._cited(numbers, self._at, found.end())
-        self._at, self._cited_to = found.end(), self._offset + found.end()
-        return replace(cited, leaves=found["word"])
+        return replace(self._cited(numbers, self._at, found.end()), leaves=found["word"])
 
     def _follows_marker(self) -> bool:
         cited_to = self._cited_to - self._offset
@@ -326,12 +325,8 @@ def _ranges(found: "regex.Match[str]") -> list[str]:
 
 def _raised_ranges(text: str) -> list[str]:
     """The numbers of `⁷` or `⁷˒⁸`; none where one begins with a zero."""
-    ranges = re.split(r"[,˒⸴]", text)
-    return (
-        []
-        if any(each.startswith("⁰") for each in ranges)
-        else [each.translate(_RAISED_TO) for each in ranges]
-    )
+    ranges = [each.translate(_RAISED_TO) for each in re.split(r"[,˒⸴]", text)]
+    return [] if any(each.startswith("0") for each in ranges) else ranges
 
 
 def _is_exponent(before: str, figure: str) -> bool:

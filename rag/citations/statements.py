@@ -13,7 +13,8 @@ from typing import Literal, TypeAlias
 from rag.citations.clauses import Part, parts_of
 from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
-from rag.citations.markers import Marker, find_markers
+from rag.citations.markers import find_markers
+from rag.citations.scanner import Marker
 from rag.text.blocks import CELL
 from rag.text.remembered import remembered
 from rag.text.sentences import ENTRY, Span, split_sentences, trimmed

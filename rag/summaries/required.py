@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 
-from rag.citations.markers import Marker, cited_numbers, find_markers, neutralise
+from rag.citations.markers import cited_numbers, find_markers, neutralise
+from rag.citations.scanner import Marker
 from rag.citations.statements import Statement, read_statements
 from rag.records import Role
 from rag.seams import TokenCounter

@@ -5,9 +5,10 @@ of a list, the label of a row and the header of a column.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from rag.text.sentences import ENTRY, Span, split_sentences
 
@@ -36,12 +37,7 @@ class Window:
 @lru_cache(maxsize=512)
 def read_windows(text: str) -> tuple[Window, ...]:
     """All windows of a text, in order; a table gives its cells, and each row whole."""
-    found: list[Window] = []
-    for window in _Reader(text).read():
-        found.append(window)
-        if len(found) >= _MOST_WINDOWS:
-            break
-    return tuple(found)
+    return tuple(islice(_Reader(text).read(), _MOST_WINDOWS))
 
 
 def plain(text: str) -> str:
@@ -76,7 +72,7 @@ class _Reader:
         if _FENCE.match(line):
             self.in_code = not self.in_code
         elif self.in_code:
-            yield Window(span.start, span.end, line, self.heading, kind="code")
+            yield Window(*span, line, self.heading, kind="code")
         elif line.startswith("|"):
             yield from self._row(span, line, following)
         elif heading is not None:
@@ -88,18 +84,15 @@ class _Reader:
     def _sentence(self, span: Span, line: str) -> Window:
         entry = ENTRY.match(line)
         starts_line = not self.text[self.text.rfind("\n", 0, span.start) + 1 : span.start].strip()
-        if entry is None and starts_line:
-            kept = self.lead_in if _QUESTION.search(self.lead_in) else ""
-            around = kept
-        else:
-            around = self.lead_in
+        begins = entry is None and starts_line
+        around = "" if begins and not _QUESTION.search(self.lead_in) else self.lead_in
         said = plain(line[entry.end() :] if entry else line)
         if _LEADS_IN.search(line[-12:]) and entry is None:
             self.lead_in = said
-        elif entry is None and starts_line:
+        elif begins:
             self.lead_in = ""
         kind = "entry" if entry else "sentence"
-        return Window(span.start, span.end, said, _joined(self.heading, around), kind=kind)
+        return Window(*span, said, _joined(self.heading, around), kind=kind)
 
     def _row(self, span: Span, line: str, following: Span | None) -> Iterator[Window]:
         below = self.text[following.start : following.end] if following else ""
@@ -110,27 +103,16 @@ class _Reader:
             self.header = cells
             return
         around = _joined(self.heading, self.lead_in)
-        yield self._whole(span, cells, around)
-        if len(cells) > 1:
-            yield from self._cells(span, cells, around)
-
-    def _whole(self, span: Span, cells: Sequence[str], around: str) -> Window:
-        named = [self._named(cells, column) for column in range(len(cells))]
-        return Window(span.start, span.end, "; ".join(filter(None, named)), around, kind="row")
-
-    def _cells(self, span: Span, cells: Sequence[str], around: str) -> Iterator[Window]:
-        for column in range(1, len(cells)):
-            header = self.header[column] if column < len(self.header) else ""
-            if cells[column]:
-                label = _joined(around, cells[0])
-                said = f"{cells[0]}: {cells[column]}"
-                yield Window(
-                    span.start, span.end, said, _joined(label, header), kind="cell", column=header
-                )
-
-    def _named(self, cells: Sequence[str], column: int) -> str:
-        header = self.header[column] if column < len(self.header) else ""
-        return f"{header}: {cells[column]}" if header and cells[column] else cells[column]
+        headers = [*self.header, *[""] * len(cells)]
+        named = [
+            f"{header}: {cell}" if header and cell else cell
+            for header, cell in zip(headers, cells, strict=False)
+        ]
+        yield Window(*span, "; ".join(filter(None, named)), around, kind="row")
+        for header, cell in zip(headers[1:], cells[1:], strict=False):
+            if cell:
+                label = _joined(around, cells[0], header)
+                yield Window(*span, f"{cells[0]}: {cell}", label, kind="cell", column=header)
 
 
 def _joined(*parts: str) -> str:

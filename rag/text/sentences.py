@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sentencex import segment
 
-from rag.text.languages import all_meanings
+from rag.text.languages import all_meanings, told
 
 
 class Span(NamedTuple):
@@ -46,17 +46,9 @@ _PIECE = 4_000
 _STOP = re.compile(r".*(?:[.!?][ \t]|[。！？])", re.DOTALL)
 _BLANK = re.compile(r".*[ \t]", re.DOTALL)
 # Abbreviations that sentencex takes for an end, mostly those of data sheets.
-_ABBREVIATED = re.compile(
-    r"(?:^|[\s(\"'])(?:approx|ca|temp|min|max|incl|excl|resp|est|ext|vol|ver|rev|no|nos|fig|figs|tab|"
-    r"eq|acc|abs|nr|ref|sec|dept|tel|qty|std|opt|cf|vs|e\.g|i\.e|viz|al|p|pp|ch|art|z\.B|d\.h|bzw)\.\s*$",
-    re.IGNORECASE,
-)
+_ABBREVIATED = re.compile(rf"(?:^|[\s(\"'])(?:{told('abbreviated')})\.\s*$", re.IGNORECASE)
 # These are never the end of one, whatever follows: German nouns begin with a capital letter.
-_LEADS_ON = re.compile(
-    r"(?:^|[\s(\"'/])(?:incl|excl|in[kc]l|exkl|einschl|zzgl|abzgl|approx|ca|z\.\s?B|d\.\s?h|e\.g|i\.e|"
-    r"bzw|ggf|evtl|sog|gem|lt|vgl|cf|vs|viz|resp|nr|figs?|abb|kap)\.\s*$",
-    re.IGNORECASE,
-)
+_LEADS_ON = re.compile(rf"(?:^|[\s(\"'/])(?:{told('leads_on')})\.\s*$", re.IGNORECASE)
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
 _MONTH = re.compile("|".join(all_meanings("months")), re.IGNORECASE)
 _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
@@ -162,12 +154,13 @@ def _segments(plain: str) -> Iterator[str]:
 def _is_one(held: str, following: str) -> bool:
     """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
     end = held[-20:]
-    is_short = bool(_ABBREVIATED.search(end)) and bool(_GOES_ON.match(following))
-    is_short = is_short or bool(_LEADS_ON.search(end))
-    is_written_short = bool(_WRITTEN_SHORT.search(end)) and following[:1].islower()
-    is_day = bool(_DAY.search(end))
-    is_date = is_day and (bool(_MONTH.match(following)) or following[:1].islower())
-    return is_short or is_written_short or is_date or bool(_BEGINS.search(end))
+    if _LEADS_ON.search(end) or _BEGINS.search(end):
+        return True
+    if _ABBREVIATED.search(end) and _GOES_ON.match(following):
+        return True
+    if following[:1].islower():
+        return bool(_WRITTEN_SHORT.search(end) or _DAY.search(end))
+    return bool(_DAY.search(end) and _MONTH.match(following))
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -67,12 +67,16 @@ class Language:
     only: frozenset[str]  # of these those that leave all else out
     excepting: frozenset[str]  # … and those that leave out what follows
     around_documents: frozenset[str]  # what a document's name may stand between
+    abbreviated: Patterns  # before a full stop that may end no sentence
+    leads_on: Patterns  # … or never does
     points_back: Patterns  # how a sentence begins that says what it says after another
     narrows: Patterns  # … that narrows the one before it
     takes_back: Patterns  # … or takes it back
     manners: Patterns  # … or states nothing
     declines: Patterns  # what says that nothing was found
     reports: Patterns  # what a source does: it says, it states
+    introduces: Patterns  # what stands before a source: "according to"
+    joins: Patterns  # what a clause begins with
     conditions: Patterns  # how a condition begins
     supposes: Patterns  # … or another clause that asserts nothing
     prevails: Patterns  # what says which of two sources holds
