@@ -80,12 +80,6 @@ class Lexicon:
         self.names = tuple(dict.fromkeys(n for n in cleaned if n and len(n) <= LONGEST_NAME))
         self._automaton: Any = None  # built at the first search
 
-    def joined(self, other: "Lexicon") -> "Lexicon":
-        """The names of both."""
-        both = Lexicon(())
-        both.names = tuple(dict.fromkeys((*self.names, *other.names)))
-        return both
-
     def find(self, text: str) -> list[Name]:
         """The names in a text, in order, not overlapping; of those that overlap, the longest."""
         return [Name(text[start:end], start, end) for _, start, end in self._matches(_plain(text))]
@@ -100,26 +94,17 @@ class Lexicon:
         found = self._matches(plain)
         return {self.names[index] for index, _, end in found if not _goes_on(plain, end)}
 
-    def places(self, text: str) -> list[int]:
-        """Where the letters of a name begin in a text, be they a name there or not."""
-        return [start for _, start, _ in self._occurrences(_plain(text))]
-
-    def _occurrences(self, plain: str) -> list[tuple[int, int, int]]:
+    def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         if not self.names:
             return []
         if self._automaton is None:
             import ahocorasick_rs
 
             self._automaton = ahocorasick_rs.AhoCorasick(self.names, store_patterns=False)
-        found: list[tuple[int, int, int]] = self._automaton.find_matches_as_indexes(
-            plain, overlapping=True
-        )
-        return found
-
-    def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
+        every = self._automaton.find_matches_as_indexes(plain, overlapping=True)
         found: list[tuple[int, int, int]] = []
-        for match in sorted(self._occurrences(plain), key=lambda each: (each[1], -each[2])):
+        for match in sorted(every, key=lambda each: (each[1], -each[2])):
             _, start, end = match
             is_free = not found or start >= found[-1][2]
             if is_free and _starts_word(plain, start) and _ends_word(plain, end):

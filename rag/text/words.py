@@ -45,11 +45,10 @@ def language_of(text: str) -> Language:
     """The language that most function words of a text belong to; English where none tells."""
     begun = text[:4000]
     lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
-    counted = [(len(each.function_words.intersection(lowered)), each) for each in LANGUAGES]
-    signs = len(_GERMAN_SIGNS.findall(text[:4000].lower()))
-    scores = {each.code: count + (signs if each is GERMAN else 0) for count, each in counted}
-    best = max(LANGUAGES, key=lambda each: scores[each.code])
-    return best if scores[best.code] >= scores[ENGLISH.code] + _TOLD_APART else ENGLISH
+    scores = {each: len(each.function_words.intersection(lowered)) for each in LANGUAGES}
+    scores[GERMAN] += len(_GERMAN_SIGNS.findall(begun.lower()))
+    best = max(LANGUAGES, key=lambda each: scores[each])
+    return best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
 
 
 def _is_in_a_name(text: str, start: int) -> bool:
