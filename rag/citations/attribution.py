@@ -55,10 +55,9 @@ def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
     """The text with these citations, less those that would be no markers where they stand."""
     attributed = _inserted(text, placed)
     starts = {marker.start for marker in find_markers(attributed.text)}
-    stands = [citation.start in starts for citation in attributed.citations]
-    if all(stands):
-        return attributed
-    return _written(text, [place for place, ok in zip(placed, stands, strict=True) if ok])
+    numbered = zip(placed, attributed.citations, strict=True)
+    stand = [place for place, citation in numbered if citation.start in starts]
+    return attributed if len(stand) == len(placed) else _written(text, stand)
 
 
 def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 from rag.text.sentences import ENTRY
 
@@ -52,14 +53,10 @@ def code_blocks(text: str) -> Iterator[tuple[int, int]]:
     """Where blocks of code stand, from the first line to the last."""
     lines = CodeLines()
     at = 0
-    block: tuple[int, int] | None = None
-    for line in text.splitlines(keepends=True):
-        end = at + len(line)
-        if lines.reads(line.rstrip("\n")):
-            block = (block[0] if block else at, end)
-        elif block:
-            yield block
-            block = None
+    for is_code, run in groupby(
+        text.splitlines(keepends=True), lambda line: lines.reads(line.rstrip("\n"))
+    ):
+        end = at + sum(map(len, run))
+        if is_code:
+            yield at, end
         at = end
-    if block:
-        yield block

@@ -113,7 +113,7 @@ def _bare(text: str, unit: _Unit) -> str:
 
 _RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")
 _HEADING = re.compile(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
-_QUOTED = re.compile(r"(?:>[ \t]?)+")
+_QUOTED = re.compile(r"^(?:>[ \t]?)+")
 _WORD = re.compile(r"[^\W_]")
 
 
@@ -128,11 +128,11 @@ def _units(text: str) -> Iterator[_Unit]:
             yield _code(text, *blocks.popleft())
         if blocks and blocks[0][0] <= span.start:
             continue
-        following = text[spans[position + 1].start :][:400] if position + 1 < len(spans) else ""
         is_head = False
         if kind not in ("sentence", "entry") or _starts_line(text, span.start):
-            kind = _kind(text[span.start : span.end])
-            is_head = kind == "row" and bool(_RULE.match(following.split("\n", 1)[0].strip()))
+            kind = _kind(text[slice(*span)])
+            below = text[slice(*spans[position + 1])] if position + 1 < len(spans) else ""
+            is_head = kind == "row" and bool(_RULE.match(below))
         own = []
         while markers and markers[0].start < span.end:
             own.append(markers.popleft())
@@ -150,8 +150,7 @@ def _starts_line(text: str, start: int) -> bool:
 
 
 def _kind(line: str) -> Kind:
-    quoted = _QUOTED.match(line)
-    line = line[quoted.end() :] if quoted else line
+    line = _QUOTED.sub("", line)
     if _RULE.match(line):
         return "other"
     if line.startswith("|"):
