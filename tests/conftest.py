@@ -13,7 +13,7 @@ from hypothesis import settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from rag.database import migrate, open_engine
+from rag.database import collections, metadata, migrate, open_engine, reading
 from tests.done_once import do_once
 from tests.prepared import migrated
 
@@ -134,13 +134,48 @@ def postgres_template():
 
 
 @pytest.fixture
-def postgres(tmp_path, postgres_template):
-    """A migrated PostgreSQL database of this test's own."""
+def postgres_of_its_own(tmp_path, postgres_template):
+    """A migrated PostgreSQL database made for this test: whoever is left of it meets no other."""
     name = "test_" + tmp_path.name.replace("-", "_").lower()[-40:] + f"_{os.getpid()}"
     with postgres_database(name, like=postgres_template) as url:
         engine = open_engine(url)
         yield engine
         engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgres_kept(postgres_template):
+    """A migrated PostgreSQL database of this process, and the rows that migrations laid there."""
+    with postgres_database(f"test_{os.getpid()}", like=postgres_template) as url:
+        engine = open_engine(url)
+        with reading(engine) as connection:
+            first = [dict(row) for row in connection.execute(collections.select()).mappings()]
+        engine.dispose()
+        yield url, first
+
+
+@pytest.fixture
+def postgres(postgres_kept):
+    """It, emptied: far sooner there than another one."""
+    url, first = postgres_kept
+    engine = open_engine(url)
+    empty(engine, first)
+    yield engine
+    engine.dispose()
+
+
+def empty(engine, first):
+    """Nobody else is connected, and nothing is there but these collections."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        sequences = connection.exec_driver_sql("SELECT sequencename FROM pg_sequences").scalars()
+        again = [f"ALTER SEQUENCE {name} RESTART" for name in sequences]
+        rows = [f"DELETE FROM {table}" for table in reversed(metadata.sorted_tables)]
+        connection.exec_driver_sql("; ".join(rows + again))
+        connection.execute(collections.insert(), first)
 
 
 @pytest.fixture(

@@ -44,17 +44,18 @@ def server_url(variable):
 
 
 @pytest.fixture
-def shared(tmp_path, postgres):
+def shared(tmp_path, postgres_of_its_own):
     """Settings of several hosts: PostgreSQL, a Chroma server and Redis, one folder per host."""
     chroma_url = server_url("GROUNDNOTE_TEST_CHROMA_URL")
     redis_url = server_url("GROUNDNOTE_TEST_REDIS_URL")
+    url = postgres_of_its_own.url.render_as_string(hide_password=False)
     index = ChromaIndex("any", url=chroma_url)
     index.clear()
 
     def settings(host="host-1", **changes):
         return Settings(
             data_dir=tmp_path / host,
-            sessions={"database_url": postgres.url.render_as_string(hide_password=False)},
+            sessions={"database_url": url},
             retrieval={"chroma_url": chroma_url},
             jobs={"url": redis_url},
             **changes,

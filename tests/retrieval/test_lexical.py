@@ -1,16 +1,12 @@
-import os
 import re
 import time
-from collections.abc import Iterator
-from uuid import uuid4
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, make_url, text
+from sqlalchemy import Connection
 
-from rag.database import migrate, open_engine
 from rag.records import EVERYTHING, Within
 from rag.retrieval import lexical, word_index
 from rag.retrieval.fts5 import _Stems
@@ -20,24 +16,6 @@ from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.retrieval.conftest import Library
-
-
-@pytest.fixture
-def postgres() -> Iterator[Engine]:
-    """A schema of its own in the database that the environment names."""
-    url = os.environ.get("GROUNDNOTE_TEST_POSTGRES_URL")
-    if not url:
-        pytest.skip("GROUNDNOTE_TEST_POSTGRES_URL is not set")
-    schema = f"test_{uuid4().hex[:12]}"
-    with open_engine(url).begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {schema}"))
-    own = make_url(url).update_query_dict({"options": f"-csearch_path={schema}"})
-    engine = open_engine(own.render_as_string(hide_password=False))
-    migrate(engine)
-    yield engine
-    with engine.begin() as connection:
-        connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-    engine.dispose()
 
 
 @pytest.fixture(params=["engine", pytest.param("postgres", marks=pytest.mark.slow)])
