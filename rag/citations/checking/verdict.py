@@ -124,13 +124,8 @@ class _Verdict(Case):
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
         pairs = (pair for pair in product(self.names, there) if are_siblings(*pair))
-        sibling = next((other for _, other in pairs if not self._is_common(other)), "")
+        sibling = next((other for _, other in pairs), "")
         return f"The source speaks of the {self.spelled(sibling)}, not of this." if sibling else ""
-
-    def _is_common(self, name: str) -> bool:
-        """`Years 1 to 4`, where `years` stands as well: no name, but how a sentence begins."""
-        first = re.compile(rf"\b{re.escape(name.split()[0])}\b")
-        return any(first.search(source.source.passage) for source in self.sources)
 
     # ── Figures ──
 
@@ -138,9 +133,9 @@ class _Verdict(Case):
         figure = weighed.said.figure
         if weighed.carried is not None:
             return ""
-        if self._how(figure) or self._is_given(figure) or self._is_of_a_name(figure):
+        if self._how(figure) or self._is_given(figure):
             return ""
-        if _PURPOSE.match(self.said.text) or self._is_pronoun(figure):
+        if _PURPOSE.match(self.said.text):
             return ""
         if weighed.instead and self.is_copy:
             return "" if self._is_apart(figure) else self._told_instead(weighed.instead)
@@ -154,10 +149,6 @@ class _Verdict(Case):
         for given in (each for source in self.sources for each in given_by(source)):
             places.setdefault(id(given.place), []).append(given.figure)
         return any(differ_by(figure, every) for every in places.values())
-
-    def _is_pronoun(self, figure: Figure) -> bool:
-        is_one = figure.value == 1 and figure.kind == "amount" and not figure.unit
-        return is_one and "1" not in self.said.text
 
     def _told_instead(self, there: GivenBySource) -> str:
         name = there.names[0] if there.names else ""
@@ -201,12 +192,6 @@ class _Verdict(Case):
             return False  # `n800n` of what is no prose
         there = [f for source in self.sources for f in source.every_figure]
         return not any(agree(figure, each) or _is_its_end(figure, each) for each in there)
-
-    def _is_of_a_name(self, figure: Figure) -> bool:
-        """`the 1200`, where the source speaks of an `e-strand 1200`."""
-        plain = number_shown(figure.value).replace(",", "")
-        names = (name for source in self.sources for name in source.names)
-        return not figure.unit and any(plain in name.split() for name in names)
 
     def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
         """The figures that one may follow from: the nearest first, those at least so near.
