@@ -190,3 +190,29 @@ def test_a_refusal_is_no_denial_of_what_follows() -> None:
     citation = judged("No, as long as it is in the same network", passage)
 
     assert citation.verdict is Verdict.OPEN
+
+
+TALL = (
+    "The survey found 76.3 % of the tenants content. The fence is 1.82 m high. "
+    "The set costs EUR 129.90. On Sunday 1,204 people came."
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_warned"),
+    [
+        ("The survey found 76 % of the tenants content", False),
+        ("The survey found three quarters of the tenants content", False),
+        ("The fence is 1.8 m high", False),
+        ("On Sunday more than 1,200 people came", False),
+        ("The survey found 67 % of the tenants content", True),
+        ("The fence is 1.9 m high", True),
+        ("The set costs EUR 130", True),  # another price
+        ("On Sunday fewer than 1,200 people came", True),
+        ("On Sunday more than 2,000 people came", True),
+    ],
+)
+def test_a_rounded_figure_and_a_bound_that_is_kept_are_the_sources_own(
+    said: str, is_warned: bool
+) -> None:
+    assert judged(said, TALL).verdict.is_warning is is_warned

@@ -12,7 +12,7 @@ from functools import lru_cache
 from zlib import crc32
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
-from rag.text.amounts import Figure, comparable
+from rag.text.amounts import Figure, agree, comparable
 from rag.text.languages import all_words, any_of
 from rag.text.related import alternatives
 from rag.text.words import is_function_word
@@ -25,6 +25,9 @@ _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNO
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
 _WORD = re.compile(r"\s([^\W\d_]{2,})")
+_CLOSE = 0.1  # of a figure, up to which a bound tells of it
+_CLOSE_SHARE = 2  # per cent, up to which a part is told by a fraction
+_FINEST = 4  # decimals that figures are rounded to
 _DENIES = 4  # terms before a figure, among which a denial bears on it
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
@@ -87,6 +90,29 @@ def given_in(reading: Reading, text: str) -> Iterator[Given]:
             is_denied=any(each.key == "not" for each in before[-_DENIES:]),
             is_range=runs.is_range[at],
         )
+
+
+def tells(said: Figure, there: Figure) -> bool:
+    """Whether a figure that was said is the source's: the same, rounded, or a bound that it keeps.
+
+    Money is not rounded: `€130` is another price than `€129.90`.
+    """
+    if agree(said, there):
+        return True
+    if not comparable(said, there) or said.kind != "amount":
+        return False
+    if there.unit == "%" and not said.unit and said.value < 1:  # `three quarters`
+        return abs(100 * said.value - there.value) <= _CLOSE_SHARE
+    if bool(said.unit) != bool(there.unit):
+        return False
+    if said.comparator and not there.comparator:
+        lies = there.base > said.base if said.comparator[0] == ">" else there.base < said.base
+        return lies and abs(there.base - said.base) <= _CLOSE * abs(there.base)
+    if said.unit != there.unit or (not said.unit.isalpha() and said.unit != "%"):
+        return False
+    return there.value % 1 > 0 and any(
+        round(there.value, digits) == said.value != 0 for digits in range(_FINEST)
+    )
 
 
 def _are_alike(text: str, one: Figure, other: Figure) -> bool:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from rag.citations.checking.case import as_written
+from rag.citations.checking.given import tells
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
-from rag.text.amounts import Figure, agree
+from rag.text.amounts import Figure
 from rag.text.related import alternatives, opposites
 
 _FEWEST = 3  # terms that follow each other in both, to be a copy
@@ -63,7 +64,7 @@ def _repeats(own: Sequence[Term], there: Sequence[Term]) -> Iterator[tuple[int, 
 
 def _same(one: Term, other: Term) -> bool:
     if isinstance(one.key, Figure) and isinstance(other.key, Figure):
-        return agree(one.key, other.key)
+        return tells(one.key, other.key)
     return one.key == other.key
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.citations.checking.given import KINDS, Given, GivenBySource, given_by
+from rag.citations.checking.given import KINDS, Given, GivenBySource, given_by, tells
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import Place, SourceText, is_held
-from rag.text.amounts import Figure, agree, comparable, date_parts
+from rag.text.amounts import Figure, comparable, date_parts
 from rag.text.languages import all_words
 
 _COMPARES = all_words("comparing")
@@ -39,7 +39,7 @@ def weigh(said: Given, names: Sequence[str], sources: Sequence[SourceText]) -> W
     other: list[_Found] = []
     for source in sources:
         for given in given_by(source):
-            if agree(said.figure, given.figure) or comparable(said.figure, given.figure):
+            if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
                 found = _Found(_affinity(said, names, given, source), given)
                 (same if _is_same(said.figure, found) else other).append(found)
     if not same:
@@ -78,7 +78,7 @@ def _is_same(figure: Figure, found: _Found) -> bool:
     is_cell = there.place.window.kind == "cell"
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
     is_told = is_cell or not is_bare or found.near >= _SAYS_THE_REST
-    return is_told and agree(figure, there.figure)
+    return is_told and tells(figure, there.figure)
 
 
 def _is_bounded_otherwise(said: Given, there: GivenBySource) -> bool:
