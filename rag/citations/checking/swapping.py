@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from rag.citations.checking.given import Given, GivenBySource, given_by
-from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import SourceText, is_held
+from rag.citations.checking.reading import SourceText
+from rag.citations.checking.weighing import of_names, share_held
 from rag.text.amounts import agree, comparable
 
 _NEARER = 0.2  # by so much each value has to be nearer to the place of the other
 _NEAR = 0.5  # of the words around it that stand there
-_SAME_NAME, _OTHER_NAME = 0.25, 0.6
 
 
 def swapped(
@@ -39,14 +38,8 @@ def _crossed(
 
 
 def _near(said: Given, there: Sequence[GivenBySource], names: Sequence[str]) -> float:
-    return max(_share(said, each) + _of_names(said.names or names, each) for each in there)
+    return max(_share(said, each) + of_names(said.names or names, each.names) for each in there)
 
 
 def _share(said: Given, there: GivenBySource) -> float:
-    held = sum(is_held(word, there.words) for word in said.words) + len(said.beside & there.beside)
-    return held / max(1, len(said.words) + len(said.beside))
-
-
-def _of_names(names: Sequence[str], there: GivenBySource) -> float:
-    agreed = names_agree(names, there.names)
-    return _SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0
+    return share_held(said.words | said.beside, there.words | there.beside)

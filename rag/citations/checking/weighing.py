@@ -15,7 +15,7 @@ _COUNTS_THE_SAME = 0.75  # … where no unit says what is counted
 _DATES_THE_SAME = 0.9  # … to be told another date: texts give many
 _FAR = 0.65  # … of another sentence than the one that gives the figure
 _NEARER = 0.3  # by so much a figure of another sentence has to be nearer
-_OTHER_NAME = 0.6  # what a figure loses that is given for another name
+_SAME_NAME, _OTHER_NAME = 0.25, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,18 @@ def _affinity(said: Given, names: Sequence[str], given: GivenBySource, source: S
     words = said.words | said.lent
     there = given.words | given.lent
     own = words.difference(source.context.words)  # titles and headings hold for every figure
-    near = max(_share(words, there), _share(own, there))
-    agreed = names_agree(names, given.names or source.context.names)
-    return near + (0.25 if agreed > 0 else 0.0) - (_OTHER_NAME if agreed < 0 else 0.0)
+    near = max(share_held(words, there), share_held(own, there))
+    return near + of_names(names, given.names or source.context.names)
 
 
-def _share(said: frozenset[str], there: frozenset[str]) -> float:
+def of_names(said: Sequence[str], there: Sequence[str]) -> float:
+    """What a figure gains that is given for the same name, or loses for a sibling's."""
+    agreed = names_agree(said, there)
+    return _SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0
+
+
+def share_held(said: frozenset[str], there: frozenset[str]) -> float:
+    """Of the words around a figure those that stand around another."""
     return sum(is_held(word, there) for word in said) / max(1, len(said))
 
 
