@@ -25,7 +25,7 @@ def card_of(request: WriteRequest, lexicon: Sequence[str], mentions: Mentions) -
     passages = [each for each in passages if each.relevance >= WEAK] or passages
     known = Lexicon(lexicon)
     parts = [
-        _part(part, Asked.of(part.alone, known), passages)
+        _part(part, Asked.of(part.alone, known, is_part=bool(part.asked)), passages)
         for part in parts_of(request.question, lexicon)
     ]
     firsts = {part.passages[0].number for part in parts}

@@ -27,12 +27,14 @@ class Asked:
     wanted: str
     names: tuple[str, ...] = ()  # of products and the like
     known: Lexicon | None = None  # the names of all documents
+    is_part: bool = False  # of a question that asks several things, and was searched for as one
 
     @classmethod
-    def of(cls, text: str, lexicon: Lexicon | None = None) -> "Asked":
+    def of(cls, text: str, lexicon: Lexicon | None = None, *, is_part: bool = False) -> "Asked":
         spoken = language_of(text).code
-        names = dict.fromkeys(name.text for name in find_names(text, lexicon))
-        return cls(spoken, asked_terms(text, spoken), wanted_in(text), tuple(names), lexicon)
+        names = tuple(dict.fromkeys(name.text for name in find_names(text, lexicon)))
+        wanted = wanted_in(text)
+        return cls(spoken, asked_terms(text, spoken), wanted, names, lexicon, is_part)
 
     def terms_of(self, text: str) -> frozenset[str]:
         return terms(text, self.language)
@@ -97,12 +99,12 @@ PASSAGE_SIGNS = ("rank", "relevance", "coverage")
 def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float, ...]]:
     """One row for each passage, in the order of `PASSAGE_SIGNS`.
 
-    The last tells the passages of the parts of a question apart, which share one search.
+    The parts of a question share one search: how it ranked what it found says nothing of one part.
     """
     return [
         (
-            1.0 / (1 + rank),
-            log_odds(each.relevance),
+            0.0 if asked.is_part else 1.0 / (1 + rank),
+            0.0 if asked.is_part else log_odds(each.relevance),
             share(asked.terms, asked.terms_of(f"{each.headings}\n{each.text}")),
         )
         for rank, each in enumerate(passages)
@@ -110,12 +112,17 @@ def passage_signs(asked: Asked, passages: Sequence[Passage]) -> list[tuple[float
 
 
 def unit_scores(asked: Asked, passage: Passage) -> list[float]:
-    """Of each unit how much of the question's words it holds, and whether it serves."""
+    """Of each unit how much of the question's words it holds, and whether it serves.
+
+    What is said of a sibling comes behind all that is not.
+    """
     # The names that stand in the headings no unit has to repeat.
     titled = [name for name in asked.names if contains_name(passage.headings, name)]
     wanted = asked.terms.difference(*map(asked.terms_of, titled)) or asked.terms
     return [
-        share(wanted, asked.terms_of(unit.text)) + _SERVES * asked.is_served_by(unit.text)
+        share(wanted, asked.terms_of(unit.text))
+        + _SERVES * asked.is_served_by(unit.text)
+        - asked.rivals_in(unit.text)
         for unit in passage.units
     ]
 

@@ -1,6 +1,8 @@
 """Which documents hold a name."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rag.records import Chunk, DocumentLink, Mention, Within
 from rag.retrieval.lexical import LexicalIndex
@@ -40,7 +42,7 @@ class NameMentions:
         }
         if len(links) < 2:
             return None
-        ordered = sorted(links.values(), key=lambda link: link.name)
+        ordered = _told_apart(sorted(links.values(), key=lambda link: link.name))
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
     def is_anywhere(self, name: str, within: Within) -> bool:
@@ -61,6 +63,12 @@ class NameMentions:
     def _chunks(self, name: str, within: Within, limit: int) -> list[Chunk]:
         found = self._words.holding(name, within, limit=limit)
         return list(self.documents.chunks(found, within).values())
+
+
+def _told_apart(links: Sequence[DocumentLink]) -> list[DocumentLink]:
+    """Documents of one title are called by the names of their files."""
+    titles = Counter(link.title for link in links)
+    return [replace(link, title=link.name) if titles[link.title] > 1 else link for link in links]
 
 
 def _holds(chunk: Chunk, name: str) -> bool:

@@ -100,6 +100,17 @@ class TestTheFirstPassage:
 
         assert part.passages[0].number == 2
 
+    def test_has_what_is_said_of_the_product_marked_not_what_is_said_of_its_sibling(self):
+        right = "The Aero 5 Pro is protected to IPX4: sweat and rain do no harm."
+        both = f"The Aero 5 is protected from water 1 m deep for 30 minutes. {right}"
+        heading = "Aero 5 and Aero 5 Pro"
+
+        (part,) = card(
+            asked("Is the Aero 5 Pro protected from water?", source(1, both, heading))
+        ).parts
+
+        assert gist(part.passages[0]) == right
+
     def test_holds_what_is_asked_for_by_an_adjective(self):
         curtains = source(1, "Hang heavy curtains behind the Aero 5.", "Planning guide", ("Rooms",))
         weight = source(2, "Weight of the Aero 5: 410 g.", "Aero routers: manual", ("Data",))
@@ -200,6 +211,17 @@ class TestSeveralParts:
             "How long does a refund take", "what is the weight of the Aero 5?",
         ]  # fmt: skip
         assert [part.passages[0].number for part in parts] == [1, 2]
+
+    def test_each_begins_with_the_passage_about_it_however_the_question_ranked_them(self):
+        water = source(1, "Rain does the Aero 5 no harm.", "Aero 5", ("Water",))
+        playing = source(2, "The Aero 5 plays for 7 hours.", "Aero 5", ("Playing time",))
+        question = "Does rain harm the Aero 5, and how many hours does it play?"
+        relevance = {1: 0.99, 2: 0.2}
+
+        request = WriteRequest(question, (water, playing), (), 1_000, relevance=relevance)
+        first, second = card(request).parts
+
+        assert (first.passages[0].number, second.passages[0].number) == (1, 2)
 
     def test_two_products_get_a_part_each(self):
         one = source(1, "It weighs 410 g.", "Aero 5 manual", ("Technical data",))

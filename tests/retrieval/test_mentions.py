@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from rag.records import EVERYTHING, Chunk
 from rag.retrieval.mentions import MOST_CHUNKS, NameMentions
 
@@ -35,6 +37,15 @@ def test_documents_are_counted_once_and_in_order():
     )
 
     assert (found.count, [link.name for link in found.documents]) == (2, ["a.md", "b.md"])
+
+
+def test_documents_of_one_title_are_told_apart_by_the_names_of_their_files():
+    list_, sheet = chunk(1, "The Aero 5.", "list"), chunk(2, "The Aero 5.", "sheet")
+    same = replace(list_, document_title="Prices"), replace(sheet, document_title="Prices")
+
+    found = mention("Aero 5", *same, chunk(3, "The Aero 5.", "manual"))
+
+    assert [link.title for link in found.documents] == ["list.md", "MANUAL", "sheet.md"]
 
 
 def test_a_longer_name_is_another_one():
