@@ -5,21 +5,17 @@ verdicts, the page, recall) asks here, so that no two readers disagree.
 """
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from itertools import groupby
 
 from rag.citations.clauses import Part, parts_of
-from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
-from rag.text.blocks import CELL
+from rag.text.layout import CELL, ENTRY, Kind, asks, leads_in
 from rag.text.remembered import remembered
-from rag.text.sentences import ENTRY, Span, split_sentences, trimmed
-
-Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
+from rag.text.sentences import Span, read_sentences, trimmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class _Unit:
     kind: Kind
     markers: tuple[Marker, ...] = ()
     entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
-    is_head: bool = False  # of a table
+    begins: bool = False  # its line
 
     @property
     def is_prose(self) -> bool:
@@ -85,15 +81,16 @@ def _read(text: str) -> tuple[Statement, ...]:
         if stands_first:
             leaning[start] = unit.is_prose and leans(text[start : unit.end])
         states = _states(text, unit, alone=stands_first)
+        kind: Kind = "row" if unit.kind == "head" else unit.kind
         leans_alone = lead_in is None and leaning.get(start, False)
         found.append(
-            Statement(unit.start, unit.end, start, unit.kind, lead_in, parts, states, leans_alone)
+            Statement(unit.start, unit.end, start, kind, lead_in, parts, states, leans_alone)
         )
     return tuple(found)
 
 
 def _states(text: str, unit: _Unit, *, alone: bool) -> bool:
-    if unit.is_head or unit.kind not in ("sentence", "entry", "row"):
+    if unit.kind not in ("sentence", "entry", "row"):
         return False
     bare = _bare(text, unit)
     return (bool(unit.markers) and not alone) or states_something(bare)
@@ -111,53 +108,29 @@ def _bare(text: str, unit: _Unit) -> str:
 
 # ── Units ────────────────────────────────────────────────────────────────────────────────────
 
-_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")
-_HEADING = re.compile(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
-_QUOTED = re.compile(r"^(?:>[ \t]?)+")
+_BOLD = re.compile(r"[ \t>]*(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
 _WORD = re.compile(r"[^\W_]")
 
 
 def _units(text: str) -> Iterator[_Unit]:
-    """The sentences of the text with their kinds; a block of code is one unit."""
-    spans = split_sentences(text)
-    markers = deque(find_markers(text))
-    blocks = deque(code_blocks(text))
-    kind: Kind = "other"
-    for position, span in enumerate(spans):
-        while blocks and blocks[0][1] <= span.start:
-            yield _code(text, *blocks.popleft())
-        if blocks and blocks[0][0] <= span.start:
+    """The sentences of the text with their markers; a block of code is one unit."""
+    markers = find_markers(text)
+    at = 0
+    sentences = read_sentences(text)
+    for is_code, run in groupby(sentences, lambda sentence: sentence.kind == "code"):
+        if is_code:
+            lines = list(run)
+            start = text.rfind("\n", 0, lines[0].start) + 1
+            yield _Unit(start, lines[-1].end, "code", begins=True)
             continue
-        is_head = False
-        if kind not in ("sentence", "entry") or _starts_line(text, span.start):
-            kind = _kind(text[slice(*span)])
-            below = text[slice(*spans[position + 1])] if position + 1 < len(spans) else ""
-            is_head = kind == "row" and bool(_RULE.match(below))
-        own = []
-        while markers and markers[0].start < span.end:
-            own.append(markers.popleft())
-        yield _Unit(span.start, span.end, kind, tuple(own), is_head=is_head)
-    for block in blocks:
-        yield _code(text, *block)
-
-
-def _code(text: str, start: int, end: int) -> _Unit:
-    return _Unit(start, start + len(text[start:end].rstrip()), "code")
-
-
-def _starts_line(text: str, start: int) -> bool:
-    return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
-
-
-def _kind(line: str) -> Kind:
-    line = _QUOTED.sub("", line)
-    if _RULE.match(line):
-        return "other"
-    if line.startswith("|"):
-        return "row"
-    if _HEADING.match(line):
-        return "heading"
-    return "entry" if ENTRY.match(line) else "sentence"
+        for sentence in run:
+            first = at
+            while at < len(markers) and markers[at].start < sentence.end:
+                at += 1
+            is_title = sentence.begins and _BOLD.match(text, sentence.start, sentence.end)
+            kind: Kind = "heading" if is_title else sentence.kind
+            own = tuple(markers[first:at])
+            yield _Unit(sentence.start, sentence.end, kind, own, begins=sentence.begins)
 
 
 def _opened(text: str, units: Iterable[_Unit]) -> list[_Unit]:
@@ -200,7 +173,7 @@ def _joined(text: str, units: Iterable[_Unit]) -> list[_Unit]:
 
 
 def _belongs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if before.kind in ("code", "other") or not unit.is_prose:
+    if before.kind in ("code", "rule") or not unit.is_prose:
         return False
     if unit.markers and not _WORD.search(_bare(text, unit)):
         return True
@@ -214,7 +187,6 @@ def _belongs(text: str, before: _Unit, unit: _Unit) -> bool:
 
 # ── Lists and tables ─────────────────────────────────────────────────────────────────────────
 
-_LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』\s]*$")
 _FOLLOWING = re.compile(r"\b(?:follow(?:s|ing)|these|such|folgende\w*)\b", re.IGNORECASE)
 
 
@@ -234,7 +206,7 @@ def _with_entries(text: str, units: Iterable[_Unit]) -> list[_Unit]:
 
 def _asks_for_entries(text: str, unit: _Unit) -> bool:
     is_cited = unit.kind == "sentence" and bool(unit.markers)
-    return is_cited and bool(_LEADS_IN.search(_bare(text, unit)))
+    return is_cited and leads_in(_bare(text, unit))
 
 
 def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[Span | None]:
@@ -246,27 +218,27 @@ def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[Span | None]:
         span = Span(unit.start, unit.end)
         if unit.kind == "entry":
             indent = unit.start - text.rfind("\n", 0, unit.start)
-            while nested and nested[-1][0] >= indent and _starts_line(text, unit.start):
+            while nested and nested[-1][0] >= indent and unit.begins:
                 nested.pop()
             yield nested[-1][1] if nested else lead
-            if _LEADS_IN.search(_bare(text, unit)):
+            if leads_in(_bare(text, unit)):
                 nested.append((indent, span))
             continue
         nested.clear()
-        if unit.is_head:
+        if unit.kind == "head":
             head = Span(lead.start if lead else unit.start, unit.end)
             yield None
-        elif unit.kind in ("row", "other"):
+        elif unit.kind in ("row", "rule"):
             yield head if unit.kind == "row" else None
         else:
             yield None
-            lead, head = (span if _leads_in(text, unit) else None), None
+            lead, head = (span if _leads_on(text, unit) else None), None
 
 
-def _leads_in(text: str, unit: _Unit) -> bool:
+def _leads_on(text: str, unit: _Unit) -> bool:
     bare = _bare(text, unit)
     return unit.kind == "heading" or (
-        unit.kind == "sentence" and bool(_LEADS_IN.search(bare) or _FOLLOWING.search(bare))
+        unit.kind == "sentence" and (leads_in(bare) or bool(_FOLLOWING.search(bare)))
     )
 
 
@@ -276,13 +248,14 @@ def _leads_in(text: str, unit: _Unit) -> bool:
 def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
     heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
     for unit in units:
-        if unit.kind == "row":
+        if unit.kind in ("row", "head"):
             cells = _cells(text, unit)
-            yield _of_cells(text, unit.start, cells, {} if unit.is_head else heads)
-            if unit.is_head:
+            is_head = unit.kind == "head"
+            yield _of_cells(text, unit.start, cells, {} if is_head else heads)
+            if is_head:
                 heads = {column: _numbers(cell.markers) for column, cell in enumerate(cells)}
             continue
-        heads = heads if unit.kind == "other" else {}
+        heads = heads if unit.kind == "rule" else {}
         if unit.entries:
             numbers = _numbers(unit.markers)
             yield tuple(Part(numbers, *_without_bullet(text, *span)) for span in unit.entries)
@@ -303,10 +276,7 @@ def _cells(text: str, row: _Unit) -> list[_Unit]:
     """The cells of a row, each with its markers."""
     spans = [found.span() for found in CELL.finditer(text, row.start, row.end)]
     within = [tuple(m for m in row.markers if start <= m.start < end) for start, end in spans]
-    return [
-        _Unit(*span, row.kind, own, is_head=row.is_head)
-        for span, own in zip(spans, within, strict=True)
-    ]
+    return [_Unit(*span, row.kind, own) for span, own in zip(spans, within, strict=True)]
 
 
 def _of_cells(
@@ -331,7 +301,7 @@ def _of_cells(
 
 def _of_row(text: str, cells: Sequence[_Unit]) -> tuple[int, ...]:
     """What the first cell says of the others: with the only markers of its row, or nothing else."""
-    if not cells or cells[0].is_head:
+    if not cells or cells[0].kind == "head":
         return ()
     label, *others = cells
     is_alone = not any(cell.markers for cell in others)
@@ -352,11 +322,8 @@ def _quote_start(text: str, units: Sequence[_Unit], at: int) -> int:
 
 
 def _needs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if not unit.is_prose or (unit.kind == "entry" and _starts_line(text, unit.start)):
+    if not unit.is_prose or (unit.kind == "entry" and unit.begins):
         return False
-    if _ASKS.search(_bare(text, before)):
+    if asks(_bare(text, before)):
         return True
     return before.is_prose and leans(text[unit.start : unit.end])
-
-
-_ASKS = re.compile(r"[?？؟][\"'”’*_)\]」』\s]*$")
