@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.languages import all_meanings, any_of
-from rag.text.units import UNIT_SIGNS
 
 _MONTHS: dict[str, int] = all_meanings("months")
 _HOURS: dict[str, float] = all_meanings("numbers")

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.dates import clocks, dates
 from rag.text.languages import GERMAN, Language, all_meanings, any_of
 from rag.text.late import re
-from rag.text.units import UNIT_SIGNS
 from rag.text.words import language_of
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"

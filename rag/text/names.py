@@ -8,8 +8,10 @@ from functools import lru_cache
 from itertools import chain, groupby, islice, pairwise
 from typing import Any
 
-from rag.text.name_words import CALENDAR, GENERIC, ORDINARY, REQUESTS, UNITS
+from rag.text.languages import read_lists, words
 
+_WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
+VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
 LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
 SHORT_TEXT = 400  # characters
 LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
@@ -133,7 +135,7 @@ _MEASURE = re.compile(
     r"\d+(?:[.,/]\d+)*(?:[a-zµ°]{1,5}|[KMGT]?i?[BbW]|[kKMGT]?Hz|[kKMG]?bps|[kmµ]?[VAWhFJ]|mAh|[KMGTPx]|[2-6]G|"
     r"D|st|nd|rd|th)(?:[/²³]\w*)?"
 )
-_COMMON = ORDINARY | CALENDAR
+_COMMON = _WORDS["ordinary"] | _WORDS["calendar"]
 _SENTENCE_END = '.!?:;•|>"“”‘(*#–—\n'
 _GENERATION = re.compile(r" \((?:\d{4}|(?:\d+(?:st|nd|rd|th) )?[Gg]en(?:eration)?\.?(?: \d+)?)\)")
 
@@ -228,7 +230,7 @@ def _parts(run: list[_Word]) -> Iterator[list[_Word]]:
 
 
 def _begins(word: _Word) -> bool:
-    if word.bare in UNITS:
+    if word.bare in _WORDS["units"]:
         return False
     return _is_capitalised(word.bare) or _is_code(word.bare)
 
@@ -238,7 +240,7 @@ def _continues(word: _Word, plain: str) -> bool:
         return True
     if _NUMBER.fullmatch(word.bare):
         following = _NEXT.match(plain, word.end)
-        return following is None or following[1] not in UNITS
+        return following is None or following[1] not in _WORDS["units"]
     return _begins(word)
 
 
@@ -257,7 +259,7 @@ def _is_code(word: str) -> bool:
 
 def _without_ordinary(run: list[_Word], begins_sentence: bool) -> list[_Word]:
     """The run without ordinary words at its ends, which are capitalised for other reasons."""
-    first = int(begins_sentence and len(run) > 1 and run[0].bare in REQUESTS)
+    first = int(begins_sentence and len(run) > 1 and run[0].bare in _WORDS["requests"])
     while first < len(run) and run[first].bare in _COMMON:
         first += 1
     last = len(run)
@@ -277,7 +279,7 @@ def _is_mixed(word: str) -> bool:
 
 
 def _is_name(words: list[_Word], *, singles: bool) -> bool:
-    if all(word.bare in GENERIC for word in words):
+    if all(word.bare in _WORDS["generic"] for word in words):
         return False
     if len(words) > 1:
         return singles or any(_has_digit(word.bare) for word in words)
