@@ -33,7 +33,7 @@ _TENS = any_of(word for word, value in _NUMBERS.items() if 20 <= value < 100)
 _ONES = any_of(word for word, value in _NUMBERS.items() if value < 10)
 # These are ordinals only where something is counted off.
 _OFTEN_NONE = {"second", "third", "first", "erste", "ersten", "erster", "erstes"}
-_HALF_MORE = r"(?P<more> and a (?:half|quarter)\b|einhalb\b)"
+_HALF_MORE = r"(?: and a (?:half|quarter)|einhalb)\b"
 _SPELLED_OUT = regex.compile(
     rf"(?<!\p{{L}})(?:(?P<count>(?:(?:{_TENS})[ -](?:{_ONES})|{any_of(_NUMBERS)})"
     rf"(?:[ -](?:{_HUNDREDS})(?:[ -](?:{_ONES}))?(?!\p{{L}}))*+)(?!\p{{L}})"
@@ -42,7 +42,8 @@ _SPELLED_OUT = regex.compile(
     rf"|an?(?= (?:{_UNIT}){_HALF_MORE})"
     rf"|(?P<ordinal>{any_of(_ORDINALS.keys() - _OFTEN_NONE)}|(?:{any_of(_OFTEN_NONE)})"
     r"(?=\W+(?:day|week|month|year|time|tag|woche|monat|jahr)\b))\b)"
-    rf"{_HALF_MORE}?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?{_HALF_MORE}?",
+    rf"(?P<more>{_HALF_MORE})?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?"
+    rf"(?P<more>{_HALF_MORE})?",
     regex.IGNORECASE,
 )
 _EXACTLY = re.compile(r"\b(?:only|just|exactly|nur|genau)\W+$", re.IGNORECASE)
