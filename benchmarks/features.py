@@ -26,7 +26,10 @@ def fingerprint(rooms: Mapping[str, Sequence[str]]) -> str:
             tree.body = [each for each in tree.body if not isinstance(each, _IMPORTS)]
             told.update(ast.dump(tree).encode())  # however laid out, wherever names come from
     for name in ("en.toml", "de.toml", "names.toml"):
-        words = tomllib.loads(files("rag.text.languages").joinpath(name).read_text("utf-8"))
+        sections = tomllib.loads(files("rag.text.languages").joinpath(name).read_text("utf-8"))
+        words = dict[str, object]()
+        for section, told_there in sections.items():
+            words |= told_there if isinstance(told_there, dict) else {section: told_there}
         read = {field: words[field] for field in words if field not in _OF_STATEMENTS}
         told.update(repr(sorted(read.items())).encode())
     told.update(files("rag.text.languages").joinpath("en_related.txt").read_bytes())

@@ -18,7 +18,7 @@ from rag.text.words import STOP_WORDS, stem
 
 TARGET = Path(__file__).parents[1] / "rag" / "text" / "languages" / "en_related.txt"
 MOST = 10  # neighbours of a stem
-OPPOSITES = {frozenset(map(stem, pair)) for pair in ENGLISH.opposites}
+OPPOSITES = {frozenset(map(stem, pair)) for pair in ENGLISH.groups["opposites"]}
 
 
 def vocabulary(embedder: LocalEmbedder) -> list[str]:

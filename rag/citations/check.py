@@ -17,15 +17,13 @@ from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement
 from rag.text.amounts import agree
 from rag.text.blocks import read_windows
-from rag.text.languages import LANGUAGES
+from rag.text.languages import told
 from rag.text.names import Lexicon
 from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _CLOSING_FROM = 0.3  # … where it says that it sums up
-_CLOSES = re.compile(
-    rf"\W*(?:{'|'.join(each for one in LANGUAGES for each in one.closings)})\b", re.IGNORECASE
-)
+_CLOSES = re.compile(rf"\W*(?:{told('closings')})\b", re.IGNORECASE)
 _TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]*")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")

@@ -31,9 +31,10 @@ _DEFINITION = regex.compile(
     r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"
 )
 _ENTRY = regex.compile(r"\s*(?:[-*+•>][ \t]+)?[\[【［(^]{1,2}[0-9]")
-_SENTENCE = regex.compile(r"[.!?]\s*$|[.!?]\s*\[[0-9]+\]\s*$")
-_NUMBERED = regex.compile(
-    r"\s*(?:[-*+•>][ \t]+)?(?:[\[【［(^]{1,2}[0-9]|[0-9]{1,3}[.):]|https?://)"
+# What stands within a list that has a heading: no sentence, unless it is numbered.
+_LISTED = regex.compile(
+    r"\s*(?:[-*+•>][ \t]+)?(?:[\[【［(^]{1,2}[0-9]|[0-9]{1,3}[.):]|https?://)|"
+    r"(?:[^.!?]|[.!?](?!\s*(?:\[[0-9]+\]\s*)?$))*$"
 )
 _LONGEST_LINE = 1_000
 _FENCE = regex.compile(r"\s*>?\s*(?:```|~~~)")
@@ -96,8 +97,7 @@ class _Ending:
         self._line = ""  # from the line break before it on
         self._passes = False  # the line is none of a list
         self._held: list[str] = []  # lines of a list, and what is blank before it
-        self._is_list = False
-        self._is_likely = False  # by its shape alone: every line has to have it
+        self._kind = ""  # of the list: sure, or likely by its shape, which every line has to have
         self._in_fence = False
 
     def feed(self, text: str) -> str:
@@ -105,7 +105,7 @@ class _Ending:
 
     def finish(self) -> str:
         rest = self._complete()
-        is_left_out = self._is_list and cited_numbers("".join(self._passed))
+        is_left_out = self._kind and cited_numbers("".join(self._passed))
         return rest if is_left_out else rest + "".join(self._held)
 
     def _take(self, piece: str) -> str:
@@ -115,80 +115,68 @@ class _Ending:
         if self._passes:
             self._passed.append(piece)
             return before + piece
-        return before if self._may_belong(self._line) else before + self._release()
-
-    def _may_belong(self, line: str) -> bool:
-        if self._in_fence or len(line) > _LONGEST_LINE:
-            return False
-        if self._is_list and not self._is_likely:
-            return True
-        patterns = [_HEAD, _RULE, _DEFINITION, *([_ENTRY] if self._after_rule else [])]
-        patterns += [*self._titles(), *([_ENTITLED] if self._has_cited else [])]
-        return any(pattern.match(line, partial=True) for pattern in patterns)
+        may_belong = any(
+            pattern is _LISTED or pattern.match(self._line, partial=True)
+            for pattern, _ in self._readings()
+        )
+        is_short = len(self._line) <= _LONGEST_LINE
+        return before if may_belong and is_short else before + self._release()
 
     def _complete(self) -> str:
         """The line has ended: keep it back, or let it through with all that was held."""
         released = ""
         if not self._passes and self._line:
-            if self._belongs(self._line):
-                self._held.append(self._line)
-            else:
+            kind = self._kind_with(self._line)
+            if kind is None:
                 released = self._release()
+            else:
+                self._kind = kind
+                self._held.append(self._line)
         self._in_fence ^= bool(_FENCE.match(self._line))
         self._line, self._passes = "", False
         return released
 
-    def _belongs(self, line: str) -> bool:
-        if not line.strip() or _RULE.match(line):
-            return True
-        if self._is_likely or self._is_entitled(line):
-            self._is_list = self._is_likely = self._is_entitled(line)
-            return self._is_list
-        if _HEAD.match(line) or self._defines(line) or (self._after_rule and _ENTRY.match(line)):
-            self._is_list = True
-            return True
-        if self._is_list:
-            return bool(_NUMBERED.match(line)) or not _SENTENCE.search(line)
-        return any(each.match(line) for each in self._titles())
+    def _kind_with(self, line: str) -> str | None:
+        """What the lines held back are together with this one; None if they are no list."""
+        if not line.strip():
+            return self._kind
+        readings = ((pattern.match(line), kind) for pattern, kind in self._readings())
+        return next((kind for found, kind in readings if found and self._fits(found)), None)
 
-    @property
-    def _after_rule(self) -> bool:
-        return any(map(_RULE.match, self._held))
-
-    @property
-    def _has_cited(self) -> bool:
-        return any(bracket in piece for piece in self._passed for bracket in "[【［")
-
-    def _titles(self) -> list["regex.Pattern[str]"]:
-        """What heads a list now; there is one heading at most."""
-        is_begun = any(line.strip() and not _RULE.match(line) for line in self._held)
-        if is_begun or not self._has_cited:
+    def _readings(self) -> list[tuple["regex.Pattern[str]", str]]:
+        """What the next line may be, with what the lines held back are then."""
+        if self._in_fence:
             return []
-        return [_TITLE, *([_TWO_WORDS] if self._held and not self._after_rule else [])]
+        has_cited = any(bracket in piece for piece in self._passed for bracket in "[【［")
+        is_begun = any(line.strip() and not _RULE.match(line) for line in self._held)
+        after_rule = any(map(_RULE.match, self._held))
+        readings = [
+            (_RULE, self._kind, True),
+            (_ENTITLED, "likely", has_cited),
+            (_HEAD, "sure", self._kind != "likely"),
+            (_DEFINITION, "sure", self._kind != "likely"),
+            (_ENTRY, "sure", after_rule and self._kind != "likely"),
+            (_LISTED, "sure", self._kind == "sure"),
+            (_TITLE, "", has_cited and not is_begun),
+            (_TWO_WORDS, "", has_cited and not is_begun and bool(self._held) and not after_rule),
+        ]
+        return [(pattern, kind) for pattern, kind, is_possible in readings if is_possible]
 
-    def _is_entitled(self, line: str) -> bool:
-        """`[7] Title` where the answer has cited 7 before, and nothing leads a list in."""
-        found = _ENTITLED.match(line)
-        if not found or _STATES.search(found["title"]):
-            return False
+    def _fits(self, found: "regex.Match[str]") -> bool:
+        """Of an entry, whether the answer has cited its number before, and it states nothing."""
+        if "number" not in found.re.groupindex:
+            return True
         passed = "".join(self._passed)
+        is_cited = int(found["number"]) in cited_numbers(passed)
+        if "address" in found.re.groupindex:
+            return is_cited or bool(found["address"])
         before = passed.rstrip().rpartition("\n")[2]
-        leads_in = not "".join(self._held).strip() and (
-            before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
-        )
-        return not leads_in and int(found["number"]) in cited_numbers(passed)
-
-    def _defines(self, line: str) -> bool:
-        """`[7]: https://…`, or `[7]: title` where the answer has cited 7 before."""
-        found = _DEFINITION.match(line)
-        if not found:
-            return False
-        is_cited = int(found["number"]) in cited_numbers("".join(self._passed))
-        return is_cited or bool(found["address"])
+        leads_in = before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
+        is_led_in = leads_in and not "".join(self._held).strip()
+        return is_cited and not is_led_in and not _STATES.search(found["title"])
 
     def _release(self) -> str:
         released = "".join([*self._held, self._line])
         self._passed.append(released)
-        self._held, self._passes = [], True
-        self._is_list = self._is_likely = False
+        self._held, self._passes, self._kind = [], True, ""
         return released

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import cache
 
-from rag.text.languages.language import any_pattern, read_lists
+from rag.text.languages import any_pattern, read_lists
 from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order

@@ -3,7 +3,7 @@
 from rag.citations.clauses import says_enough
 from rag.text.languages import told
 from rag.text.late import re
-from rag.text.sentences import ENTRY
+from rag.text.layout import ENTRY, leads_in
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(rf"(?:{told('points_back')})\b", re.IGNORECASE)
@@ -38,13 +38,12 @@ def limits(sentence: str, *, cites: bool) -> bool:
 
 _MANNERS = re.compile(rf"(?:{told('manners')})\b", re.IGNORECASE)
 _DECLINES = re.compile(told("declines"), re.IGNORECASE)
-_LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』]*$")
 
 
 def states_something(sentence: str) -> bool:
     """Whether a sentence without markers says anything that a source could carry."""
     bare = sentence.strip()
-    if _LEADS_IN.search(bare[-20:]):
+    if leads_in(bare):
         return False
     bullet = ENTRY.match(bare)
     plain = bare[bullet.end() :] if bullet else bare

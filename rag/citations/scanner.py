@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from rag.citations import grammar
-from rag.citations.code import CodeLines
+from rag.text.layout import Lines
 
 MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards
 _MAX_TOGETHER = 20
@@ -65,7 +65,7 @@ class Scanner:
         self._offset = 0  # of `_text` in the whole
         self._line = 0  # where the line begins in `_text`
         self._final = False
-        self._code = CodeLines()
+        self._lines = Lines()
         self._begins = True  # a line, whose kind is not known yet
         self._is_code = False
         self._cited_to = -1  # where the last marker ended
@@ -141,7 +141,7 @@ class Scanner:
         is_fence = visible.startswith(("```", "~~~"))
         if not newline and len(line) < _MAX_LINE and (is_fence or len(visible) < _TELLING):
             raise _MoreNeeded
-        self._is_code = self._code.reads(line)
+        self._is_code = self._lines.is_code(line)
         self._begins = False
 
     def _ticks(self) -> str:

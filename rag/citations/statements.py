@@ -5,21 +5,16 @@ verdicts, the page, recall) asks here, so that no two readers disagree.
 """
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from rag.citations.clauses import Part, parts_of
-from rag.citations.code import code_blocks
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
-from rag.text.blocks import CELL
+from rag.text.layout import CELL, ENTRY, Kind, asks, leads_in
 from rag.text.remembered import remembered
-from rag.text.sentences import ENTRY, Span, split_sentences, trimmed
-
-Kind: TypeAlias = Literal["sentence", "entry", "row", "heading", "code", "other"]
+from rag.text.sentences import Span, read_sentences, trimmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +38,6 @@ class Statement:
         return tuple(dict.fromkeys(n for part in self.parts for n in part.numbers))
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A statement while it is put together."""
-
-    start: int
-    end: int
-    kind: Kind
-    markers: tuple[Marker, ...] = ()
-    entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
-    is_head: bool = False  # of a table
-
-    @property
-    def is_prose(self) -> bool:
-        return self.kind in ("sentence", "entry")
-
-
 def quotation(text: str, statement: Statement) -> str:
     """The statement as it can be quoted alone: with its lead-in, and what it leans on."""
     own = text[statement.quote_start : statement.end]
@@ -74,157 +53,135 @@ def read_statements(text: str) -> list[Statement]:
 
 @remembered
 def _read(text: str) -> tuple[Statement, ...]:
-    units = _with_entries(text, _joined(text, _opened(text, _units(text))))
+    units = _with_entries(_joined(_units(text)))
     found: list[Statement] = []
     leaning: dict[int, bool] = {}  # by where a quotation begins
-    for at, (unit, lead_in, parts) in enumerate(
-        zip(units, _lead_ins(text, units), _parts(text, units), strict=True)
-    ):
-        start = _quote_start(text, units, at)
+    led = zip(units, _lead_ins(units), _parts(text, units), strict=True)
+    for at, (unit, lead_in, parts) in enumerate(led):
+        start = _quote_start(units, at)
         stands_first = start == unit.start and lead_in is None
         if stands_first:
-            leaning[start] = unit.is_prose and leans(text[start : unit.end])
-        states = _states(text, unit, alone=stands_first)
+            leaning[start] = unit.is_prose and leans(unit.said)
+        is_cited = bool(unit.markers) and not stands_first
+        states = unit.is_prose or unit.kind == "row"
+        states = states and (is_cited or states_something(unit.bare))
+        kind: Kind = "row" if unit.kind == "head" else unit.kind
         leans_alone = lead_in is None and leaning.get(start, False)
         found.append(
-            Statement(unit.start, unit.end, start, unit.kind, lead_in, parts, states, leans_alone)
+            Statement(unit.start, unit.end, start, kind, lead_in, parts, states, leans_alone)
         )
     return tuple(found)
 
 
-def _states(text: str, unit: _Unit, *, alone: bool) -> bool:
-    if unit.is_head or unit.kind not in ("sentence", "entry", "row"):
-        return False
-    bare = _bare(text, unit)
-    return (bool(unit.markers) and not alone) or states_something(bare)
-
-
-def _bare(text: str, unit: _Unit) -> str:
-    """Its words without the markers."""
-    kept: list[str] = []
-    at = unit.start
-    for marker in unit.markers:
-        kept.append(text[at : marker.start].rstrip())
-        at = marker.end
-    return "".join([*kept, text[at : unit.end]]).strip()
-
-
 # ── Units ────────────────────────────────────────────────────────────────────────────────────
 
-_RULE = re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")
-_HEADING = re.compile(r"#{1,6}\s|(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
-_QUOTED = re.compile(r"^(?:>[ \t]?)+")
+_BOLD = re.compile(r"[ \t>]*(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
 _WORD = re.compile(r"[^\W_]")
 
 
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A statement while it is put together."""
+
+    text: str  # that it stands in
+    start: int
+    end: int
+    kind: Kind
+    markers: tuple[Marker, ...] = ()
+    entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
+    begins: bool = False  # its line
+
+    @property
+    def is_prose(self) -> bool:
+        return self.kind in ("sentence", "entry")
+
+    @property
+    def said(self) -> str:
+        return self.text[self.start : self.end]
+
+    @property
+    def bare(self) -> str:
+        """Its words without the markers."""
+        edges = [self.start, *(edge for m in self.markers for edge in (m.start, m.end)), self.end]
+        kept = (self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
+        return "".join(map(str.rstrip, kept)).strip()
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(n for marker in self.markers for n in marker.numbers))
+
+
 def _units(text: str) -> Iterator[_Unit]:
-    """The sentences of the text with their kinds; a block of code is one unit."""
-    spans = split_sentences(text)
-    markers = deque(find_markers(text))
-    blocks = deque(code_blocks(text))
-    kind: Kind = "other"
-    for position, span in enumerate(spans):
-        while blocks and blocks[0][1] <= span.start:
-            yield _code(text, *blocks.popleft())
-        if blocks and blocks[0][0] <= span.start:
-            continue
-        is_head = False
-        if kind not in ("sentence", "entry") or _starts_line(text, span.start):
-            kind = _kind(text[slice(*span)])
-            below = text[slice(*spans[position + 1])] if position + 1 < len(spans) else ""
-            is_head = kind == "row" and bool(_RULE.match(below))
-        own = []
-        while markers and markers[0].start < span.end:
-            own.append(markers.popleft())
-        yield _Unit(span.start, span.end, kind, tuple(own), is_head=is_head)
-    for block in blocks:
-        yield _code(text, *block)
+    """The sentences of the text with their markers."""
+    markers = find_markers(text)
+    at = 0
+    for sentence in read_sentences(text):
+        first = at
+        while at < len(markers) and markers[at].start < sentence.end:
+            at += 1
+        own = tuple(markers[first:at])
+        kind = sentence.kind
+        if (
+            kind == "sentence"
+            and sentence.begins
+            and _BOLD.match(text, sentence.start, sentence.end)
+        ):
+            kind = "heading"
+        yield _Unit(text, sentence.start, sentence.end, kind, own, begins=sentence.begins)
 
 
-def _code(text: str, start: int, end: int) -> _Unit:
-    return _Unit(start, start + len(text[start:end].rstrip()), "code")
-
-
-def _starts_line(text: str, start: int) -> bool:
-    return not text[text.rfind("\n", 0, start) + 1 : start].strip(" \t>")
-
-
-def _kind(line: str) -> Kind:
-    line = _QUOTED.sub("", line)
-    if _RULE.match(line):
-        return "other"
-    if line.startswith("|"):
-        return "row"
-    if _HEADING.match(line):
-        return "heading"
-    return "entry" if ENTRY.match(line) else "sentence"
-
-
-def _opened(text: str, units: Iterable[_Unit]) -> list[_Unit]:
-    """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
-    found: list[_Unit] = []
-    for unit in units:
-        at = _handed_on(text, found[-1], unit) if found else 0
-        if at:
-            last = found[-1]
-            own, others = last.markers[:at], last.markers[at:]
-            end = last.start + len(text[last.start : others[0].start].rstrip())
-            found[-1] = replace(last, end=end, markers=own)
-            unit = replace(unit, start=others[0].start, markers=others + unit.markers)
-        found.append(unit)
-    return found
-
-
-def _handed_on(text: str, before: _Unit, unit: _Unit) -> int:
-    """From which of its markers on they belong to the sentence behind it; 0 for none."""
-    markers = before.markers
-    begins = bool(markers) and not _WORD.search(text, before.start, markers[0].start)
-    if not begins or "\n" in text[before.end : unit.start]:
-        return 0
-    at, end = len(markers), before.end
-    while at and not text[markers[at - 1].end : end].strip():
-        at -= 1
-        end = markers[at].start
-    return at if at < len(markers) else 0
-
-
-def _joined(text: str, units: Iterable[_Unit]) -> list[_Unit]:
+def _joined(units: Iterable[_Unit]) -> list[_Unit]:
     """Markers on their own, and sentences that limit the one before, belong to that."""
     found: list[_Unit] = []
     for unit in units:
-        if found and _belongs(text, found[-1], unit):
-            last = found.pop()
-            unit = replace(last, end=unit.end, markers=last.markers + unit.markers)
-        found.append(unit)
+        if found:
+            found[-1], unit = _handed_on(found[-1], unit)
+        if found and _belongs(found[-1], unit):
+            markers = found[-1].markers + unit.markers
+            found[-1] = replace(found[-1], end=unit.end, markers=markers)
+        else:
+            found.append(unit)
     return found
 
 
-def _belongs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if before.kind in ("code", "other") or not unit.is_prose:
-        return False
-    if unit.markers and not _WORD.search(_bare(text, unit)):
+def _handed_on(before: _Unit, unit: _Unit) -> tuple[_Unit, _Unit]:
+    """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
+    text, markers = unit.text, before.markers
+    at, end = len(markers), before.end
+    opens = at > 1 and not _WORD.search(text, before.start, markers[0].start)
+    if opens and "\n" not in text[end : unit.start]:
+        while at and not text[markers[at - 1].end : end].strip():
+            at -= 1
+            end = markers[at].start
+    if not 0 < at < len(markers):
+        return before, unit
+    end = before.start + len(text[before.start : end].rstrip())
+    begun = replace(unit, start=markers[at].start, markers=markers[at:] + unit.markers)
+    return replace(before, end=end, markers=markers[:at]), begun
+
+
+def _belongs(before: _Unit, unit: _Unit) -> bool:
+    if before.kind in ("code", "rule") or not unit.is_prose:
+        return before.kind == unit.kind == "code"
+    if unit.markers and not _WORD.search(unit.bare):
         return True
-    return (
-        bool(before.markers)
-        and before.is_prose
-        and "\n" not in text[before.end : unit.start]
-        and limits(text[unit.start : unit.end], cites=bool(unit.markers))
-    )
+    is_beside = before.is_prose and "\n" not in unit.text[before.end : unit.start]
+    can_be_limited = is_beside and bool(before.markers)
+    return can_be_limited and limits(unit.said, cites=bool(unit.markers))
 
 
 # ── Lists and tables ─────────────────────────────────────────────────────────────────────────
 
-_LEADS_IN = re.compile(r"[:：?？][\"'”’*_)\]」』\s]*$")
 _FOLLOWING = re.compile(r"\b(?:follow(?:s|ing)|these|such|folgende\w*)\b", re.IGNORECASE)
 
 
-def _with_entries(text: str, units: Iterable[_Unit]) -> list[_Unit]:
+def _with_entries(units: Iterable[_Unit]) -> list[_Unit]:
     """A lead-in with markers and the entries without any that follow it are one statement."""
     found: list[_Unit] = []
     for unit in units:
         last = found[-1] if found else unit
-        is_led_in = unit.kind == "entry" and not unit.markers
-        if is_led_in and (last.entries or _asks_for_entries(text, last)):
+        asks_for_any = last.kind == "sentence" and last.markers and leads_in(last.bare)
+        if unit.kind == "entry" and not unit.markers and (last.entries or asks_for_any):
             entries = (*last.entries, Span(unit.start, unit.end))
             found[-1] = replace(last, end=unit.end, entries=entries)
         else:
@@ -232,12 +189,7 @@ def _with_entries(text: str, units: Iterable[_Unit]) -> list[_Unit]:
     return found
 
 
-def _asks_for_entries(text: str, unit: _Unit) -> bool:
-    is_cited = unit.kind == "sentence" and bool(unit.markers)
-    return is_cited and bool(_LEADS_IN.search(_bare(text, unit)))
-
-
-def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[Span | None]:
+def _lead_ins(units: Sequence[_Unit]) -> Iterator[Span | None]:
     """For each unit the sentence that leads its list in, or the head of its table."""
     lead: Span | None = None  # what stands before the list or table
     head: Span | None = None
@@ -245,29 +197,25 @@ def _lead_ins(text: str, units: Sequence[_Unit]) -> Iterator[Span | None]:
     for unit in units:
         span = Span(unit.start, unit.end)
         if unit.kind == "entry":
-            indent = unit.start - text.rfind("\n", 0, unit.start)
-            while nested and nested[-1][0] >= indent and _starts_line(text, unit.start):
+            indent = unit.start - unit.text.rfind("\n", 0, unit.start)
+            while nested and nested[-1][0] >= indent and unit.begins:
                 nested.pop()
             yield nested[-1][1] if nested else lead
-            if _LEADS_IN.search(_bare(text, unit)):
+            if leads_in(unit.bare):
                 nested.append((indent, span))
             continue
         nested.clear()
-        if unit.is_head:
+        yield head if unit.kind == "row" else None
+        if unit.kind == "head":
             head = Span(lead.start if lead else unit.start, unit.end)
-            yield None
-        elif unit.kind in ("row", "other"):
-            yield head if unit.kind == "row" else None
-        else:
-            yield None
-            lead, head = (span if _leads_in(text, unit) else None), None
+        elif unit.kind not in ("row", "rule"):
+            lead, head = (span if _leads_on(unit) else None), None
 
 
-def _leads_in(text: str, unit: _Unit) -> bool:
-    bare = _bare(text, unit)
-    return unit.kind == "heading" or (
-        unit.kind == "sentence" and bool(_LEADS_IN.search(bare) or _FOLLOWING.search(bare))
-    )
+def _leads_on(unit: _Unit) -> bool:
+    if unit.kind != "sentence":
+        return unit.kind == "heading"
+    return leads_in(unit.bare) or bool(_FOLLOWING.search(unit.bare))
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
@@ -276,66 +224,53 @@ def _leads_in(text: str, unit: _Unit) -> bool:
 def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
     heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
     for unit in units:
-        if unit.kind == "row":
-            cells = _cells(text, unit)
-            yield _of_cells(text, unit.start, cells, {} if unit.is_head else heads)
-            if unit.is_head:
-                heads = {column: _numbers(cell.markers) for column, cell in enumerate(cells)}
+        if unit.kind in ("row", "head"):
+            cells = [_cell(unit, *found.span()) for found in CELL.finditer(unit.said)]
+            yield tuple(_of_cells(unit, cells, {} if unit.kind == "head" else heads))
+            if unit.kind == "head":
+                heads = {column: cell.numbers for column, cell in enumerate(cells)}
             continue
-        heads = heads if unit.kind == "other" else {}
+        heads = heads if unit.kind == "rule" else {}
         if unit.entries:
-            numbers = _numbers(unit.markers)
-            yield tuple(Part(numbers, *_without_bullet(text, *span)) for span in unit.entries)
+            yield tuple(Part(unit.numbers, *_body(text, *span)) for span in unit.entries)
         else:
-            yield parts_of(text, *_without_bullet(text, unit.start, unit.end), unit.markers)
+            yield parts_of(text, *_body(text, unit.start, unit.end), unit.markers)
 
 
-def _numbers(markers: Sequence[Marker]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(n for marker in markers for n in marker.numbers))
-
-
-def _without_bullet(text: str, start: int, end: int) -> Span:
+def _body(text: str, start: int, end: int) -> Span:
+    """Without the bullet of an entry."""
     found = ENTRY.match(text, start, end)
     return Span(found.end() if found else start, end)
 
 
-def _cells(text: str, row: _Unit) -> list[_Unit]:
-    """The cells of a row, each with its markers."""
-    spans = [found.span() for found in CELL.finditer(text, row.start, row.end)]
-    within = [tuple(m for m in row.markers if start <= m.start < end) for start, end in spans]
-    return [
-        _Unit(*span, row.kind, own, is_head=row.is_head)
-        for span, own in zip(spans, within, strict=True)
-    ]
+def _cell(row: _Unit, start: int, end: int) -> _Unit:
+    """A cell with its markers."""
+    start, end = row.start + start, row.start + end
+    own = tuple(marker for marker in row.markers if start <= marker.start < end)
+    return replace(row, start=start, end=end, markers=own)
 
 
 def _of_cells(
-    text: str, free: int, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
-) -> tuple[Part, ...]:
-    """A cell's markers stand for the cell, those of a cell without words for what is before it."""
-    found: list[Part] = []
-    of_row = _of_row(text, cells)
+    row: _Unit, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
+) -> Iterator[Part]:
+    """A cell's markers stand for the cell, those of a cell without words for what is before it.
+
+    What the first cell says of the others: with the only markers of its row, or nothing else.
+    """
+    label = cells[0] if cells and row.kind != "head" else replace(row, markers=())
+    is_alone = len(label.markers) == len(row.markers) or not _WORD.search(label.bare)
+    of_row = label.numbers if is_alone else ()
+    free = row.start
     for column, cell in enumerate(cells):
-        has_words = bool(_WORD.search(_bare(text, cell)))
         numbers = heads.get(column) or of_row
+        has_words = bool(_WORD.search(cell.bare))
         if cell.markers:
-            start = cell.start if has_words else free
-            found.extend(parts_of(text, start, cell.end, cell.markers))
+            yield from parts_of(row.text, cell.start if has_words else free, cell.end, cell.markers)
         elif numbers and has_words:
-            found.append(Part(numbers, *(trimmed(text, cell.start, cell.end) or ())))
+            yield Part(numbers, *(trimmed(row.text, cell.start, cell.end) or ()))
         else:
             continue
         free = cell.end
-    return tuple(found)
-
-
-def _of_row(text: str, cells: Sequence[_Unit]) -> tuple[int, ...]:
-    """What the first cell says of the others: with the only markers of its row, or nothing else."""
-    if not cells or cells[0].is_head:
-        return ()
-    label, *others = cells
-    is_alone = not any(cell.markers for cell in others)
-    return _numbers(label.markers) if is_alone or not _WORD.search(_bare(text, label)) else ()
 
 
 # ── Quotations ───────────────────────────────────────────────────────────────────────────────
@@ -343,20 +278,15 @@ def _of_row(text: str, cells: Sequence[_Unit]) -> tuple[int, ...]:
 _FARTHEST = 3  # sentences that a quotation takes in before its own
 
 
-def _quote_start(text: str, units: Sequence[_Unit], at: int) -> int:
+def _quote_start(units: Sequence[_Unit], at: int) -> int:
     """Where a quotation of a unit begins: before it where it answers or points back."""
     first = at
-    while first and at - first < _FARTHEST and _needs(text, units[first - 1], units[first]):
+    while first and at - first < _FARTHEST and _needs(units[first - 1], units[first]):
         first -= 1
     return units[first].start
 
 
-def _needs(text: str, before: _Unit, unit: _Unit) -> bool:
-    if not unit.is_prose or (unit.kind == "entry" and _starts_line(text, unit.start)):
+def _needs(before: _Unit, unit: _Unit) -> bool:
+    if not unit.is_prose or (unit.kind == "entry" and unit.begins):
         return False
-    if _ASKS.search(_bare(text, before)):
-        return True
-    return before.is_prose and leans(text[unit.start : unit.end])
-
-
-_ASKS = re.compile(r"[?？؟][\"'”’*_)\]」』\s]*$")
+    return asks(before.bare) or (before.is_prose and leans(unit.said))

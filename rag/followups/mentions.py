@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import dropwhile
 
 from rag.followups.names import NO_NAMES, Names
-from rag.text.languages.language import words as word_set
+from rag.text.languages import words as word_set
 from rag.text.words import QUESTION_WORDS, STOP_WORDS, Token, tokens
 
 JOINT = re.compile(r"\s+|[.&+/-]")  # between the words of one name

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rag.followups import slots
 from rag.followups.names import NO_NAMES, Names
 from rag.followups.pronouns import Turn, replace_pronouns
-from rag.text.languages.language import words as word_set
+from rag.text.languages import words as word_set
 from rag.text.words import QUESTION_WORDS, STOP_WORDS, tokens
 
 # Openings that say: this goes on from the last question.

@@ -66,7 +66,7 @@ _GERMAN = {
     "sections": "{n} Abschnitte",
     "pages": "{n} Seiten",
 }
-_MONTHS = [month.title() for month in GERMAN.months if len(month) > 3 or month == "mai"]
+_MONTHS = [month.title() for month in GERMAN.meanings["months"] if len(month) > 3 or month == "mai"]
 
 
 class Speech:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
 from rag.retrieval.plain import plain
-from rag.text.stemming import stem_of
+from rag.text.words import stem_of
 
 PART_LETTERS = 4  # at least, of a part
 REST_LETTERS = 3  # … of what stands before it

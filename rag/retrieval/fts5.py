@@ -23,7 +23,7 @@ from rag.retrieval.word_index import (
     score,
     with_list,
 )
-from rag.text.stemming import stem_of
+from rag.text.words import stem_of
 
 _WORD = re.compile(r"[^\W_]+")
 _BEGINNING = 3  # letters of a word that its stem keeps

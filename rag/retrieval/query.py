@@ -58,7 +58,7 @@ def terms_of(query: str) -> Sequence[Term]:
     """What to look up for any text a user may type; nothing when there is nothing."""
     words = _words(query)
     spoken = language_of(query)
-    stop_words = spoken.idle_in_questions
+    stop_words = spoken.words.get("idle_in_questions", spoken.function_words)
     told = [word for word in words if not _is_stop_word(word, stop_words)] or words
     ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
     pairs = _phrases(words, stop_words)

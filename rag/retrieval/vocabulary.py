@@ -16,7 +16,7 @@ from rapidfuzz.distance import OSA
 from rag.retrieval.compounds import Compounds
 from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
-from rag.text.stemming import stem_of
+from rag.text.words import stem_of
 
 SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped

@@ -12,7 +12,7 @@ from rag.citations.statements import quotation, read_statements
 from rag.errors import ModelError
 from rag.records import Message, Role
 from rag.seams import Embedder, MatchedMessage, SessionHandle
-from rag.text.languages.language import words as word_set
+from rag.text.languages import words as word_set
 from rag.text.related import alike
 from rag.text.words import is_function_word, stem, tokens
 

@@ -2,8 +2,19 @@
 
 from dataclasses import dataclass, replace
 
-from rag.text.languages import LANGUAGES
-from rag.text.units import DIMENSIONS
+from rag.text.languages import ENGLISH, all_meanings, meanings, read_lists
+
+# A unit's sign to what it measures, and how many base units it is.
+DIMENSIONS: dict[str, tuple[str, float]] = {
+    sign: (measure, factor)
+    for measure, signs in read_lists("units").items()
+    for sign, factor in meanings(signs).items()
+}
+_OTHER_WORDS = {"in", "a", "t", "×"}  # signs that are units only where a language spells them out
+# All spellings, in lower case, to the sign.
+UNIT_SIGNS: dict[str, str] = {
+    sign: sign for sign in DIMENSIONS if sign not in _OTHER_WORDS
+} | all_meanings("units")
 
 _TOLERANCE = 1e-6
 _ROUNDED = 0.06  # by so much of its value a figure may be off that is called approximate
@@ -147,7 +158,7 @@ def _same_date(one: Figure, other: Figure) -> bool:
 
 def _date_shown(figure: Figure) -> str:
     year, month, day = date_parts(figure)
-    called = (name for name, number in LANGUAGES[0].months.items() if number == month)
+    called = (name for name, number in ENGLISH.meanings["months"].items() if number == month)
     parts = (str(day or ""), next(called, "").capitalize(), str(year or ""))
     return " ".join(part for part in parts if part)
 

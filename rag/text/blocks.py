@@ -10,14 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from rag.text.sentences import ENTRY, Span, split_sentences
+from rag.text.layout import CELL, ENTRY, asks, leads_in
+from rag.text.sentences import Sentence, Span, read_sentences
 
-_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
-CELL = re.compile(r"(?:\\.|[^|\\])+")
-_LEADS_IN = re.compile(r"[:：?？]\W*$")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.*)")
-_QUESTION = re.compile(r"[?？]\W*$")
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
 _MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _MOST_WINDOWS = 400  # of one text: longer ones are read to there
 
@@ -61,47 +56,39 @@ class _Reader:
         self.in_code = False
 
     def read(self) -> Iterator[Window]:
-        spans = split_sentences(self.text)
-        for at, span in enumerate(spans):
-            line = self.text[span.start : span.end]
-            following = spans[at + 1] if at + 1 < len(spans) else None
-            yield from self._window(span, line, following)
+        for sentence in read_sentences(self.text):
+            yield from self._window(sentence, self.text[sentence.start : sentence.end])
 
-    def _window(self, span: Span, line: str, following: Span | None) -> Iterator[Window]:
-        heading = _HEADING.match(line)
-        if _FENCE.match(line):
-            self.in_code = not self.in_code
-        elif self.in_code:
-            yield Window(*span, line, self.heading, kind="code")
-        elif line.startswith("|"):
-            yield from self._row(span, line, following)
-        elif heading is not None:
-            self.header, self.lead_in, self.heading = [], "", plain(heading[1])
-        else:
+    def _window(self, sentence: Sentence, line: str) -> Iterator[Window]:
+        kind = sentence.kind
+        if kind == "row":
+            yield from self._row(sentence, line)
+        elif kind == "head":
+            self.header = cells_of(line)
+        elif kind == "heading":
+            self.header, self.lead_in, self.heading = [], "", plain(line.lstrip(" >#"))
+        elif kind == "code":
+            if not line.startswith(("```", "~~~")):
+                yield Window(sentence.start, sentence.end, line, self.heading, kind)
+        elif kind != "rule":
             self.header = []
-            yield self._sentence(span, line)
+            yield self._sentence(sentence, line)
 
-    def _sentence(self, span: Span, line: str) -> Window:
-        entry = ENTRY.match(line)
-        starts_line = not self.text[self.text.rfind("\n", 0, span.start) + 1 : span.start].strip()
-        begins = entry is None and starts_line
-        around = "" if begins and not _QUESTION.search(self.lead_in) else self.lead_in
+    def _sentence(self, sentence: Sentence, line: str) -> Window:
+        entry = ENTRY.match(line) if sentence.kind == "entry" and sentence.begins else None
+        begins = entry is None and sentence.begins
+        around = "" if begins and not asks(self.lead_in) else self.lead_in
         said = plain(line[entry.end() :] if entry else line)
-        if _LEADS_IN.search(line[-12:]) and entry is None:
+        if leads_in(line) and entry is None:
             self.lead_in = said
         elif begins:
             self.lead_in = ""
         kind = "entry" if entry else "sentence"
-        return Window(*span, said, _joined(self.heading, around), kind=kind)
+        return Window(sentence.start, sentence.end, said, _joined(self.heading, around), kind)
 
-    def _row(self, span: Span, line: str, following: Span | None) -> Iterator[Window]:
-        below = self.text[following.start : following.end] if following else ""
-        if _RULE.fullmatch(line):
-            return
+    def _row(self, sentence: Sentence, line: str) -> Iterator[Window]:
+        span = Span(sentence.start, sentence.end)
         cells = cells_of(line)
-        if _RULE.fullmatch(below):
-            self.header = cells
-            return
         around = _joined(self.heading, self.lead_in)
         headers = [*self.header, *[""] * len(cells)]
         named = [

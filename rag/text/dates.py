@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.languages import all_meanings, any_of
-from rag.text.units import UNIT_SIGNS
 
 _MONTHS: dict[str, int] = all_meanings("months")
 _HOURS: dict[str, float] = all_meanings("numbers")
@@ -25,12 +24,11 @@ _DATES = (
         re.IGNORECASE,
     ),
     re.compile(rf"\b{_MONTH} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
-)
-# A year by itself: no `2000 kg`, no `EUR 2000`.
-_YEAR = re.compile(
-    r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?:s|ern?)?(?![\w%+]|[.,:/]\d|-\d)"
-    rf"(?![ \u00a0-](?:{any_of(UNIT_SIGNS)})\b)",
-    re.IGNORECASE,
+    re.compile(  # a year by itself: no `2000 kg`, no `EUR 2000`
+        r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?:s|ern?)?(?![\w%+]|[.,:/]\d|-\d)"
+        rf"(?![ \u00a0-](?:{any_of(UNIT_SIGNS)})\b)",
+        re.IGNORECASE,
+    ),
 )
 _CLOCK = re.compile(
     r"(?<![\w.:])(\d{1,2}):(\d\d)(?![\w:])(?: ?(am|pm)\b)?|\b(\d{1,2}) ?(am|pm)\b", re.I
@@ -41,7 +39,7 @@ _HALF_HOUR = re.compile(rf"\b(half past|halb) ({any_of(_HOURS)}|\d{{1,2}})\b", r
 def dates(text: str) -> Iterator[Figure]:
     """Day and month, with the year where it stands: 20260331.0, or 331.0."""
     taken: list[tuple[int, int]] = []
-    for pattern in (*_DATES, _YEAR):
+    for pattern in _DATES:
         for found in pattern.finditer(text):
             parts = found.groupdict()
             if parts.get("n") == "may":  # `years 7 and 8 may leave`

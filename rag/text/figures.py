@@ -4,28 +4,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.dates import clocks, dates
 from rag.text.languages import GERMAN, Language, all_meanings, any_of
-from rag.text.late import re
-from rag.text.units import UNIT_SIGNS
+from rag.text.late import re, regex
 from rag.text.words import language_of
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
 _UNIT = any_of(UNIT_SIGNS)
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|SEK|NOK|JPY|[€$£¥])"
-_SPELLED: dict[str, float] = all_meanings("numbers")
-_SPELLED_FRACTIONS: dict[str, float] = all_meanings("fractions")
-_SPELLED_ORDINALS: dict[str, int] = all_meanings("ordinals")
+_NUMBERS: dict[str, float] = all_meanings("numbers")
+_FRACTIONS: dict[str, float] = all_meanings("fractions")
+_ORDINALS: dict[str, int] = all_meanings("ordinals")
 _COMPARATORS: dict[str, str] = all_meanings("comparators")
 _COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
-_AMBIGUOUS = {"one", "eins", "second", "third", "first", "erste", "ersten", "erster", "erstes"}
-
-_EXACTLY = {"only", "just", "exactly", "nur", "genau"}  # before a word that may be no figure
-_COUNTED_OFF = {"day", "week", "month", "year", "time", "tag", "woche", "monat", "jahr"}
-
-
-_SCALES = {word: value for word, value in _SPELLED.items() if value >= 1e3}
+_SCALES = {word: value for word, value in _NUMBERS.items() if value >= 1e3}
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
     rf"(?<![\w.,:/])(?P<sign>[-−+±]|minus )?(?P<number>{_DIGITS})"
@@ -35,8 +28,25 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_UNIT_BEHIND = re.compile(rf"[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/])", re.IGNORECASE)
-_HALF_MORE = re.compile(r" and a (?:half|quarter)\b|einhalb\b", re.IGNORECASE)
+_HUNDREDS = any_of(word for word, value in _NUMBERS.items() if value >= 100)
+_TENS = any_of(word for word, value in _NUMBERS.items() if 20 <= value < 100)
+_ONES = any_of(word for word, value in _NUMBERS.items() if value < 10)
+# These are ordinals only where something is counted off.
+_OFTEN_NONE = {"second", "third", "first", "erste", "ersten", "erster", "erstes"}
+_HALF_MORE = r"(?: and a (?:half|quarter)|einhalb)\b"
+_SPELLED_OUT = regex.compile(
+    rf"(?<!\p{{L}})(?:(?P<count>(?:(?:{_TENS})[ -](?:{_ONES})|{any_of(_NUMBERS)})"
+    rf"(?:[ -](?:{_HUNDREDS})(?:[ -](?:{_ONES}))?(?!\p{{L}}))*+)(?!\p{{L}})"
+    rf"(?:[ -](?P<fraction>{any_of(_FRACTIONS)})(?!\p{{L}}))?"
+    rf"|(?P<half>half|halbe[ns]?)(?: an?| eine[ns]?)?(?= (?:{_UNIT})(?![\w/]))"
+    rf"|an?(?= (?:{_UNIT}){_HALF_MORE})"
+    rf"|(?P<ordinal>{any_of(_ORDINALS.keys() - _OFTEN_NONE)}|(?:{any_of(_OFTEN_NONE)})"
+    r"(?=\W+(?:day|week|month|year|time|tag|woche|monat|jahr)\b))\b)"
+    rf"(?P<more>{_HALF_MORE})?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?"
+    rf"(?P<more>{_HALF_MORE})?",
+    regex.IGNORECASE,
+)
+_EXACTLY = re.compile(r"\b(?:only|just|exactly|nur|genau)\W+$", re.IGNORECASE)
 _RANGE = re.compile(r"[ \u00a0]?(?:to|bis|–|—|-|and|und|or|oder)[ \u00a0]?", re.IGNORECASE)
 _TIMES = re.compile(r"[ \u00a0]?[×x*][ \u00a0]?$")
 _PER = re.compile(
@@ -79,11 +89,9 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
         glued = rest.isalpha() and not (found["unit"] or found["ordinal"])
         if glued or is_code or number.count(".") > 1:
             continue
-        value = _value(number, language)
-        if (found["sign"] or "").lower() in ("-", "−", "minus ") and not text[:start].rstrip()[
-            -1:
-        ].isdigit():
-            value = -value
+        is_range = text[:start][-4:].rstrip()[-1:].isdigit()
+        is_negative = (found["sign"] or "+") not in "+±" and not is_range
+        value = _value(number, language) * (-1 if is_negative else 1)
         unit = _sign(found["currency"] or found["unit"] or "")
         kind = "ordinal" if found["ordinal"] else "amount"
         scale = _SCALES.get((found["scale"] or "").lower(), 1.0)
@@ -93,100 +101,40 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
 def _value(number: str, language: Language) -> float:
     """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
     plain = re.sub(r"['’\u00a0\u202f]", "", number)
-    grouping = "." if language is GERMAN else ","
-    decimal = "," if language is GERMAN else "."
+    grouping, decimal = ".," if language is GERMAN else ",."
     if re.fullmatch(rf"\d{{1,3}}(?:\{grouping}\d{{3}})+(?:\{decimal}\d+)?", plain):
         plain = plain.replace(grouping, "")
-    plain = plain.replace(",", ".")
-    whole, _, digits = plain.rpartition(".") if plain.count(".") > 1 else ("", "", plain)
-    return float(whole.replace(".", "") + digits)
+    whole, point, digits = plain.replace(",", ".").rpartition(".")
+    return float(whole.replace(".", "") + ("" if "." in whole else point) + digits)
 
 
 def _sign(unit: str) -> str:
     return UNIT_SIGNS.get(unit.lower(), unit.lower())
 
 
-def _with_unit_behind(text: str, figure: Figure) -> Figure:
-    found = _UNIT_BEHIND.match(text, figure.end)
-    if found is None:
-        return figure
-    return replace(figure, unit=_sign(found["unit"]), end=found.end())
-
-
-_Word = tuple[str, int, int]  # in lower case, with its place
-_NO_WORD: _Word = ("", 0, 0)
-
-
 def _spelled(text: str) -> Iterator[Figure]:
     """`twelve business days`, `four fifths`, `half a kilogram`, `an hour and a half`, `tenth`."""
-    words = [(found[0].lower(), found.start(), found.end()) for found in _WORD.finditer(text)]
-    past = 0
-    for at, (_, start, _) in enumerate(words):
-        figure = None if start < past else _spelled_at(text, words, at)
-        if figure is not None:
-            past = figure.end
-            yield figure
+    for found in _SPELLED_OUT.finditer(text):
+        start, end = found.span()
+        words = _WORD.findall((found["count"] or found["ordinal"] or "").lower())
+        if found["ordinal"]:
+            end = found.end("ordinal")
+            yield Figure(float(_ORDINALS[words[0]]), kind="ordinal", start=start, end=end)
+            continue
+        value = _counted(words) if words else 0.5 if found["half"] else 1.0
+        value *= _FRACTIONS[found["fraction"].lower()] if found["fraction"] else 1
+        value += sum(0.25 if "quarter" in more else 0.5 for more in found.captures("more"))
+        unit = _sign(found["unit"] or "")
+        if unit or words not in (["one"], ["eins"]) or _EXACTLY.search(text[:start][-8:]):
+            yield Figure(value, unit, start=start, end=end)
 
 
-def _spelled_at(text: str, words: Sequence[_Word], at: int) -> Figure | None:
-    word, start, end = words[at]
-    following = words[at + 1] if at + 1 < len(words) else _NO_WORD
-    if word in _SPELLED and following[0] in _SPELLED_FRACTIONS:
-        value = _SPELLED[word] * _SPELLED_FRACTIONS[following[0]]
-        return Figure(value, start=start, end=following[2])
-    if word in _SPELLED:
-        return _cardinal(text, words, at)
-    if word in ("half", "halbe", "halben", "halbes"):
-        return _half_of(text, start, end)
-    if word in ("a", "an") and following[0] in UNIT_SIGNS and _HALF_MORE.match(text, following[2]):
-        one = Figure(1.0, _sign(following[0]), start=start, end=following[2])
-        return _with_half(text, one)
-    if word in _SPELLED_ORDINALS and (word not in _AMBIGUOUS or following[0] in _COUNTED_OFF):
-        return Figure(float(_SPELLED_ORDINALS[word]), kind="ordinal", start=start, end=end)
-    return None
-
-
-def _cardinal(text: str, words: Sequence[_Word], at: int) -> Figure | None:
-    word, start, _ = words[at]
-    value, end = _compound(words, at)
-    figure = _with_half(text, _with_unit_behind(text, Figure(value, start=start, end=end)))
-    if not figure.unit:  # `two and a half hours`
-        figure = _with_unit_behind(text, figure)
-    before = words[at - 1][0] if at else ""
-    is_figure = figure.unit or word not in _AMBIGUOUS or before in _EXACTLY
-    return figure if is_figure else None
-
-
-def _compound(words: Sequence[_Word], at: int) -> tuple[float, int]:
-    """`twenty five`, `two hundred`: the value, and where it ends."""
-    value = _SPELLED[words[at][0]]
-    end = words[at][2]
-    while at + 1 < len(words) and words[at + 1][0] in _SPELLED and words[at + 1][1] - end == 1:
-        following = _SPELLED[words[at + 1][0]]
-        if following >= 100:
-            value *= following
-        elif value >= 20 and following < 10:
-            value += following
-        else:
-            break
-        at += 1
-        end = words[at][2]
-    return value, end
-
-
-def _with_half(text: str, figure: Figure) -> Figure:
-    found = _HALF_MORE.match(text, figure.end)
-    if found is None:
-        return figure
-    more = 0.25 if "quarter" in found[0] else 0.5
-    return replace(figure, value=figure.value + more, end=found.end())
-
-
-def _half_of(text: str, start: int, end: int) -> Figure | None:
-    found = re.compile(rf" (?:an? |eine[ns]? )?(?P<unit>{_UNIT})(?![\w/])", re.I).match(text, end)
-    if found is None:
-        return None
-    return Figure(0.5, _sign(found["unit"]), start=start, end=found.end())
+def _counted(words: Sequence[str]) -> float:
+    """`twenty five`, `two hundred`."""
+    value = 0.0
+    for each in map(_NUMBERS.__getitem__, words):
+        value = value * each if value and each >= 100 else value + each
+    return value
 
 
 def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure]:

@@ -4,14 +4,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, dropwhile, groupby, islice
 from typing import Any
 
-from rag.text.name_words import CALENDAR, GENERIC, ORDINARY, REQUESTS, UNITS
+import regex
 
+from rag.text.languages import read_lists, words
+from rag.text.remembered import remembered
+
+_WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
+VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
 LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
-SHORT_TEXT = 400  # characters
 LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 
 # ── Characters ───────────────────────────────────────────────────────────────────────────────
@@ -21,43 +24,17 @@ LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 _PLAIN = dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | dict.fromkeys("\u2010\u2011", "-")
 _ODD = re.compile(f"[{''.join(_PLAIN)}\ud800-\udfff]")
 # Scripts written without spaces (or with particles attached): a neighbour of these ends a name.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-)
-_MARK = re.compile("[\u0300-\u036f]")
-_JOINT_AFTER = re.compile(r"[-.+/’'&](?=[^\W_])")
-_CONTINUED = re.compile(r"[™®©]? (?=[^\W_])([^\s,;:.!?()\[\]|]+)")
+_UNSPACED = "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_LETTER = rf"(?!{_UNSPACED})[\w\u0300-\u036f]"
+_STARTS = re.compile(rf"(?<!{_LETTER})(?<![^\W_][-&])")
+_ENDS = re.compile(rf"(?=['’])|(?!\+|{_LETTER}|[-./&][^\W_])")
+# The next word makes a longer name: `Aero 5` before ` Pro`, ` 2` or ` X-200`.
+_GOES_ON = regex.compile(r"[™®©]? (?:\p{Lu}|(?=[^\W_])[^\s,;:.!?()\[\]|]*\d)")
 
 
 def _plain(text: str) -> str:
     """The text as names are matched in it, the same length."""
     return text if text.isascii() else _ODD.sub(lambda odd: _PLAIN.get(odd[0], "\ufffd"), text)
-
-
-def _is_word(character: str) -> bool:
-    if _UNSPACED.match(character):
-        return False
-    return character.isalnum() or character == "_" or bool(_MARK.match(character))
-
-
-def _starts_word(text: str, start: int) -> bool:
-    is_joined = start > 1 and text[start - 1] in "-&" and text[start - 2].isalnum()
-    return start == 0 or not (is_joined or _is_word(text[start - 1]))
-
-
-def _ends_word(text: str, end: int) -> bool:
-    if end == len(text) or text[end] in "'’":
-        return True
-    return not (text[end] == "+" or _is_word(text[end]) or _JOINT_AFTER.match(text, end))
-
-
-def _goes_on(text: str, end: int) -> bool:
-    """Whether the next word makes a longer name: `Aero 5` before ` Pro`, ` 2` or ` X-200`."""
-    following = _CONTINUED.match(text, end)
-    if following is None:
-        return False
-    word = following[1]
-    return word[0].isupper() or any(character.isdigit() for character in word)
 
 
 # ── Lexicon ──────────────────────────────────────────────────────────────────────────────────
@@ -70,6 +47,10 @@ class Name:
     text: str
     start: int
     end: int
+
+    @property
+    def bare(self) -> str:
+        return self.text.rstrip("™®©")
 
 
 class Lexicon:
@@ -92,7 +73,7 @@ class Lexicon:
         """
         plain = _plain(text)
         found = self._matches(plain)
-        return {self.names[index] for index, _, end in found if not _goes_on(plain, end)}
+        return {self.names[index] for index, _, end in found if not _GOES_ON.match(plain, end)}
 
     def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         if not self.names:
@@ -107,7 +88,7 @@ class Lexicon:
         for match in sorted(every, key=lambda each: (each[1], -each[2])):
             _, start, end = match
             is_free = not found or start >= found[-1][2]
-            if is_free and _starts_word(plain, start) and _ends_word(plain, end):
+            if is_free and _STARTS.match(plain, start) and _ENDS.match(plain, end):
                 found.append(match)
         return found
 
@@ -119,34 +100,25 @@ def contains_name(text: str, name: str) -> bool:
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
 
-_TOKEN = re.compile(r"[^\W_]+(?:[-.&+'’/_][^\W_]+)*\+?[™®©]?")
+_TOKEN = r"[^\W_]+(?:[-.&+'’/_][^\W_]+)*\+?[™®©]?"
 # Words in small letters end a run and begin none, so that several are skipped at once.
-_TOKENS = re.compile(rf"(?:[a-z]++ ++)++|({_TOKEN.pattern})")
+_TOKENS = re.compile(rf"(?:[a-z]++ ++)++|({_TOKEN})")
 _NEXT = re.compile(r" ([^\W_]+)")
-_VERSION = re.compile(r"[vV]\d+(?:\.\d+)*[a-z]?")
-_SUFFIXED = re.compile(r"\d+[A-Z]{1,2}")  # 5G, 14S: a measure alone, part of a name after a word
-_SERIAL = re.compile(
-    r"(?!(?:19|20)\d\d-(?:\d\d|\d{4})(?:-\d\d)?$)\d{2,}-\d{4,}"
-)  # 170-33505, no dates
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_MEASURE = re.compile(
+_MEASURE = (
     r"\d+(?:[.,/]\d+)*(?:[a-zµ°]{1,5}|[KMGT]?i?[BbW]|[kKMGT]?Hz|[kKMG]?bps|[kmµ]?[VAWhFJ]|mAh|[KMGTPx]|[2-6]G|"
     r"D|st|nd|rd|th)(?:[/²³]\w*)?"
 )
-_COMMON = ORDINARY | CALENDAR
+_DATE = r"(?:19|20)\d\d-(?:\d\d|\d{4})(?:-\d\d)?"
+# `AX-5400`, `7590AX`, `h264`, `170-33505`: no measure such as `5GHz` or `3rd`.
+_CODE = regex.compile(rf"(?!{_DATE}$)\d{{2,}}-\d{{4,}}|(?!(?:{_MEASURE})$)(?=.*\d)(?=.*\p{{L}}).+")
+_CAPITALISED = regex.compile(r"(?!\d).*\p{Lu}.*")  # `Aero`, `USB-C`, `iPhone`
+_MIXED = regex.compile(r".*\p{Ll}\p{Lu}.*")  # `FritzBox`: as no word begins a sentence
+_SUFFIXED = re.compile(r"\d+[A-Z]{1,2}")  # `5G`, `14S`: measures if alone
+_STANDS = regex.compile(rf"{_CODE.pattern}|{_MIXED.pattern}|[vV]\d+(?:\.\d+)*[a-z]?")
+_COMMON = _WORDS["ordinary"] | _WORDS["calendar"]
 _SENTENCE_END = '.!?:;•|>"“”‘(*#–—\n'
 _GENERATION = re.compile(r" \((?:\d{4}|(?:\d+(?:st|nd|rd|th) )?[Gg]en(?:eration)?\.?(?: \d+)?)\)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    text: str
-    start: int
-    end: int
-
-    @property
-    def bare(self) -> str:
-        return self.text.rstrip("™®©")
 
 
 def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
@@ -159,11 +131,8 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     """
     plain = _plain(text)
     known = lexicon.find(text) if lexicon is not None else []
-    shapes = _short_shapes(plain) if len(plain) < SHORT_TEXT else tuple(_shapes(plain))
-    if not known and plain is text:
-        return list(shapes)
-    shaped = [name for name in shapes if not _inside(name, known)]
-    spelled = [Name(text[name.start : name.end], name.start, name.end) for name in shaped]
+    shapes = [each for each in _shapes(plain) if not _inside(each, known)]
+    spelled = [Name(text[each.start : each.end], each.start, each.end) for each in shapes]
     return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
 
 
@@ -179,44 +148,41 @@ def _inside(name: Name, known: Sequence[Name]) -> bool:
     return at >= 0 and known[at].end >= name.end
 
 
-@lru_cache(maxsize=4096)
-def _short_shapes(plain: str) -> tuple[Name, ...]:
-    """Sentences are looked at several times: as part of an answer, as a claim, in a summary."""
-    return tuple(_shapes(plain))
-
-
-def _shapes(plain: str) -> Iterator[Name]:
+@remembered
+def _shapes(plain: str) -> tuple[Name, ...]:
+    found: list[Name] = []
     singles = not _capitalises_nouns(plain)
     for run in chain.from_iterable(map(_parts, _runs(plain))):
-        words = _without_ordinary(run, _begins_sentence(plain, run[0].start))
+        words = _without_ordinary(run, begins=_begins_sentence(plain, run[0].start))
         alone = singles and bool(words) and not _in_heading(plain, words[0].start)
         if words and _is_name(words, singles=alone):
             start, end = words[0].start, words[-1].end
-            yield Name(plain[start:end], start, end)
             generation = _GENERATION.match(plain, end)
-            if generation is not None:
-                yield Name(plain[start : generation.end()], start, generation.end())
+            ends = [end, generation.end()] if generation else [end]
+            found.extend(Name(plain[start:end], start, end) for end in ends)
+    return tuple(found)
 
 
-def _runs(plain: str) -> Iterator[list[_Word]]:
+def _runs(plain: str) -> Iterator[list[Name]]:
     """Words that could make one name, standing next to each other with single spaces between."""
-    run: list[_Word] = []
+    run: list[Name] = []
     for match in _TOKENS.finditer(plain):
         text = match[1]
         if text is None or (text.islower() and text.isalpha()):  # most words
             continue
-        word = _Word(text, match.start(1), match.end(1))
-        joined = bool(run) and word.start == run[-1].end + 1 and plain[run[-1].end] == " "
-        if run and not (joined and _continues(word, plain)):
+        word = Name(text, *match.span(1))
+        joined = bool(run) and plain[run[-1].end : word.start] == " "
+        begins = _begins(word.bare)
+        if run and not (joined and (begins or _continues(word, plain))):
             yield run
             run = []
-        if run or _begins(word):
+        if run or begins:
             run.append(word)
     if run:
         yield run
 
 
-def _parts(run: list[_Word]) -> Iterator[list[_Word]]:
+def _parts(run: list[Name]) -> Iterator[list[Name]]:
     """The run itself, or, of a headline in capitals, the parts between its ordinary words."""
     if len(run) <= LONGEST_RUN:
         yield run
@@ -227,68 +193,37 @@ def _parts(run: list[_Word]) -> Iterator[list[_Word]]:
             yield words
 
 
-def _begins(word: _Word) -> bool:
-    if word.bare in UNITS:
-        return False
-    return _is_capitalised(word.bare) or _is_code(word.bare)
+def _begins(word: str) -> bool:
+    is_unit = word in _WORDS["units"]
+    return not is_unit and bool(_CAPITALISED.fullmatch(word) or _CODE.fullmatch(word))
 
 
-def _continues(word: _Word, plain: str) -> bool:
+def _continues(word: Name, plain: str) -> bool:
     if _SUFFIXED.fullmatch(word.bare):
         return True
-    if _NUMBER.fullmatch(word.bare):
-        following = _NEXT.match(plain, word.end)
-        return following is None or following[1] not in UNITS
-    return _begins(word)
+    following = _NEXT.match(plain, word.end)
+    is_measure = following is not None and following[1] in _WORDS["units"]
+    return not is_measure and bool(_NUMBER.fullmatch(word.bare))
 
 
-def _is_capitalised(word: str) -> bool:
-    """`Aero`, `USB-C`, `iPhone`: an upper-case letter at the start or after small ones."""
-    return any(character.isupper() for character in word) and not word[0].isdigit()
-
-
-def _is_code(word: str) -> bool:
-    """`AX-5400`, `7590AX`, `h264`: letters and digits, no measure such as `5GHz` or `3rd`."""
-    if _SERIAL.fullmatch(word):
-        return True
-    has_letter = any(character.isalpha() for character in word)
-    return _has_digit(word) and has_letter and not _MEASURE.fullmatch(word)
-
-
-def _without_ordinary(run: list[_Word], begins_sentence: bool) -> list[_Word]:
+def _without_ordinary(run: list[Name], *, begins: bool) -> list[Name]:
     """The run without ordinary words at its ends, which are capitalised for other reasons."""
-    first = int(begins_sentence and len(run) > 1 and run[0].bare in REQUESTS)
-    while first < len(run) and run[first].bare in _COMMON:
-        first += 1
-    last = len(run)
-    while last > first and run[last - 1].bare in _COMMON:
-        last -= 1
-    words = run[first:last]
-    # After such a word the number belonged to it: `Page 5`, `March 2024`.
-    while words and first and _NUMBER.fullmatch(words[0].bare):
-        words = words[1:]
-    alone = len(words) == 1 and first == 0 and begins_sentence
-    return [] if alone and not _is_code(words[0].bare) and not _is_mixed(words[0].bare) else words
+    first = int(begins and len(run) > 1 and run[0].bare in _WORDS["requests"])
+    kept = [at for at, word in enumerate(run) if at >= first and word.bare not in _COMMON]
+    words = run[kept[0] : kept[-1] + 1] if kept else []
+    if kept and kept[0]:  # the number belonged to the word before it: `Page 5`, `March 2024`
+        words = list(dropwhile(lambda word: _NUMBER.fullmatch(word.bare), words))
+    alone = len(words) == 1 and not kept[0] and begins
+    return [] if alone and not _STANDS.fullmatch(words[0].bare) else words
 
 
-def _is_mixed(word: str) -> bool:
-    """`iPhone`, `FritzBox`: capitals inside, as no ordinary word has them at a sentence's start."""
-    return any(a.islower() and b.isupper() for a, b in pairwise(word))
-
-
-def _is_name(words: list[_Word], *, singles: bool) -> bool:
-    if all(word.bare in GENERIC for word in words):
+def _is_name(words: list[Name], *, singles: bool) -> bool:
+    if all(word.bare in _WORDS["generic"] for word in words):
         return False
     if len(words) > 1:
-        return singles or any(_has_digit(word.bare) for word in words)
+        return singles or any(map(str.isdigit, "".join(word.bare for word in words)))
     word = words[0].bare
-    if _is_code(word) or _VERSION.fullmatch(word) or _is_mixed(word):
-        return True
-    return singles and len(word) > 1
-
-
-def _has_digit(word: str) -> bool:
-    return any(character.isdigit() for character in word)
+    return bool(_STANDS.fullmatch(word)) or (singles and len(word) > 1)
 
 
 def _begins_sentence(plain: str, start: int) -> bool:

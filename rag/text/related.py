@@ -15,7 +15,7 @@ def _canonical() -> dict[str, str]:
     return {
         stem(word, language.code): stem(group[0], language.code)
         for language in LANGUAGES
-        for group in language.synonyms
+        for group in language.groups["synonyms"]
         for word in group
         if " " not in word
     }
@@ -63,7 +63,7 @@ def alternatives(word: str) -> frozenset[str]:
 def _alternatives() -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for language in LANGUAGES:
-        for group in language.alternatives:
+        for group in language.groups["alternatives"]:
             every = frozenset(group) | {stem(each, language.code) for each in group}
             for word in group:
                 for form in (word, stem(word, language.code)):
@@ -82,7 +82,7 @@ def opposites() -> dict[str, frozenset[str]]:
     """Stems to the stems that say the opposite."""
     found: dict[str, set[str]] = {}
     for language in LANGUAGES:
-        for pair in language.opposites:
+        for pair in language.groups["opposites"]:
             both = [{word, canonical(stem(word, language.code))} for word in pair]
             for words, others in (both, both[::-1]):
                 for word in words:

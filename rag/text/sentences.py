@@ -6,13 +6,14 @@ paragraph. A citation marker after the full stop belongs to the sentence before 
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sentencex import segment
 
 from rag.text.languages import all_meanings, told
+from rag.text.layout import ENTRY, Kind, Lines
 
 
 class Span(NamedTuple):
@@ -22,15 +23,22 @@ class Span(NamedTuple):
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with the kind of the line that it stands in."""
+
+    start: int
+    end: int
+    kind: Kind
+    begins: bool  # its line
+
+
 CODE_INDENT = "    "  # before each line of code in a section's text, as in Markdown
 # What ends a sentence: Latin, CJK, Arabic, Urdu and Devanagari.
 FULL_STOPS = ".!?…。！？؟۔।॥"
 
 _BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"
 _LINE = re.compile(rf"([^{_BREAK}]*)(?:[{_BREAK}]|\Z)")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(?![^\n`]*`)")
-_OWN_LINE = re.compile(r"[ \t>]*(?:\||#{1,6}[ \t])|[ \t]*(?:[-*_=][ \t]*){3,}$")
-ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
 # The shape of a marker, wherever it stands. The grammar proper is in rag.citations.grammar, which
 # this module is not to know; what looks like a marker and is none costs nothing here.
 _MARKER = r"(?:\[[0-9][0-9,\-– ]*\]|[【［][0-9０-９][0-9０-９,，、\-– ]*[】］])"
@@ -40,6 +48,7 @@ _MARKERS = re.compile(rf"[ \t\u00a0\u202f]?{_MARKER}(?:[ \t]?{_MARKER})*")
 _ENDS = re.compile(rf"[{FULL_STOPS}:;：；][\"'”’»)\]」』]*\s*(?:{_MARKER}\s*)*$|{_MARKER}\s*$")
 # A line at least this long was probably broken by its width, a shorter one by its writer.
 _WRAPPED_AT = 50
+_PROSE = ("sentence", "entry")
 _TAIL = 300  # characters of a line that tell whether it ends a sentence
 # sentencex looks back from each stop to the beginning: over long stretches that would add up.
 _PIECE = 4_000
@@ -61,41 +70,42 @@ _UNIT_ENDS = re.compile(r"(?<=\d)[ \u00a0]?[A-Za-zΩ]\.[ \t]+(?=[A-Z])")
 
 def split_sentences(text: str) -> list[Span]:
     """The sentences of a text, in order, trimmed; all that is not blank lies in one of them."""
-    spans: list[Span] = []
-    for start, end, whole in _blocks(text):
-        found = [trimmed(text, start, end)] if whole else _sentences(text, start, end)
-        spans.extend(span for span in found if span)
-    return spans
+    return [Span(each.start, each.end) for each in read_sentences(text)]
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Stretches of lines that no sentence crosses; True where one is never cut."""
-    block: tuple[int, int] | None = None
-    fence = ""  # the characters that opened the one we are in
+def read_sentences(text: str) -> list[Sentence]:
+    """The sentences with their kinds; a table's head is the row above its rule."""
+    found: list[Sentence] = []
+    for start, end, kind in _blocks(text):
+        if kind == "rule" and found and found[-1].kind == "row":
+            found[-1] = replace(found[-1], kind="head")
+        cut = _sentences(text, start, end) if kind in _PROSE else [trimmed(text, start, end)]
+        spans = [span for span in cut if span]
+        found.extend(Sentence(*span, kind, begins=span is spans[0]) for span in spans)
+    return found
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
+    """Stretches of lines that no sentence crosses."""
+    lines = Lines()
+    begun: tuple[int, int, Kind] | None = None
     for found in _LINE.finditer(text):
-        line, (start, end) = found[1], found.span(1)
-        opening = _FENCE.match(line)
-        alone = bool(fence or opening or _OWN_LINE.match(line))
-        if opening and not fence:
-            fence = opening[1]
-        elif opening and opening[1].startswith(fence):
-            fence = ""
-        if block and not alone and _continues(text, block, start, line):
-            block = (block[0], end)
+        start, end = found.span(1)
+        kind = lines.kind(found[1])
+        if begun and kind == "sentence" and _continues(text, begun, start, found[1]):
+            begun = (begun[0], end, begun[2])
             continue
-        if block:
-            yield *block, False
-        block = (start, end) if line.strip() and not alone else None
-        if alone:
-            yield start, end, True
-    if block:
-        yield *block, False
+        if begun:
+            yield begun
+        begun = (start, end, kind) if found[1].strip() else None
+    if begun:
+        yield begun
 
 
-def _continues(text: str, block: tuple[int, int], start: int, line: str) -> bool:
+def _continues(text: str, block: tuple[int, int, Kind], start: int, line: str) -> bool:
     """Whether a line goes on with the sentence of the line before: broken by width, not by will."""
     stripped = line.lstrip()
-    if not stripped or ENTRY.match(line):
+    if not stripped or block[2] not in _PROSE:
         return False
     last = max(text.rfind("\n", block[0], block[1]) + 1, block[0])
     if _ENDS.search(text, max(last, block[1] - _TAIL), block[1]):
@@ -107,32 +117,18 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     """Cut one block at its full stops, with the markers taken out of the way."""
     entry = ENTRY.match(text, start, end)
     body = entry.end() if entry else start
-    plain, cuts, removed = _without_markers(text[body:end])
-    at = start
-    position = 0
-    for sentence in _segments(plain):
-        position += len(sentence)
-        shift = removed[bisect_right(cuts, position)]
-        stop = min(body + position + shift, end)
-        yield trimmed(text, at, stop)
-        at = stop
+    taken = (found.span() for found in _MARKERS.finditer(text, body, end))
+    edges = [body, *(edge for span in taken for edge in span), end]
+    kept = [
+        at for left, right in zip(edges[::2], edges[1::2], strict=True) for at in range(left, right)
+    ]
+    places = [*kept, end]  # of each character in the text
+    at, length = start, 0
+    for sentence in _segments("".join(map(text.__getitem__, kept))):
+        length += len(sentence)
+        yield trimmed(text, at, places[length])
+        at = places[length]
     yield trimmed(text, at, end)
-
-
-def _without_markers(block: str) -> tuple[str, list[int], list[int]]:
-    """The block without markers; where they were cut out, and how much was, up to each cut."""
-    kept: list[str] = []
-    cuts: list[int] = []
-    removed = [0]
-    at = length = 0
-    for found in _MARKERS.finditer(block):
-        kept.append(block[at : found.start()])
-        length += found.start() - at
-        at = found.end()
-        cuts.append(length)
-        removed.append(removed[-1] + found.end() - found.start())
-    kept.append(block[at:])
-    return "".join(kept), cuts, removed
 
 
 def _segments(plain: str) -> Iterator[str]:

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
+
+import snowballstemmer
 
 from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language, all_words
-from rag.text.stemming import stem_of
 
 STOP_WORDS = all_words("function_words")
 QUESTION_WORDS = all_words("question_words")
@@ -20,6 +22,9 @@ UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _POSSESSIVE = re.compile(r"['’]s?$")
 _GERMAN_SIGNS = re.compile(r"[äöüß]")
 _RULES = {each.code: each.stemmer for each in LANGUAGES}
+_stemmers: dict[str, Any] = {}
+_turn = Lock()
+REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
 _TOLD_APART = 1  # by so many function words more, a text is taken for a language
 
 
@@ -59,7 +64,20 @@ def _is_in_a_name(text: str, start: int) -> bool:
     return bool(before) and before[-1] not in '.!?:"„“«»'
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(REMEMBERED)
+def stem_of(word: str, rules: str) -> str:
+    """The stem of a word in lower case, by Snowball's rules of this name.
+
+    A stemmer keeps the word that it works on in itself: two threads in one would mix their words,
+    and what came of that would be remembered.
+    """
+    with _turn:
+        if rules not in _stemmers:
+            _stemmers[rules] = snowballstemmer.stemmer(rules)
+        return str(_stemmers[rules].stemWord(word))
+
+
+@lru_cache(REMEMBERED)
 def stem(word: str, code: str = "en") -> str:
     """The word without its endings: `charges` and `charging` meet."""
     lowered = _POSSESSIVE.sub("", word.lower())

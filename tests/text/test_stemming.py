@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import snowballstemmer
 
-from rag.text.stemming import stem_of
+from rag.text.words import stem_of
 
 BEGINNINGS = ("charg", "häus", "relational", "gefäll", "nation", "conditional", "refund", "überhol")
 ENDINGS = ("ing", "es", "ed", "ungen", "isch", "ation", "s")

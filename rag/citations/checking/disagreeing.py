@@ -10,13 +10,12 @@ from rag.citations.checking.given import GivenBySource, given_by
 from rag.citations.checking.naming import are_siblings, may_name_siblings, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
 from rag.text.languages import told
 from rag.text.names import Lexicon
-from rag.text.units import UNIT_SIGNS
 from rag.text.words import language_of, tokens
 
 # The plainer words come first.

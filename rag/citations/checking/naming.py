@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from rag.text.name_words import VARIANTS
+from rag.text.names import VARIANTS
 from rag.text.words import UNSPACED
 
 _POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from rag.records import Source
-from rag.text.amounts import Figure
+from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, LANGUAGES, Language, all_words, any_of, told
+from rag.text.languages import ENGLISH, Language, all_meanings, all_words, any_of, told
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical, related
-from rag.text.units import UNIT_SIGNS
 from rag.text.words import Token, content_words, is_function_word, language_of, stem, tokens
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
-_NUMBERS = [word for language in LANGUAGES for word in language.numbers]
+_NUMBERS = all_meanings("numbers")
 _NEGATIONS = all_words("negations")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")

@@ -8,7 +8,7 @@ from rag.tables.asking.index import Found
 from rag.tables.asking.question import FIGURES, Question
 from rag.tables.asking.words import COMPARATIVES, COMPARED, IDLE
 from rag.tables.plan import Filter, Op
-from rag.text.languages.language import words
+from rag.text.languages import words
 
 SIGNS = {">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS}
 BELONGS = words("the a an its their his her of year age der die das den dem ihr sein")

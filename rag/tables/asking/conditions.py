@@ -33,7 +33,7 @@ from rag.tables.asking.words import (
 )
 from rag.tables.plan import Filter, Op, Part
 from rag.tables.wordforms import normalised
-from rag.text.languages.language import words
+from rag.text.languages import words
 
 REACH = 3  # words between a figure and the column that it belongs to
 

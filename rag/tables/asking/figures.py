@@ -34,7 +34,7 @@ from rag.tables.asking.words import (
 )
 from rag.tables.plan import ROWS, Filter, Key, Kind, Measure, Op, Order, TablePlan
 from rag.tables.wordforms import normalised
-from rag.text.languages.language import words
+from rag.text.languages import words
 
 
 def ask_share(question: Question) -> TablePlan | None:

@@ -13,7 +13,7 @@ from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
 from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
 from rag.tables.plan import TablePlan, Understood, named_columns
-from rag.text.languages.language import words
+from rag.text.languages import words
 
 
 def understand(text: str, index: TableIndex) -> Understood | None:

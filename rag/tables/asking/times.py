@@ -10,9 +10,9 @@ from rag.tables.asking.question import ORDINAL, Question
 from rag.tables.asking.words import MONTHS
 from rag.tables.plan import Filter, Op, Part
 from rag.tables.wordforms import normalised
-from rag.text.languages import LANGUAGES
+from rag.text.languages import all_meanings
 
-ORDINALS = {normalised(word): at for each in LANGUAGES for word, at in each.ordinals.items()}
+ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 
 from rag.records import ColumnType, TableColumn
 from rag.tables.wordforms import normalised
-from rag.text.languages import LANGUAGES, any_of
-from rag.text.languages.language import words
+from rag.text.amounts import UNIT_SIGNS
+from rag.text.languages import all_meanings, all_words, any_of, words
 from rag.text.late import re
-from rag.text.units import UNIT_SIGNS
 
-_SPELLED = {normalised(word): value for each in LANGUAGES for word, value in each.numbers.items()}
+_SPELLED = {normalised(word): value for word, value in all_meanings("numbers").items()}
 SCALES = {"k": 1e3, "hundred": 1e2, "hundert": 1e2, "thousand": 1e3, "tausend": 1e3,
     "million": 1e6, "millionen": 1e6, "mio": 1e6, "billion": 1e9, "mrd": 1e9}  # fmt: skip
 NUMBER_WORDS = {word: int(value) for word, value in _SPELLED.items() if value < 100} | {"funf": 5}
-MONTHS = {normalised(word): at for each in LANGUAGES for word, at in each.months.items()}
+MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
 UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | {
     "eur": "€", "dollar": "$", "dollars": "$", "usd": "$", "pounds": "£", "pound": "£",
     "gbp": "£", "quid": "£", "yen": "¥", "jpy": "¥", "percent": "%", "prozent": "%",
@@ -202,7 +201,7 @@ NOT = re.compile(
     r"leav(?:e|ing) (?=\w+ out)|drop(?:ping)?|remov(?:e|ing)|ignor(?:e|ing)|omit(?:ting)?|minus)\b"
 )
 # Words that change nothing: they carry no condition and no figure.
-IDLE = frozenset(normalised(word) for each in LANGUAGES for word in each.idle_over_rows)
+IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
 ROW_NOUNS = words(
     """
     row rows entry entries record records line lines item items order orders transaction

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rag.records import ColumnType
-from rag.text.languages import LANGUAGES
+from rag.text.languages import all_meanings
 
 ENOUGH = 0.85  # of the filled cells must read as a type
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
@@ -33,7 +33,7 @@ QUARTER = re.compile(
     r"(?:(?P<y1>\d{4})[\s/-]*)?(?:Q|Quarter\s|Quartal\s)(?P<q>[1-4])(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
     re.IGNORECASE,
 )
-MONTHS = {name: number for each in LANGUAGES for name, number in each.months.items()}
+MONTHS: dict[str, int] = all_meanings("months")
 NUMERIC_DATE = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
 )

@@ -1,36 +1,96 @@
-"""What depends on a language: one file for each, and one line here."""
+"""What depends on a language: its words lie in a file for each."""
 
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.resources import files
 from typing import Any
 
-from rag.text.languages.language import Language, any_of, read_language
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Language:
+    """All words are in lower case; an expression is words with single blanks between."""
+
+    code: str
+    stemmer: str  # its name at Snowball
+    joins_words: bool  # two words make one: `Urlaubsantrag`
+    words: Mapping[str, frozenset[str]]
+    groups: Mapping[str, tuple[tuple[str, ...], ...]]
+    meanings: Mapping[str, Mapping[str, Any]]  # of each expression
+    patterns: Mapping[str, str]  # regular expressions
+
+    @property
+    def function_words(self) -> frozenset[str]:
+        """They tell nothing of what a text is about."""
+        return self.words["function_words"]
+
+
+def read_lists(name: str) -> dict[str, Any]:
+    """A file of lists of words."""
+    text = files("rag.text.languages").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def read_language(code: str) -> Language:
+    """A language from its file."""
+    told = read_lists(code)
+    for section, read in (
+        ("words", words), ("groups", _groups), ("meanings", meanings), ("patterns", any_pattern)
+    ):  # fmt: skip
+        told[section] = {name: read(text) for name, text in told[section].items()}
+    return Language(**told)
+
+
+def words(text: str) -> frozenset[str]:
+    """A closed class of words."""
+    return frozenset(text.split())
+
+
+def _groups(text: str) -> tuple[tuple[str, ...], ...]:
+    """Expressions have commas between, groups of them semicolons."""
+    groups = (group.split(",") for group in text.split(";"))
+    return tuple(tuple(" ".join(each.split()) for each in group) for group in groups)
+
+
+def meanings(text: str) -> dict[str, Any]:
+    """Groups of expressions, each behind a colon and what they stand for, a number or a sign."""
+    found: dict[str, Any] = {}
+    for group in text.split(";"):
+        value, _, told = group.partition(":")
+        value = value.strip()
+        is_number = re.fullmatch(r"\d[\d./]*", value)
+        meant = int(value) if value.isdigit() else float(Fraction(value)) if is_number else value
+        found |= dict.fromkeys(_groups(told)[0], meant)
+    return found
+
+
+def any_pattern(text: str) -> str:
+    """The patterns of some lines as one."""
+    return "|".join(text.split("\n")).strip("|")
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern that matches any of some words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
 
 ENGLISH = read_language("en")
 GERMAN = read_language("de")
 LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)
 
 
-def all_words(field: str) -> frozenset[str]:
+def all_words(name: str) -> frozenset[str]:
     """What any language has of a class of words."""
-    return frozenset[str]().union(*(getattr(language, field) for language in LANGUAGES))
+    return frozenset[str]().union(*(language.words[name] for language in LANGUAGES))
 
 
-def all_meanings(field: str) -> dict[str, Any]:
+def all_meanings(name: str) -> dict[str, Any]:
     """What the expressions of a class stand for, in any language."""
-    return {each: of for one in LANGUAGES for each, of in getattr(one, field).items()}
+    return {each: of for one in LANGUAGES for each, of in one.meanings[name].items()}
 
 
-def told(field: str) -> str:
+def told(name: str) -> str:
     """What any language has for it, as one pattern."""
-    return "|".join(getattr(language, field).joined for language in LANGUAGES)
-
-
-__all__ = [
-    "ENGLISH",
-    "GERMAN",
-    "LANGUAGES",
-    "Language",
-    "all_meanings",
-    "all_words",
-    "any_of",
-    "told",
-]
+    return "|".join(language.patterns[name] for language in LANGUAGES)

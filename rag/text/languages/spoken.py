@@ -4,12 +4,11 @@ import re
 import unicodedata
 from collections import Counter
 
-from rag.text.languages import LANGUAGES
-from rag.text.languages.language import read_lists, words
+from rag.text.languages import LANGUAGES, read_lists, words
 
 _TOLD = read_lists("spoken")
 _USUAL: dict[str, frozenset[str]] = {
-    each.code: each.function_words | each.question_words for each in LANGUAGES
+    each.code: each.function_words | each.words["question_words"] for each in LANGUAGES
 } | {code: words(usual) for code, usual in _TOLD["usual"].items()}
 _ASKS: dict[str, frozenset[str]] = {code: words(openers) for code, openers in _TOLD["asks"].items()}
 _SCRIPTS: dict[str, str] = _TOLD["scripts"]
