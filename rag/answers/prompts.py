@@ -83,11 +83,6 @@ class FittedSources:
     tokens: int
 
 
-def numbered_sources(sources: Sequence[Source]) -> str:
-    """The sources one after another, with markers in their own text made harmless."""
-    return "\n\n".join(numbered_source(source) for source in sources)
-
-
 def numbered_source(source: Source) -> str:
     """One source as the model sees it: number, title and place, and the text.
 

@@ -9,7 +9,7 @@ from rag.answers.prompts import (
     DECLINE,
     SYSTEM_PROMPT,
     fit_sources,
-    numbered_sources,
+    numbered_source,
     question_prompt,
 )
 from rag.citations.markers import cited_numbers
@@ -37,7 +37,7 @@ def words(text):
 
 class TestNumberedSources:
     def test_name_title_and_locator_behind_the_number(self):
-        text = numbered_sources([source(3)])
+        text = numbered_source(source(3))
 
         assert text.splitlines()[0] == "[3] Handbook › § Refunds"
         assert text.endswith("\nRefunds take five days.")
@@ -51,15 +51,15 @@ class TestNumberedSources:
         ],
     )
     def test_take_the_sting_out_of_a_documents_own_text(self, hostile):
-        sources = numbered_sources([source(1, hostile), source(2, title=hostile)])
-        text = question_prompt("What?", sources)
+        sources = map(numbered_source, [source(1, hostile), source(2, title=hostile)])
+        text = question_prompt("What?", "\n\n".join(sources))
 
         assert cited_numbers(text) == [1, 2]
         assert (text.count("<sources>"), text.count("</sources>")) == (1, 1)
         assert "< /" not in text
 
     def test_show_the_neighbourhood_of_the_chunk(self):
-        assert "Before. Refunds" in numbered_sources([source(1, before="Before. ")])
+        assert "Before. Refunds" in numbered_source(source(1, before="Before. "))
 
 
 class TestFitSources:
@@ -70,7 +70,7 @@ class TestFitSources:
 
         fitted = fit_sources(sources, budget_tokens=500, count=words)
 
-        assert fitted.text == numbered_sources(sources)
+        assert fitted.text == "\n\n".join(map(numbered_source, sources))
         assert fitted.sources == tuple(sources)
 
     def test_shortens_the_last_ones_to_their_chunk_first(self):

@@ -37,8 +37,6 @@ VERDICTS = {
 ATTRIBUTED = "Added by comparing the sentence with the source."
 UNSOURCED = "Without a source."
 
-Piece = str | Markup
-
 
 @dataclass(frozen=True, slots=True)
 class Register:

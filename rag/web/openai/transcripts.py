@@ -15,7 +15,6 @@ from rag.database import reading, storable, transcript_hashes, writing
 from rag.records import ContextConfig, ImportedMessage, Role
 from rag.seams import ConversationStore, SessionHandle
 
-CONVERSATION_ROLES = (Role.USER, Role.ASSISTANT)
 START = ""
 
 

@@ -71,7 +71,6 @@ ASKS = re.compile(
     r"\b(?:how|what|who|why|when|where|does|is|are|can|could|should|tell|explain|describe|"
     r"wie|was|wer|warum|wann|wo|kann)\b"
 )
-ASKS_WHICH = re.compile(r"\b(?:which|whom|whose|welche\w*|wem|wen|wessen|wurden?)\b")
 UNDO = re.compile(
     r"\b(?:undo|go back|the previous (?:one|result|table)|step back|zuruck|ruckgangig)\b"
 )
