@@ -172,8 +172,6 @@ class Scanner:
     # ── Citations ────────────────────────────────────────────────────────────────────────────
 
     def _citation(self, char: str) -> Cited | None:
-        if char in grammar.SUPERSCRIPT:
-            return self._raised()
         if char in "sSqQ":
             return self._spoken()
         if self._is_far_from_figures(self._at):
@@ -192,17 +190,16 @@ class Scanner:
             return self._cited(numbers, at, plain.end() - 1) if numbers else None
         around = grammar.around(char)
         found = self._match(around, at) if around else None
-        is_plain = not found and char in grammar.BEGINS_BRACKET
-        if is_plain:
-            found = self._match(grammar.BRACKET, at)
         if not found or not self._fits(char, found):
             return None
+        groups = found.groupdict()
+        is_plain = bool(groups.get("plain"))
         end = found.end()
         target = self._match(grammar.TARGET, end) if char in "[\\" else None
         if target and is_plain and self._before(at).endswith("!"):
             return None  # an image
         numbers = _numbers(_ranges(found))
-        if not numbers and not found.groupdict().get("start"):
+        if not numbers and not groups.get("start"):
             return None
         end = target.end() if target else end
         unsure = found.capturesdict().get("unsure", [])
@@ -245,8 +242,9 @@ class Scanner:
         if char == "{":
             return not before or before[-1].isspace()
         if char not in "*_":
-            figure = found.groupdict().get("figure")
-            return not (figure and char in "<^$\\" and _is_exponent(before, figure))
+            group = "raised" if char in grammar.SUPERSCRIPT else "figure"
+            figure = found.groupdict().get(group)
+            return not (figure and _is_exponent(before, figure))
         run = re.escape(found["run"])
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
@@ -272,15 +270,6 @@ class Scanner:
             found = Cited(found.markers + unit.markers, between, found.text + apart + unit.text)
             at = start + len(unit.text)
         return found
-
-    def _raised(self) -> Cited | None:
-        """Superscript figures: a citation, or an exponent."""
-        found = self._match(grammar.RAISED, self._at)
-        before = self._before(self._at)
-        numbers = _numbers(_raised_ranges(found.group())) if found else ()
-        if not found or not numbers or _is_exponent(before, found.group()):
-            return None
-        return self._cited(numbers, self._at, found.end())
 
     def _spoken(self) -> Cited | None:
         """ "According to source 7, …" and "Source 7 says …"."""
