@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import cache
 
-from rag.text.languages import any_pattern, read_lists
+from rag.text.languages import any_pattern, read_lists, told
 from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
@@ -191,10 +191,9 @@ AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a pl
 _SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
-REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{_TOLD['reports']})[\s,.:;])")
+REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{told('reports')})[\s,.:;])")
 INTRODUCES = _behind(
-    r"(?:according to|as per|\bper|based on|\bsee|\bfrom|\bin|\bby|cf\.|laut|nach|gemäß|siehe|"
-    r"\band|\bund)[ ](?:the )?",
+    rf"\b(?:{told('introduces')}|see|cf\.|siehe|and|und)[ ](?:the )?",
     regex.IGNORECASE,
 )
 BEGINS = _behind(
