@@ -217,6 +217,9 @@ _ENVIRONMENT = (
     rf"array)\*?)\}}[\s\S]{{0,{2 * MAX_MATH}}}?\\end\{{(?P=name)\}}"
 )
 LITERAL = {  # what is no citation whatever stands in it, by the character that it begins with
+    "`": regex.compile(  # inline code, up to as many backticks on the same line
+        r"(?P<run>`{1,100}+)(?:[^`\n]++|(?!(?P=run)[^`])`++)*?(?P=run)(?=[^`])"
+    ),
     "$": MATH["$"],
     "\\": regex.compile(rf"{_FORMULA}|{_ENVIRONMENT}"),
     "<": regex.compile(

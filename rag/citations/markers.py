@@ -86,7 +86,7 @@ def neutralise(text: str) -> str:
 
 def _within(token: str) -> str:
     """Mathematics and code may be none any more where a text goes on behind it."""
-    is_apart = token[0] in grammar.LITERAL and len(token) > 2
+    is_apart = token[0] in "$\\<" and len(token) > 2
     return token[0] + neutralise(token[1:]) if is_apart else token
 
 

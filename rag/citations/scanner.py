@@ -24,7 +24,7 @@ _PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ]|[sS](?=[^oO])|[
 _LINE = regex.compile(r"[^\n]+")
 _RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
 _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
-_TICKS = re.compile(r"`{1,100}")
+_TICKS = regex.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
 _USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
 _FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
@@ -98,8 +98,6 @@ class Scanner:
             return self._take(self._line)
         if self._is_code:
             return self._taken_by(_LINE)
-        if char == "`":
-            return self._ticks()
         plain = _PLAIN.match(self._text, self._at)
         if plain:  # most of any text
             return self._take(plain.end())
@@ -144,25 +142,13 @@ class Scanner:
         self._is_code = self._lines.is_code(line)
         self._begins = False
 
-    def _ticks(self) -> str:
-        """Inline code up to as many backticks on the same line, else the backticks themselves."""
-        run = _TICKS.match(self._text, self._at)
-        start = run.end() if run else self._at
-        limit = start + grammar.MAX_CODE
-        newline = self._text.find("\n", start, limit)
-        stop = newline if newline >= 0 else min(limit, len(self._text))
-        is_whole = newline >= 0 or len(self._text) > limit
-        closing = re.compile(rf"(?<!`)`{{{start - self._at}}}(?!`)").search(self._text, start, stop)
-        if closing and (closing.end() < stop or is_whole):
-            return self._take(closing.end())
-        if not is_whole:
-            raise _MoreNeeded
-        return self._take(start)
-
     def _literal(self, char: str) -> str:
-        found = self._match(grammar.LITERAL[char], self._at)
+        most = grammar.MAX_CODE if char == "`" else grammar.MOST
+        found = self._match(grammar.LITERAL[char], self._at, most)
         if found:
             return self._take(found.end())
+        if char == "`":
+            return self._taken_by(_TICKS)
         if char != "\\":
             return self._take(self._at + 1)
         if self._at + 1 == len(self._text):
