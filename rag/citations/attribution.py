@@ -43,12 +43,10 @@ def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
 
 def _carrying(said: Said, sources: Mapping[int, SourceText]) -> int:
     """The number of the source that carries it best; 0 where none does."""
-    best, number = ATTRIBUTED_FROM, 0
-    for each, source in sources.items():
-        judged = judge(said, [source])
-        if judged.verdict is Verdict.SUPPORTED and judged.near >= best:
-            best, number = judged.near + 1e-9, each
-    return number
+    judged = {number: judge(said, [source]) for number, source in sources.items()}
+    near = {n: each.near for n, each in judged.items() if each.verdict is Verdict.SUPPORTED}
+    best = max(near, key=near.__getitem__, default=0)
+    return best if best and near[best] >= ATTRIBUTED_FROM else 0
 
 
 def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:

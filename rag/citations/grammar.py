@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import cache
 
-from rag.text.languages import any_pattern, read_lists
+from rag.text.languages import any_pattern, read_lists, told
 from rag.text.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
@@ -136,7 +136,6 @@ def _behind(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
     return regex.compile(pattern, flags | regex.REVERSE)
 
 
-BRACKET = _compiled(_BRACKET)
 TARGET = _compiled(_TARGET)
 SEPARATOR = _compiled(rf"{_SEPARATOR}(?=[{regex.escape(OPENING)}\\])")
 _AROUND = {  # by the character that they begin with
@@ -167,11 +166,18 @@ _AROUND = {  # by the character that they begin with
     "_": (rf"(?P<run>_{{1,3}}){_B}(?:{_ROW}|\({_ROW}\)){_B}(?P=run)(?=[^_\w])"),
 }
 _AROUND["（"] = _AROUND["("]
+for _char in BEGINS_BRACKET:
+    _AROUND[_char] = "|".join(filter(None, [_AROUND.get(_char), rf"(?P<plain>{_BRACKET})"]))
+_AROUND |= dict.fromkeys(
+    SUPERSCRIPT,
+    rf"(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+)"
+    rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])",
+)
 
 
 @cache
 def around(char: str) -> "regex.Pattern[str] | None":
-    """What stands around a citation, or spells one, and begins with a character."""
+    """A citation that begins with a character, with what stands around it."""
     return _compiled(_AROUND[char]) if char in _AROUND else None
 
 
@@ -179,20 +185,15 @@ def around(char: str) -> "regex.Pattern[str] | None":
 SPAN = _compiled(
     rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:to|through|bis)(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
 )
-RAISED = _compiled(
-    rf"[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+"
-    rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])"
-)
 TITLED = re.compile(r"\d\.[ \u00a0]+[^\W\d_]")
 AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
 # In prose: "according to source 7, …", and "Source 7 says …".
 _SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
-REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{_TOLD['reports']})[\s,.:;])")
+REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{told('reports')})[\s,.:;])")
 INTRODUCES = _behind(
-    r"(?:according to|as per|\bper|based on|\bsee|\bfrom|\bin|\bby|cf\.|laut|nach|gemäß|siehe|"
-    r"\band|\bund)[ ](?:the )?",
+    rf"\b(?:{told('introduces')}|see|cf\.|siehe|and|und)[ ](?:the )?",
     regex.IGNORECASE,
 )
 BEGINS = _behind(
@@ -216,6 +217,9 @@ _ENVIRONMENT = (
     rf"array)\*?)\}}[\s\S]{{0,{2 * MAX_MATH}}}?\\end\{{(?P=name)\}}"
 )
 LITERAL = {  # what is no citation whatever stands in it, by the character that it begins with
+    "`": regex.compile(  # inline code, up to as many backticks on the same line
+        r"(?P<run>`{1,100}+)(?:[^`\n]++|(?!(?P=run)[^`])`++)*?(?P=run)(?=[^`])"
+    ),
     "$": MATH["$"],
     "\\": regex.compile(rf"{_FORMULA}|{_ENVIRONMENT}"),
     "<": regex.compile(
@@ -227,8 +231,7 @@ LITERAL = {  # what is no citation whatever stands in it, by the character that 
 
 def beginning_with(char: str) -> "list[regex.Pattern[str]]":
     """The patterns of what may begin with this character."""
-    found = [around(char), LITERAL.get(char), BRACKET if char in BEGINS_BRACKET else None]
-    return [pattern for pattern in found if pattern]
+    return [pattern for pattern in (around(char), LITERAL.get(char)) if pattern]
 
 
 # What stands before a bracket that is an index: an identifier, a call, an index, an address. A

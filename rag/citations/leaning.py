@@ -7,8 +7,6 @@ from rag.text.layout import ENTRY, leads_in
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(rf"(?:{told('points_back')})\b", re.IGNORECASE)
-# "Das ist falsch" points back, "Das Gerät …" does not.
-_GERMAN_PRONOUN = re.compile(r"(?:Das|Sie|Der|Die)\s+[a-zäöü]")
 _CJK_PRONOUN = re.compile("[它他她这這那此该該其]|不|否|是的|それ|これ|いいえ|はい")
 _LIMITS = re.compile(rf"(?:{told('narrows')})\b", re.IGNORECASE)
 # What takes back the sentence before it, whatever that cites.
@@ -20,12 +18,7 @@ _FEW = 4  # words; with fewer it is part of what it follows
 def leans(sentence: str) -> bool:
     """Whether a sentence only says what it says after the one before it."""
     body = _MARKUP.sub("", sentence, count=1)
-    return bool(
-        _POINTS_BACK.match(body)
-        or _CJK_PRONOUN.match(body)
-        or _GERMAN_PRONOUN.match(body)
-        or not says_enough(body, _FEW)
-    )
+    return bool(_POINTS_BACK.match(body) or _CJK_PRONOUN.match(body) or not says_enough(body, _FEW))
 
 
 def limits(sentence: str, *, cites: bool) -> bool:

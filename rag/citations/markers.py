@@ -86,7 +86,7 @@ def neutralise(text: str) -> str:
 
 def _within(token: str) -> str:
     """Mathematics and code may be none any more where a text goes on behind it."""
-    is_apart = token[0] in grammar.LITERAL and len(token) > 2
+    is_apart = token[0] in "$\\<" and len(token) > 2
     return token[0] + neutralise(token[1:]) if is_apart else token
 
 
@@ -132,8 +132,7 @@ class Rewriter:
         self._scanner = Scanner()
         self._gap = ""  # held back
         self._line = ""  # of the output, without the gap
-        self._removed_here = False  # a marker, at the end of the output
-        self._after_marker = False
+        self._after = ""  # `kept` or `removed`: the marker at its end
         self.removed: dict[int, None] = {}
         self.cited: dict[int, None] = {}
 
@@ -147,32 +146,27 @@ class Rewriter:
     def finish(self) -> str:
         """The rest: the text has ended."""
         rest = self.feed("", final=True)
-        gap = "" if self._removed_here else self._gap
-        self._gap = ""
-        return rest + gap
+        return rest if self._after == "removed" else rest + self._gap
 
     def _literal(self, token: str) -> str:
-        if self._removed_here and not self._line.strip():
+        if self._after == "removed" and not self._line.strip():
             token = token.lstrip(": \t")  # "[99]: text" on a line of its own
             if not token:
                 return ""
         text = self._joint(token[0]) + token
         gap = _GAP.search(text)
-        self._gap = gap.group() if gap else ""
-        text = text[: len(text) - len(self._gap)]
-        self._note(text)
-        self._removed_here = self._after_marker = False
-        return text
+        return self._put(text[: gap.start()] if gap else text, gap=gap.group() if gap else "")
 
-    def _note(self, text: str) -> None:
-        _, newline, last = text.rpartition("\n")
-        self._line = (last if newline else self._line + last)[-_TAIL:]
+    def _put(self, text: str, *, gap: str = "", after: str = "") -> str:
+        self._line = (self._line + text).rpartition("\n")[2][-_TAIL:]
+        self._gap, self._after = gap, after
+        return text
 
     def _joint(self, following: str) -> str:
         """What stands between the output so far and the next character of literal text."""
         gap = self._gap
-        if not self._removed_here:
-            return gap or (" " if self._after_marker and following == "(" else "")
+        if self._after != "removed":
+            return gap or (" " if self._after == "kept" and following == "(" else "")
         if following in grammar.SUPERSCRIPT + "{" or self._would_join(following):
             return gap + "…"
         if _TIGHT.match(following):
@@ -205,24 +199,17 @@ class Rewriter:
         return self._write(kept) if kept else self._remove(cited.leaves)
 
     def _write(self, marker: str) -> str:
-        lead = self._gap
         joins = self._line.endswith(("\\", "^")) or grammar.is_index(self._line)
-        if joins and not lead and not self._after_marker:
-            lead = " "
-        self._note(lead + marker)
-        self._gap, self._removed_here, self._after_marker = "", False, True
-        return lead + marker
+        lead = self._gap or (" " if joins and self._after != "kept" else "")
+        return self._put(lead + marker, after="kept")
 
     def _remove(self, leaves: str) -> str:
         if leaves:
             return self._literal(leaves)
-        if not self._could_become():
-            self._removed_here = True
-            return ""
-        left = self._gap + "…"
-        self._note(left)
-        self._gap, self._removed_here, self._after_marker = "", False, False
-        return left
+        if self._could_become():
+            return self._put(self._gap + "…")
+        self._after = "removed"
+        return ""
 
     def _could_become(self) -> bool:
         """Whether what follows could make a citation, code or mathematics out of the line's end."""

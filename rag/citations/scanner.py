@@ -24,7 +24,7 @@ _PLAIN = regex.compile(rf"(?:[^{_SPECIAL}sSqQ]|(?<=[^\W_])[sSqQ]|[sS](?=[^oO])|[
 _LINE = regex.compile(r"[^\n]+")
 _RAISED = regex.compile(f"[{grammar.SUPERSCRIPT}]+")
 _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
-_TICKS = re.compile(r"`{1,100}")
+_TICKS = regex.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
 _USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
 _FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
@@ -98,8 +98,6 @@ class Scanner:
             return self._take(self._line)
         if self._is_code:
             return self._taken_by(_LINE)
-        if char == "`":
-            return self._ticks()
         plain = _PLAIN.match(self._text, self._at)
         if plain:  # most of any text
             return self._take(plain.end())
@@ -144,25 +142,13 @@ class Scanner:
         self._is_code = self._lines.is_code(line)
         self._begins = False
 
-    def _ticks(self) -> str:
-        """Inline code up to as many backticks on the same line, else the backticks themselves."""
-        run = _TICKS.match(self._text, self._at)
-        start = run.end() if run else self._at
-        limit = start + grammar.MAX_CODE
-        newline = self._text.find("\n", start, limit)
-        stop = newline if newline >= 0 else min(limit, len(self._text))
-        is_whole = newline >= 0 or len(self._text) > limit
-        closing = re.compile(rf"(?<!`)`{{{start - self._at}}}(?!`)").search(self._text, start, stop)
-        if closing and (closing.end() < stop or is_whole):
-            return self._take(closing.end())
-        if not is_whole:
-            raise _MoreNeeded
-        return self._take(start)
-
     def _literal(self, char: str) -> str:
-        found = self._match(grammar.LITERAL[char], self._at)
+        most = grammar.MAX_CODE if char == "`" else grammar.MOST
+        found = self._match(grammar.LITERAL[char], self._at, most)
         if found:
             return self._take(found.end())
+        if char == "`":
+            return self._taken_by(_TICKS)
         if char != "\\":
             return self._take(self._at + 1)
         if self._at + 1 == len(self._text):
@@ -172,8 +158,6 @@ class Scanner:
     # ── Citations ────────────────────────────────────────────────────────────────────────────
 
     def _citation(self, char: str) -> Cited | None:
-        if char in grammar.SUPERSCRIPT:
-            return self._raised()
         if char in "sSqQ":
             return self._spoken()
         if self._is_far_from_figures(self._at):
@@ -192,17 +176,16 @@ class Scanner:
             return self._cited(numbers, at, plain.end() - 1) if numbers else None
         around = grammar.around(char)
         found = self._match(around, at) if around else None
-        is_plain = not found and char in grammar.BEGINS_BRACKET
-        if is_plain:
-            found = self._match(grammar.BRACKET, at)
         if not found or not self._fits(char, found):
             return None
+        groups = found.groupdict()
+        is_plain = bool(groups.get("plain"))
         end = found.end()
         target = self._match(grammar.TARGET, end) if char in "[\\" else None
         if target and is_plain and self._before(at).endswith("!"):
             return None  # an image
         numbers = _numbers(_ranges(found))
-        if not numbers and not found.groupdict().get("start"):
+        if not numbers and not groups.get("start"):
             return None
         end = target.end() if target else end
         unsure = found.capturesdict().get("unsure", [])
@@ -245,8 +228,9 @@ class Scanner:
         if char == "{":
             return not before or before[-1].isspace()
         if char not in "*_":
-            figure = found.groupdict().get("figure")
-            return not (figure and char in "<^$\\" and _is_exponent(before, figure))
+            group = "raised" if char in grammar.SUPERSCRIPT else "figure"
+            figure = found.groupdict().get(group)
+            return not (figure and _is_exponent(before, figure))
         run = re.escape(found["run"])
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
@@ -272,15 +256,6 @@ class Scanner:
             found = Cited(found.markers + unit.markers, between, found.text + apart + unit.text)
             at = start + len(unit.text)
         return found
-
-    def _raised(self) -> Cited | None:
-        """Superscript figures: a citation, or an exponent."""
-        found = self._match(grammar.RAISED, self._at)
-        before = self._before(self._at)
-        numbers = _numbers(_raised_ranges(found.group())) if found else ()
-        if not found or not numbers or _is_exponent(before, found.group()):
-            return None
-        return self._cited(numbers, self._at, found.end())
 
     def _spoken(self) -> Cited | None:
         """ "According to source 7, …" and "Source 7 says …"."""

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+import regex
+
 from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.languages import all_meanings, any_of
 
@@ -30,10 +32,13 @@ _DATES = (
         re.IGNORECASE,
     ),
 )
-_CLOCK = re.compile(
-    r"(?<![\w.:])(\d{1,2}):(\d\d)(?![\w:])(?: ?(am|pm)\b)?|\b(\d{1,2}) ?(am|pm)\b", re.I
+_CLOCK = regex.compile(
+    r"(?<![\w.:])(?P<h>\d{1,2}):(?P<m>\d\d)(?![\w:])(?: ?(?P<half>am|pm)\b)?"
+    r"|\b(?P<h>\d{1,2}) ?(?P<half>am|pm)\b"
+    rf"|\b(?P<half>half past|halb) (?P<h>{any_of(_HOURS)}|\d{{1,2}})\b",
+    regex.IGNORECASE,
 )
-_HALF_HOUR = re.compile(rf"\b(half past|halb) ({any_of(_HOURS)}|\d{{1,2}})\b", re.IGNORECASE)
+_HALVES = {"half past": 0.5, "halb": -0.5}
 
 
 def dates(text: str) -> Iterator[Figure]:
@@ -56,15 +61,10 @@ def dates(text: str) -> Iterator[Figure]:
 
 def clocks(text: str) -> Iterator[Figure]:
     """Times of day, as hours."""
-    for found in _HALF_HOUR.finditer(text):
-        hour = _HOURS.get(found[2].lower()) or float(found[2])
-        value = hour + (0.5 if found[1].lower().startswith("half") else -0.5)
-        yield Figure(value, kind="clock", start=found.start(), end=found.end())
     for found in _CLOCK.finditer(text):
-        hour = int(found[1] or found[4])
-        if hour > 24:
-            continue
-        half = (found[3] or found[5] or "").lower()
-        hour += 12 * (half == "pm" and hour < 12)
-        value = hour + int(found[2] or 0) / 60
-        yield Figure(value, kind="clock", start=found.start(), end=found.end())
+        told, half = found["h"].lower(), (found["half"] or "").lower()
+        hour = _HOURS[told] if told in _HOURS else int(told)
+        if hour <= 24:
+            value = hour + int(found["m"] or 0) / 60 + _HALVES.get(half, 0)
+            value += 12 * (half == "pm" and hour < 12)
+            yield Figure(value, kind="clock", start=found.start(), end=found.end())

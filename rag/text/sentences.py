@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import regex
 from sentencex import segment
 
 from rag.text.languages import all_meanings, told
@@ -51,9 +52,9 @@ _WRAPPED_AT = 50
 _PROSE = ("sentence", "entry")
 _TAIL = 300  # characters of a line that tell whether it ends a sentence
 # sentencex looks back from each stop to the beginning: over long stretches that would add up.
-_PIECE = 4_000
-_STOP = re.compile(r".*(?:[.!?][ \t]|[。！？])", re.DOTALL)
-_BLANK = re.compile(r".*[ \t]", re.DOTALL)
+_PIECE = re.compile(
+    r".{1,4000}\Z|.{0,3998}(?:[.!?][ \t]|[。！？])|.{0,3999}[ \t]|.{1,4000}", re.DOTALL
+)
 # Abbreviations that sentencex takes for an end, mostly those of data sheets.
 _ABBREVIATED = re.compile(rf"(?:^|[\s(\"'])(?:{told('abbreviated')})\.\s*$", re.IGNORECASE)
 # These are never the end of one, whatever follows: German nouns begin with a capital letter.
@@ -65,7 +66,7 @@ _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
 _WRITTEN_SHORT = re.compile(r"(?:^|[\s(/])[A-Z][a-z]{1,4}\.\s+$")
 _BEGINS = re.compile(r"(?:^|[\s(\"'`])\.+$")
 # Single letters look like initials to sentencex; after a figure they are units.
-_UNIT_ENDS = re.compile(r"(?<=\d)[ \u00a0]?[A-Za-zΩ]\.[ \t]+(?=[A-Z])")
+_UNIT_ENDS = regex.compile(r"(?<=\d[ \u00a0]?[A-Za-zΩ]\.[ \t]+)(?=[A-Z])", regex.V1)
 
 
 def split_sentences(text: str) -> list[Span]:
@@ -138,13 +139,13 @@ def _segments(plain: str) -> Iterator[str]:
     readable = _UNREADABLE.sub("\ufffd", plain)
     readable = _BREAKS.sub(" ", readable)
     held = ""
-    for piece in _pieces(readable):
-        for sentence in segment("en", piece):
+    for piece in _PIECE.finditer(readable):
+        for sentence in segment("en", piece[0]):
             if held and not _is_one(held, sentence):
-                yield from _cut_after_units(held)
+                yield from _UNIT_ENDS.split(held)
                 held = ""
             held += sentence
-    yield from _cut_after_units(held)
+    yield from _UNIT_ENDS.split(held)
 
 
 def _is_one(held: str, following: str) -> bool:
@@ -157,25 +158,6 @@ def _is_one(held: str, following: str) -> bool:
     if following[:1].islower():
         return bool(_WRITTEN_SHORT.search(end) or _DAY.search(end))
     return bool(_DAY.search(end) and _MONTH.match(following))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    at = 0
-    while at < len(text):
-        end = at + _PIECE
-        if end < len(text):
-            found = _STOP.match(text, at, end) or _BLANK.match(text, at, end)
-            end = found.end() if found else end
-        yield text[at:end]
-        at = end
-
-
-def _cut_after_units(sentence: str) -> Iterator[str]:
-    at = 0
-    for found in _UNIT_ENDS.finditer(sentence):
-        yield sentence[at : found.end()]
-        at = found.end()
-    yield sentence[at:]
 
 
 def trimmed(text: str, start: int, end: int) -> Span | None:
