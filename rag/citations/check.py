@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rag.citations.checking.asking import Asked
-from rag.citations.checking.case import COUNTED, Said
+from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
-from rag.citations.checking.verdict import Judgement, nearest_windows
+from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part, says_enough
 from rag.citations.markers import find_markers, without_markers
@@ -15,7 +16,7 @@ from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement
-from rag.text.amounts import agree
+from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
 from rag.text.languages import LANGUAGES
 from rag.text.names import Lexicon
@@ -216,8 +217,15 @@ class _Above:
             for each in judged
             if not each.judgement.verdict.is_warning
         ]
-        self.words = frozenset(word for each in told for word in each.words)
-        self.figures = [figure for each in told for figure in each.figures]
+        self._told = told
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for each in self._told for word in each.words)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        return [figure for each in self._told for figure in each.figures]
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""

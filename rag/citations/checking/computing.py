@@ -47,13 +47,6 @@ def adds_up(text: str) -> bool:
     return bool(_SUM.search(text))
 
 
-def differ_by(figure: Figure, known: Sequence[Figure]) -> bool:
-    """Whether two of some figures are so far apart."""
-    pairs = _pairs(_alike(figure, known))
-    margin = _TOLERANCE * max(abs(figure.base), 1e-9)
-    return any(abs(one.base - other.base - figure.base) <= margin for one, other in pairs)
-
-
 def may_follow(figure: Figure, known: Sequence[Figure]) -> bool:
     """Whether it is the sum or difference of two figures, or one so many times or parted so often.
 
