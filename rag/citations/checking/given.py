@@ -22,6 +22,7 @@ _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
+_ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
 _WORD = re.compile(r"\s([^\W\d_]{2,})")
 _CLOSE = 0.1  # of a figure, up to which a bound tells of it
@@ -43,7 +44,7 @@ class Given:
     counted: frozenset[str] = frozenset()  # the word right behind it, else right before
     beside: frozenset[str] = frozenset()  # figures of other kinds among these words
     is_denied: bool = False  # a denial stands close before it
-    is_range: bool = False  # an end of one, or one of several in a row
+    is_range: bool = False  # one of several in a row: `Tuesday to Saturday`
 
     @property
     def is_of_cell(self) -> bool:
@@ -85,7 +86,7 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
                 if left <= each.start and each.end <= right and each not in runs.place
             ),
             is_denied=any(each.key == "not" for each in before[-_DENIES:]),
-            is_range=runs.is_range[at],
+            is_range=end > figure.end or start < figure.start,
         )
 
 
@@ -130,15 +131,12 @@ class _Runs:
 
     def __init__(self, text: str, figures: Sequence[Figure]) -> None:
         self.ends: list[tuple[int, int]] = []
-        self.is_range: list[bool] = []
         self.place: dict[Figure, int] = {}
         for figure in figures:
             if self.ends and _JOINS.fullmatch(text, self.ends[-1][1], figure.start):
                 self.ends[-1] = (self.ends[-1][0], figure.end)
-                self.is_range[-1] = True
             else:
                 self.ends.append((figure.start, figure.end))
-                self.is_range.append(False)
             self.place[figure] = len(self.ends) - 1
 
 
@@ -154,7 +152,7 @@ def _between(reading: Reading, start: int, end: int) -> list[Term]:
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
-    return frozenset(str(term.key) for term in terms)
+    return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
 
 
 def _choices(reading: Reading) -> Iterator[Figure]:

@@ -24,6 +24,7 @@ from rag.text.words import tokens as tokens_of
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
+_NEAREST = 3  # windows that a model is asked about
 _NUMBERS = frozenset(all_meanings("numbers"))
 # Without any of these, or a digit, a text holds no figure.
 _COUNTING = _NUMBERS | all_meanings("ordinals").keys() | {"half", "halb", "halbe", "halben"}
@@ -310,6 +311,11 @@ class SourceText:
     def places(self) -> tuple[Place, ...]:
         return tuple(Place(each, self.lexicon, self.language) for each in self.windows)
 
+    def nearest(self, words: Sequence[str]) -> list[Place]:
+        """The few that share most words with a statement, each row whole."""
+        whole = [each for each in self.places if each.window.kind != "cell"]
+        return sorted(whole, key=lambda e: -share(words, e.words, self.words))[:_NEAREST]
+
     @cached_property
     def told(self) -> tuple[frozenset[str], ...]:
         """The words of each place under title and headings."""
@@ -330,9 +336,9 @@ class SourceText:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Those of title, headings and lead-ins as well."""
-        readings = [each for place in self.places for each in (place.own, place.around)]
-        return tuple(figure for each in (*readings, self.context) for figure in each.figures)
+        """Those of title and headings as well."""
+        readings = (self.context, *(place.own for place in self.places))
+        return tuple(figure for each in readings for figure in each.figures)
 
 
 @lru_cache(maxsize=256)

@@ -29,14 +29,6 @@ _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]",
 _PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
 _THAN = {"than", "als"}
 _LONGEST_QUOTE = 110  # characters of a source in a reason
-_WINDOWS = 3  # of one source that a judge is shown
-_ORDER = (
-    Verdict.OFF_SUBJECT,
-    Verdict.CONTRADICTED,
-    Verdict.OPEN,
-    Verdict.COMPUTED,
-    Verdict.SUPPORTED,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +46,15 @@ def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None =
 
     With an embedding model, a source is called silent by meaning, too, not by words alone.
     """
-    best = max((_Verdict(said, [each], embedder).judgement() for each in sources), key=_rank)
-    if len(sources) == 1 or best.verdict is Verdict.SUPPORTED:
-        return best
-    return max((_Verdict(said, sources, embedder).judgement(), best), key=_rank)
-
-
-def _rank(judgement: Judgement) -> tuple[int, float]:
-    return _ORDER.index(judgement.verdict), judgement.near
+    return _Verdict(said, sources, embedder).judgement()
 
 
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
     words = read(f"{said.around} {said.text}", source.lexicon, language_of(said.text)).words
-    places = [each for each in source.places if each.window.kind != "cell"]
-    nearest = sorted(places, key=lambda each: -share(words, each.words))[:_WINDOWS]
     heading = source.source.document_title
-    return (" · ".join(filter(None, (heading, p.window.around, p.window.text))) for p in nearest)
+    near = (each.window for each in source.nearest(words))
+    return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
 class _Verdict(Case):

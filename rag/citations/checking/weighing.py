@@ -94,13 +94,8 @@ def _affinity(said: Given, given: Given, source: SourceText) -> float:
     there = given.words | given.lent
     own = words.difference(source.context.words)  # titles and headings hold for every figure
     near = max(_share_held(words, there), _share_held(own, there))
-    return near + _of_names(said.names, given.names or source.context.names)
-
-
-def _of_names(said: Sequence[str], there: Sequence[str]) -> float:
-    """What a figure gains that is given for the same name, or loses for a sibling's."""
-    agreed = names_agree(said, there)
-    return _SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0
+    agreed = names_agree(said.names, given.names)
+    return near + (_SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0)
 
 
 def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
@@ -164,7 +159,7 @@ def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
 
 def swapped(said: Sequence[Given], sources: Sequence[SourceText]) -> Given | None:
     """What a source gives in place of a value whose place another of the statement has."""
-    pairs = combinations([each for each in said if not each.is_range], 2)
+    pairs = combinations(said, 2)
     there = [each for source in sources for each in given_by(source)] if len(said) > 1 else []
     return next((found for pair in pairs for found in _crossed(*pair, there)), None)
 
@@ -183,8 +178,5 @@ def _crossed(one: Given, other: Given, there: Sequence[Given]) -> Iterator[Given
 
 
 def _nearness(said: Given, there: Sequence[Given]) -> float:
-    return max(
-        _share_held(said.words | said.beside, each.words | each.beside)
-        + _of_names(said.names, each.names)
-        for each in there
-    )
+    own = said.words | said.beside
+    return max(_share_held(own, each.words | each.beside) for each in there)
