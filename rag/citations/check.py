@@ -10,7 +10,7 @@ from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
 from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
-from rag.citations.clauses import Part, says_enough
+from rag.citations.clauses import Part
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
@@ -136,8 +136,6 @@ def _said(text: str, statement: Statement, part: Part) -> Said:
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
     if statement.kind == "row":
         return _said_in_row(text, statement, part, lead)
-    if not says_enough(own):
-        own = bare(text, statement)
     return Said(own, without_markers(lead).strip(" #*:"))
 
 
@@ -229,15 +227,14 @@ class _Above:
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
-        said = bare(self.text, statement)
-        reading = _read(said)
-        shared = share(reading.words, self.words)
+        reading = _read(bare(self.text, statement))
+        least = _CLOSING_FROM if _CLOSES.match(reading.text) else _REPEATED_FROM
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
             if figure.unit or figure.value > COUNTED
         )
-        return figures and shared >= (_CLOSING_FROM if _CLOSES.match(said) else _REPEATED_FROM)
+        return figures and share(reading.words, self.words) >= least
 
 
 def _read(text: str) -> Reading:

@@ -7,7 +7,6 @@ from itertools import islice
 
 from rag.citations.checking.given import KINDS, Given, given_in
 from rag.citations.checking.meaning import nearness
-from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import Place, SourceText, is_held, share
 from rag.citations.checking.weighing import Weighed, weigh
 from rag.seams import Embedder
@@ -20,8 +19,8 @@ _MOST_FIGURES = 40  # of one statement that are looked for
 _FOREIGN_FIGURES = 2  # that a source in another language lacks, to say that it is silent
 _FEWEST, _FEWEST_OTHER = 3, 6  # words to say so by words alone: of English, of other languages
 ANYWHERE = 0.5  # of a statement's words, for which meaning is asked
-_UNLIKE = 0.35  # cosine of a statement and the window of its source that is nearest to it
-_UNLIKE_IN_WORDS = 0.42  # … where words alone would call it silent
+_UNLIKE = 0.34  # cosine of a statement and the window of its source that is nearest to it
+_UNLIKE_IN_WORDS = 0.41  # … where words alone would call it silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +77,9 @@ class Case:
 
     @cached_property
     def near(self) -> float:
-        """… that one window of them holds, less where that is about another product."""
-        said = self.reading
-        return max(
-            (
-                share(said.words, told, source.words)
-                - 0.3 * (bool(said.names) and names_agree(said.names, place.names) < 0)
-                for source in self.sources
-                for place, told in zip(source.places, source.told, strict=True)
-            ),
-            default=0.0,
-        )
+        """… that one window of them holds."""
+        every = [(told, source.words) for source in self.sources for told in source.told]
+        return max((share(self.reading.words, *each) for each in every), default=0.0)
 
     @cached_property
     def is_copy(self) -> bool:

@@ -16,7 +16,6 @@ _DIFFERENCE = re.compile(
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
-_RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
 _TOLERANCE = 0.005
 _MOST = 14  # figures of one dimension that are combined
@@ -30,7 +29,7 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
 
     `own` are the other figures of the statement, `known` these and those of its sources.
     """
-    every = _clocks(known) if figure.kind == "clock" else _results(figure, text, own, known)
+    every = _results(figure, text, own, known)
     return next((how for value, how in every if abs(value - figure.base) <= _margin(figure)), "")
 
 
@@ -64,15 +63,11 @@ def _results(
     yield from _products(same, factors, known)
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
-        yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
         times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
         yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
     if _SUM.search(text):
         yield from _sums(_alike(figure, amounts, each_once=False), counts)
-    if figure.unit in ("", "×") and _RATIO.search(text):
-        pairs = _pairs(_measured(known))
-        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     is_own = [each for each in same if each in own]
     yield from _shares(same if _SHARE.search(text) else is_own, known)
 
@@ -87,14 +82,6 @@ def _products(
     for amount, each in product(amounts, known):
         if each.unit and each.unit == amount.per:
             yield amount.base * each.value, f"{each.shown} × {amount.shown}"
-
-
-def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
-    """So long before or after a time of day: `last admission is 45 minutes before closing`."""
-    for start, span in product(known, known):
-        if start.kind == "clock" and span.dimension == "time":
-            yield start.value + span.base / 3600, f"{span.shown} after {start.shown}"
-            yield start.value - span.base / 3600, f"{span.shown} before {start.shown}"
 
 
 def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
@@ -121,12 +108,6 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
     for one, other in combinations(figures, 2):
         if one.dimension == other.dimension:
             yield (one, other) if one.base >= other.base else (other, one)
-
-
-def _measured(known: Sequence[Figure]) -> list[Figure]:
-    """Amounts that one may be divided by another of."""
-    amounts = [each for each in known if each.kind == "amount" and each.unit not in ("", "%")]
-    return [each for each in _distinct(amounts) if each.base > 0][:_MOST]
 
 
 def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:

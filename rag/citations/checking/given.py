@@ -5,13 +5,12 @@ right side`. Words of closed sets (days, colours) and codes (IP57) are given in 
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
 
-from rag.citations.checking.reading import Place, Reading, SourceText, Term
+from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
 from rag.text.languages import all_words, any_of
 from rag.text.related import alternatives
@@ -57,7 +56,7 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
     They are given for these names where none stands beside them.
     """
     reading, text = place.own, place.own.text
-    figures = sorted((*reading.figures, *_choices(reading)), key=_start)
+    figures = sorted((*reading.figures, *_choices(reading)), key=lambda each: each.start)
     kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
         kind = (figure.kind, figure.unit, counts_things(text, figure))
@@ -140,14 +139,9 @@ class _Runs:
             self.place[figure] = len(self.ends) - 1
 
 
-def _start(stretch: Figure | Term) -> int:
-    return stretch.start
-
-
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
     """The words that stand there."""
-    first, last = (bisect_left(reading.terms, at, key=_start) for at in (start, end))
-    every = reading.terms[first:last]
+    every = within(reading.terms, start, end)
     return [each for each in every if isinstance(each.key, str) and each.end <= end]
 
 

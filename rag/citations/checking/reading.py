@@ -5,10 +5,12 @@ their words.
 """
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 from rag.records import Source
 from rag.text.amounts import Figure
@@ -39,10 +41,6 @@ _SUPPOSES = re.compile(
 )
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-_UNLESS = re.compile(
-    r"\b(?:unless|except|es sei denn|außer|(?:nicht|not)\b.{0,200} (?:without|ohne))\b(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
     r"\b(?:no|not|never|nicht) (?:only|just|nur|"
@@ -138,13 +136,6 @@ class Reading:
         """A condition, which asserts nothing."""
         return bool(_SUPPOSES.match(self.text)) and not _CONDITION.match(self.text)
 
-    @cached_property
-    def excepted(self) -> frozenset[str]:
-        """Words behind `unless`: what is denied holds after all."""
-        unless = _UNLESS.search(self.text)
-        behind = content_words(unless[1], self.language) if unless else ()
-        return frozenset(map(canonical, behind))
-
     def _terms(self) -> Iterator[Term]:
         waiting, done = deque(self.figures), 0
         denying_nothing: list[tuple[int, int]] | None = None
@@ -194,6 +185,15 @@ class Reading:
 def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     """Read text without markers: a marker's number would be taken for a figure."""
     return Reading(text, lexicon, language)
+
+
+Stretch = TypeVar("Stretch", Token, Term)
+
+
+def within(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
+    """Those that begin between two places of a text."""
+    first, last = (bisect_left(every, at, key=lambda each: each.start) for at in (start, end))
+    return every[first:last]
 
 
 def _denies(word: str) -> bool:

@@ -98,9 +98,7 @@ class _Verdict(Case):
 
     def _wrong_name(self) -> str:
         """Another product of the family: the source has that one's name and not this one's."""
-        is_named = self.names != (self.said.about,)  # else only titles and headings tell
-        told = (each.names if is_named else each.context.names for each in self.sources)
-        there = [name for names in told for name in names]
+        there = [name for source in self.sources for name in source.names]
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
         pairs = (pair for pair in product(self.names, there) if are_siblings(*pair))

@@ -66,9 +66,7 @@ def _carried_or_not(
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
     if all(names_agree(said.names, each.given.names) < 0 for each in same):
         return Weighed(said, instead=best.given)  # only for another of the family
-    at_least = max(_SAYS_THE_REST, best.near - _NEARER)
-    nearest = [each.given for each in same if each.near >= at_least]
-    if nearest and all(_is_bounded_otherwise(said, each) for each in nearest):
+    if all(_is_bounded_otherwise(said, each.given) for each in same):
         return Weighed(said, instead=best.given)
     return Weighed(said, carried=best.given)
 
@@ -84,9 +82,8 @@ def _is_same(said: Given, found: _Found) -> bool:
 def _is_bounded_otherwise(said: Given, there: Given) -> bool:
     """Whether one bounds it from above and the other from below: `at least`, `not longer than`."""
     bounds = [each.figure.comparator[:1] for each in (said, there)]
-    if not {"<", ">"}.issuperset(bounds) or said.figure.upper or there.figure.upper:
-        return False
-    return (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
+    is_bound = {"<", ">"}.issuperset(bounds)
+    return is_bound and (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
 
 
 def _affinity(said: Given, given: Given, source: SourceText) -> float:

@@ -7,8 +7,7 @@ from functools import lru_cache, reduce
 from typing import NamedTuple
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import Place, Reading, is_held
+from rag.citations.checking.reading import Place, Reading, is_held, within
 from rag.text.amounts import Figure, agree
 from rag.text.languages import LANGUAGES, all_words, any_of, told
 from rag.text.related import canonical, opposites
@@ -84,8 +83,8 @@ def parts(reading: Reading) -> tuple[Part, ...]:
 
 
 def _part(reading: Reading, start: int, end: int, before: Sequence[Part], joint: str) -> Part:
-    terms = [each for each in reading.terms if start <= each.start < end]
-    lowered = [each.lowered for each in reading.tokens if start <= each.start < end]
+    terms = within(reading.terms, start, end)
+    lowered = [each.lowered for each in within(reading.tokens, start, end)]
     own = frozenset(str(each.key) for each in terms if each.is_word)
     raw = frozenset(lowered)
     code = reading.language.code
@@ -139,8 +138,7 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
                 continue
             if not 0 < len(place.own.words) <= _LONG:
                 continue
-            names = place.names or source.context.names
-            if names_agree(case.names, names) < 0 or not _gives_figures(case, place):
+            if not _gives_figures(case, place):
                 continue
             above = source.context.words + place.around.words
             for part in parts(place.own):
@@ -182,8 +180,8 @@ def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
         return "denies"
     if _is_widened(said, place, case.reading.figures):
         return "limits"
-    excepted = there.lacks | there.excepted | place.own.excepted
-    if there.is_unsure or place.own.is_supposed or said.lacks or said.words & excepted:
+    excepted = there.lacks | there.excepted
+    if there.is_unsure or said.lacks or said.words & excepted:
         return ""
     narrows = [each.raw & _LIMITING for each in (said, there)]
     if nearest.share < _MOST or narrows[0] != narrows[1] or _bound_the_same(case, place):
