@@ -3,19 +3,20 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from rag.citations.checking.asking import Asked
-from rag.citations.checking.case import COUNTED, Said
+from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
-from rag.citations.checking.verdict import Judgement, nearest_windows
+from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
-from rag.citations.clauses import Part, says_enough
+from rag.citations.clauses import Part
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement
-from rag.text.amounts import agree
+from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
 from rag.text.languages import told
 from rag.text.names import Lexicon
@@ -133,8 +134,6 @@ def _said(text: str, statement: Statement, part: Part) -> Said:
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
     if statement.kind == "row":
         return _said_in_row(text, statement, part, lead)
-    if not says_enough(own):
-        own = bare(text, statement)
     return Said(own, without_markers(lead).strip(" #*:"))
 
 
@@ -214,20 +213,26 @@ class _Above:
             for each in judged
             if not each.judgement.verdict.is_warning
         ]
-        self.words = frozenset(word for each in told for word in each.words)
-        self.figures = [figure for each in told for figure in each.figures]
+        self._told = told
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for each in self._told for word in each.words)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        return [figure for each in self._told for figure in each.figures]
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
-        said = bare(self.text, statement)
-        reading = _read(said)
-        shared = share(reading.words, self.words)
+        reading = _read(bare(self.text, statement))
+        least = _CLOSING_FROM if _CLOSES.match(reading.text) else _REPEATED_FROM
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
             if figure.unit or figure.value > COUNTED
         )
-        return figures and shared >= (_CLOSING_FROM if _CLOSES.match(said) else _REPEATED_FROM)
+        return figures and share(reading.words, self.words) >= least
 
 
 def _read(text: str) -> Reading:

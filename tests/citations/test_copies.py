@@ -122,9 +122,9 @@ class Meanings:
     def embed(self, texts: Sequence[str]) -> Matrix:
         if self._is_away:
             raise ModelUnavailable("away")
-        first = not self.asked
+        first = [] if self.asked else [[1.0, 0.0]]
         self.asked += texts
-        return np.array([[1.0, 0.0] if first else self._second] * len(texts), dtype=np.float32)
+        return np.array([*first, *[self._second] * (len(texts) - len(first))], dtype=np.float32)
 
 
 OTHER_WORDS = "Mum or dad has to sign for a youngster"

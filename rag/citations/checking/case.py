@@ -1,30 +1,26 @@
 """One statement beside the sources that are to carry it together."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
 from rag.citations.checking.given import KINDS, Given, given_in
 from rag.citations.checking.meaning import nearness
-from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import Place, Reading, SourceText, is_held, read, share
-from rag.citations.checking.weighing import weigh
+from rag.citations.checking.reading import Place, SourceText, is_held, share
+from rag.citations.checking.weighing import Weighed, weigh
 from rag.seams import Embedder
-from rag.text.amounts import Figure
-from rag.text.blocks import plain
+from rag.text.blocks import Window
 from rag.text.languages import ENGLISH
 from rag.text.related import opposites
 from rag.text.words import language_of
 
 _MOST_FIGURES = 40  # of one statement that are looked for
-COUNTED = 12  # so many things a reader counts for himself
-_LONGEST_QUOTE = 110  # characters of a source in a reason
 _FOREIGN_FIGURES = 2  # that a source in another language lacks, to say that it is silent
 _FEWEST, _FEWEST_OTHER = 3, 6  # words to say so by words alone: of English, of other languages
 ANYWHERE = 0.5  # of a statement's words, for which meaning is asked
-_UNLIKE = 0.35  # cosine of a statement and the window of its source that is nearest to it
-_UNLIKE_IN_WORDS = 0.42  # … where words alone would call it silent
+_UNLIKE = 0.34  # cosine of a statement and the window of its source that is nearest to it
+_UNLIKE_IN_WORDS = 0.41  # … where words alone would call it silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +43,27 @@ class Case:
         self._embedder = embedder
         self.language = language_of(said.text)
         self.is_foreign = all(source.language is not self.language for source in sources)
-        lexicon = sources[0].lexicon
-        self.reading = read(said.text, lexicon, self.language)
-        around = read(said.around, lexicon, self.language)
-        told = self.reading.names or around.names
-        self.names = told or tuple(filter(None, [said.about]))
-        self.given = list(self._given(around))
-        every = [weigh(each, each.names or self.names, sources) for each in self.given]
-        self.weighed = [each for each in every if each.said.figure.kind in KINDS]
-        self.chosen = [each for each in every if each.said.figure.kind not in KINDS]
+        window = Window(0, len(said.text), said.text, said.around)
+        self._place = Place(window, sources[0].lexicon, self.language)
+        self.reading = self._place.own
+        self.names = self._place.names or tuple(filter(None, [said.about]))
 
-    def _given(self, around: Reading) -> Iterator[Given]:
-        given = given_in(self.reading, plain(self.said.text))
-        for each in islice(given, _MOST_FIGURES):
-            yield replace(each, words=each.words.union(around.words))
+    @cached_property
+    def given(self) -> list[Given]:
+        """Its figures, codes and words of closed sets."""
+        return list(islice(given_in(self._place, self.names), _MOST_FIGURES))
+
+    @cached_property
+    def weighed(self) -> list[Weighed]:
+        """What became of its figures."""
+        figures = (each for each in self.given if each.figure.kind in KINDS)
+        return [weigh(each, self.sources) for each in figures]
+
+    @cached_property
+    def chosen(self) -> list[Weighed]:
+        """… of its codes and words of closed sets."""
+        words = (each for each in self.given if each.figure.kind not in KINDS)
+        return [weigh(each, self.sources) for each in words]
 
     @cached_property
     def words_there(self) -> frozenset[str]:
@@ -74,17 +77,9 @@ class Case:
 
     @cached_property
     def near(self) -> float:
-        """… that one window of them holds, less where that is about another product."""
-        said = self.reading
-        return max(
-            (
-                share(said.words, told, source.words)
-                - 0.3 * (names_agree(said.names, place.own.names or place.around.names) < 0)
-                for source in self.sources
-                for place, told in zip(source.places, source.told, strict=True)
-            ),
-            default=0.0,
-        )
+        """… that one window of them holds."""
+        every = [(told, source.words) for source in self.sources for told in source.told]
+        return max((share(self.reading.words, *each) for each in every), default=0.0)
 
     @cached_property
     def is_copy(self) -> bool:
@@ -123,26 +118,7 @@ class Case:
         in_words = said >= _FEWEST and self.anywhere * said <= by_chance
         if self._embedder is None or self.anywhere > ANYWHERE or said < 2:
             return in_words
-        near = nearness(self.said.text, self.sources, self._embedder)
+        near = nearness(self.said.text, self.reading.words, self.sources, self._embedder)
         if near is None:
             return in_words
         return near < (_UNLIKE_IN_WORDS if in_words else _UNLIKE)
-
-    def spelled(self, name: str) -> str:
-        """A name as the source spells it."""
-        known = (each for source in self.sources for each in source.lexicon.names)
-        return next((each for each in known if each.lower() == name), name)
-
-
-def as_written(figure: Figure, place: Place) -> str:
-    """A figure as the window spells it."""
-    return place.text[figure.start : figure.end] or figure.shown
-
-
-def quoted(place: Place) -> str:
-    """A window in quotation marks, cut where it is long."""
-    window = place.window
-    label = f"{window.column}, " if window.kind == "cell" and window.column else ""
-    text = " ".join(f"{label}{window.text}".split())
-    cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
-    return f"“{cut}”"

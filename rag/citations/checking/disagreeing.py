@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rag.citations.checking.asking import may_name, possible_names, product_names
-from rag.citations.checking.given import GivenBySource, given_by
+from rag.citations.checking.given import Given, given_by
 from rag.citations.checking.naming import are_siblings, may_name_siblings, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
@@ -101,7 +101,7 @@ def _values(question: str, source: SourceText) -> Iterator[_Value]:
             yield _Value(_with_unit_of_column(given), source.source)
 
 
-def _is_about(name: str, wanted: Sequence[str], given: GivenBySource) -> bool:
+def _is_about(name: str, wanted: Sequence[str], given: Given) -> bool:
     place = given.place
     named = [*given.names, *place.own.names, *place.around.names]
     is_named = any(same_name(name, each) for each in named)
@@ -114,7 +114,7 @@ def _parts(column: str) -> list[str]:
     return list(read(column.replace("_", " "), Lexicon(()), language_of(column)).words)
 
 
-def _with_unit_of_column(given: GivenBySource) -> Figure:
+def _with_unit_of_column(given: Given) -> Figure:
     if given.figure.unit:
         return given.figure
     column = given.place.window.column.replace("_", " ")
@@ -150,5 +150,5 @@ def _what_holds(source: SourceText, holds: re.Pattern[str]) -> str:
     for place in source.places:
         if holds.search(place.window.text) and place.window.kind == "sentence":
             said = " ".join(place.window.text.split())
-            return f" {source.source.document_title} [{source.number}] says: “{said}”"
+            return f" {source.source.document_title} [{source.source.number}] says: “{said}”"
     return ""

@@ -5,22 +5,21 @@ right side`. Words of closed sets (days, colours) and codes (IP57) are given in 
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from zlib import crc32
 
-from rag.citations.checking.reading import Place, Reading, SourceText, Term
+from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
 from rag.text.languages import all_words, any_of
 from rag.text.related import alternatives
 from rag.text.words import is_function_word
 
 KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
-CONJUNCTIONS = any_of(all_words("conjunctions"))
-_DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{CONJUNCTIONS})\b", re.IGNORECASE)
-_PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
+_CONJUNCTIONS = any_of(all_words("conjunctions"))
+_DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
+_PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
 _CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
@@ -34,61 +33,59 @@ _BESIDE = 40  # characters from a figure to the word for what it counts
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A figure in a sentence, and what it is given for."""
+    """A figure in a statement or a window of a source, and what it is given for there."""
 
     figure: Figure
-    words: frozenset[str]  # around it; of a cell its label, its header and what else its row says
-    lent: frozenset[str]  # before the first figure of its kind: they hold for the later ones, too
-    names: tuple[str, ...]
-    counted: frozenset[str]  # the word right behind it, else right before
-    beside: frozenset[str]  # figures of other kinds among these words
-    is_denied: bool  # a denial stands close before it
-    is_range: bool  # an end of one, or one of several in a row
-
-
-@dataclass(frozen=True, slots=True)
-class GivenBySource(Given):
-    """… in a window of a source."""
-
     place: Place
+    words: frozenset[str]  # around it; of a cell its label, its header and what else its row says
+    names: tuple[str, ...]
+    lent: frozenset[str] = frozenset()  # before the first of its kind: they hold for later ones
+    counted: frozenset[str] = frozenset()  # the word right behind it, else right before
+    beside: frozenset[str] = frozenset()  # figures of other kinds among these words
+    is_denied: bool = False  # a denial stands close before it
+    is_range: bool = False  # one of several in a row: `Tuesday to Saturday`
+
+    @property
+    def is_of_cell(self) -> bool:
+        return self.place.window.kind == "cell"
 
 
-def given_in(reading: Reading, text: str) -> Iterator[Given]:
-    """The figures, codes and words of closed sets of a sentence, in order."""
+def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
+    """The figures, codes and words of closed sets of a sentence, in order.
+
+    They are given for these names where none stands beside them.
+    """
+    reading, text = place.own, place.own.text
     figures = sorted((*reading.figures, *_choices(reading)), key=lambda each: each.start)
-    terms = _Terms(reading)
     kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
-        alike = [each for each in figures if _are_alike(text, figure, each)]
         kind = (figure.kind, figure.unit, counts_things(text, figure))
         if kind not in kinds:
-            kinds[kind] = _Runs(text, alike)
+            kinds[kind] = _Runs(text, [e for e in figures if _are_alike(text, figure, e)])
         runs = kinds[kind]
         at = runs.place[figure]
         start, end = runs.ends[at]
-        clause = text.rfind(";", 0, start) + 1
-        left = _divided(text, runs.ends[at - 1][1], start)[1] if at else clause
-        right = text.find(";", end) % (len(text) + 1)
+        left, right = text.rfind(";", 0, start) + 1, text.find(";", end) % (len(text) + 1)
+        if at:
+            left = _divided(text, runs.ends[at - 1][1], start)[1]
         if at + 1 < len(runs.ends):
             right = min(right, _divided(text, end, runs.ends[at + 1][0])[0])
-        before, behind = terms.between(left, start), terms.between(end, right)
+        before, behind = _between(reading, left, start), _between(reading, end, right)
+        own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
         yield Given(
             figure=figure,
-            words=_words((*before, *behind)),
-            lent=_words(terms.between(0, runs.ends[0][0])) if at else frozenset(),
-            names=tuple(
-                name.text.lower()
-                for name in reading.named
-                if left <= name.start and name.end <= right
-            ),
-            counted=_counted(reading, before, behind, start, end),
+            place=place,
+            words=_keys((*before, *behind)).union(place.around.words),
+            names=tuple(own) or names,
+            lent=_keys(_between(reading, 0, runs.ends[0][0])) if at else frozenset(),
+            counted=_counted(before, behind, start, end),
             beside=frozenset(
                 f"{each.base} {each.dimension}"
                 for each in figures
-                if left <= each.start and each.end <= right and each not in alike
+                if left <= each.start and each.end <= right and each not in runs.place
             ),
             is_denied=any(each.key == "not" for each in before[-_DENIES:]),
-            is_range=runs.is_range[at],
+            is_range=end > figure.end or start < figure.start,
         )
 
 
@@ -115,6 +112,12 @@ def tells(said: Figure, there: Figure) -> bool:
     )
 
 
+def counts_things(text: str, figure: Figure) -> bool:
+    """`10 units` beside `22 %`: of another kind, as `15` is not in `90 seconds instead of 15`."""
+    word = _WORD.match(text, figure.end)
+    return word is not None and not figure.unit and not is_function_word(word[1].lower())
+
+
 def _are_alike(text: str, one: Figure, other: Figure) -> bool:
     """Whether a reader tells them apart by the words around them."""
     if (counts_things(text, one) and other.unit) or (counts_things(text, other) and one.unit):
@@ -122,40 +125,28 @@ def _are_alike(text: str, one: Figure, other: Figure) -> bool:
     return comparable(one, other)
 
 
-def counts_things(text: str, figure: Figure) -> bool:
-    """`10 units` beside `22 %`: of another kind, as `15` is not in `90 seconds instead of 15`."""
-    word = _WORD.match(text, figure.end)
-    return word is not None and not figure.unit and not is_function_word(word[1].lower())
-
-
 class _Runs:
     """Figures of one kind, those in a row as one, such as the ends of a range."""
 
     def __init__(self, text: str, figures: Sequence[Figure]) -> None:
         self.ends: list[tuple[int, int]] = []
-        self.is_range: list[bool] = []
         self.place: dict[Figure, int] = {}
         for figure in figures:
-            joins = self.ends and _JOINS.fullmatch(text, self.ends[-1][1], figure.start)
-            if joins:
+            if self.ends and _JOINS.fullmatch(text, self.ends[-1][1], figure.start):
                 self.ends[-1] = (self.ends[-1][0], figure.end)
-                self.is_range[-1] = True
             else:
                 self.ends.append((figure.start, figure.end))
-                self.is_range.append(False)
             self.place[figure] = len(self.ends) - 1
 
 
-class _Terms:
-    """The words of a sentence, found by where they stand."""
+def _between(reading: Reading, start: int, end: int) -> list[Term]:
+    """The words that stand there."""
+    every = within(reading.terms, start, end)
+    return [each for each in every if isinstance(each.key, str) and each.end <= end]
 
-    def __init__(self, reading: Reading) -> None:
-        self._terms = [each for each in reading.terms if isinstance(each.key, str)]
-        self._starts = [each.start for each in self._terms]
 
-    def between(self, start: int, end: int) -> list[Term]:
-        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
-        return [each for each in self._terms[first:last] if each.end <= end]
+def _keys(terms: Sequence[Term]) -> frozenset[str]:
+    return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
 
 
 def _choices(reading: Reading) -> Iterator[Figure]:
@@ -165,13 +156,9 @@ def _choices(reading: Reading) -> Iterator[Figure]:
             continue
         others = alternatives(term.spelled) or alternatives(term.key)
         code = _CODE.match(term.spelled) if term.spelled in reading.codes else None
-        kind = (
-            f"one of {min(others | {term.key})}"
-            if others
-            else f"code {code[1][:2]}"
-            if code
-            else ""
-        )
+        kind = f"code {code[1][:2]}" if code else ""
+        if others:
+            kind = f"one of {min(others | {term.key})}"
         if kind:
             value = float(crc32((term.key if others else term.spelled).encode()))
             yield Figure(value, term.spelled, kind=kind, start=term.start, end=term.end)
@@ -186,22 +173,18 @@ def _divided(text: str, start: int, end: int) -> tuple[int, int]:
     return (found[-1].start(), found[-1].end()) if found else (end, start)
 
 
-def _words(terms: Sequence[Term]) -> frozenset[str]:
-    return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
-
-
 def _counted(
-    reading: Reading, before: Sequence[Term], behind: Sequence[Term], start: int, end: int
+    before: Sequence[Term], behind: Sequence[Term], start: int, end: int
 ) -> frozenset[str]:
-    told = [t for t in behind if t.key in reading.words and t.end <= end + _BESIDE][:1]
-    told = told or [t for t in before if t.key in reading.words and start <= t.start + _BESIDE][-1:]
-    return _words(told)
+    told = [each for each in behind if each.is_word and each.end <= end + _BESIDE][:1]
+    last = [each for each in before if each.is_word and start <= each.start + _BESIDE][-1:]
+    return _keys(told or last)
 
 
 @lru_cache(maxsize=256)
-def given_by(source: SourceText) -> tuple[GivenBySource, ...]:
+def given_by(source: SourceText) -> tuple[Given, ...]:
     """The figures of a source, those of a table from its cells."""
-    found: list[GivenBySource] = []
+    found: list[Given] = []
     names = source.heading.names
     rows = _words_of_rows(source)
     for place in source.places:
@@ -209,23 +192,8 @@ def given_by(source: SourceText) -> tuple[GivenBySource, ...]:
             found += _of_cell(place, rows.get(place.window.start, frozenset()))
         elif place.window.kind not in ("row", "code"):
             names = place.own.names or names
-            found += _of_sentence(place, names)
+            found += given_in(place, names)
     return tuple(found)
-
-
-def _of_sentence(place: Place, names: tuple[str, ...]) -> Iterator[GivenBySource]:
-    for each in given_in(place.own, place.text):
-        yield GivenBySource(
-            each.figure,
-            each.words.union(place.around.words),
-            each.lent,
-            each.names or names,
-            each.counted,
-            each.beside,
-            each.is_denied,
-            each.is_range,
-            place,
-        )
 
 
 def _words_of_rows(source: SourceText) -> dict[int, frozenset[str]]:
@@ -233,27 +201,16 @@ def _words_of_rows(source: SourceText) -> dict[int, frozenset[str]]:
     found: dict[int, frozenset[str]] = {}
     for place in source.places:
         if place.window.kind == "cell" and not place.own.figures:
-            told = _words(_Terms(place.own).between(0, len(place.text)))
-            found[place.window.start] = found.get(place.window.start, frozenset()) | told
+            told = found.get(place.window.start, frozenset[str]())
+            found[place.window.start] = told | _keys(_between(place.own, 0, len(place.own.text)))
     return found
 
 
-def _of_cell(place: Place, row: frozenset[str]) -> Iterator[GivenBySource]:
+def _of_cell(place: Place, row: frozenset[str]) -> Iterator[Given]:
     """The figures of a cell, given for its label, its header and what else its row says."""
-    numbers = (each for each in place.around.raw if any(map(str.isdigit, each)))
-    words = row.union(place.around.words, place.own.words, numbers)
+    words = row.union(place.around.words, place.own.words)
     names = place.around.names or place.own.names
-    label = len(place.text.partition(": ")[0])
+    label = len(place.own.text.partition(": ")[0])
     for figure in (*place.own.figures, *_choices(place.own)):
         if figure.start >= label:
-            yield GivenBySource(
-                figure,
-                words,
-                frozenset(),
-                names,
-                frozenset(),
-                frozenset(),
-                place.own.is_negated,
-                is_range=False,
-                place=place,
-            )
+            yield Given(figure, place, words, names)

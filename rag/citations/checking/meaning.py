@@ -1,33 +1,42 @@
 """How near a statement is to its sources by meaning, as far as the embedding model knows it."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from rag.citations.checking.reading import SourceText
 from rag.errors import RagError
 from rag.seams import Embedder, Matrix
 
-_MOST_WINDOWS = 25  # of a source
 _LONGEST = 400  # characters of a window
+_KEPT = 512  # texts whose vectors are remembered
+_known: dict[tuple[Callable[[Sequence[str]], Matrix], str], Matrix] = {}
 
 
-def nearness(said: str, sources: Sequence[SourceText], embedder: Embedder) -> float | None:
-    """The highest cosine of a statement and a window of its sources; None where no model answers.
+def nearness(
+    said: str, words: Sequence[str], sources: Sequence[SourceText], embedder: Embedder
+) -> float | None:
+    """The highest cosine of a statement and those windows of its sources that share most words.
 
-    Costs some milliseconds for each window that was not read before.
+    None where no model answers. Costs some milliseconds for each window that was not read before.
     """
+    texts = [text[:_LONGEST] for source in sources for text in _nearest(words, source)]
     try:
-        vector = embedder.embed([said])[0]
-        return max(float((_windows(source, embedder.embed) @ vector).max()) for source in sources)
+        vectors = _vectors([said, *texts], embedder)
     except RagError:  # the model's server is away: words have to do
         return None
+    return max(float(vectors[text] @ vectors[said]) for text in texts)
 
 
-@lru_cache(maxsize=64)
-def _windows(source: SourceText, embed: Callable[[Sequence[str]], Matrix]) -> Matrix:
-    texts = [
-        f"{place.window.around} {place.text}"[:_LONGEST]
-        for place in source.places
-        if place.window.kind != "cell"
-    ]
-    return embed(texts[:_MOST_WINDOWS] or [source.source.passage[:_LONGEST]])
+def _nearest(words: Sequence[str], source: SourceText) -> list[str]:
+    near = source.nearest(words)
+    return [f"{place.window.around} {place.own.text}" for place in near] or [source.text]
+
+
+def _vectors(texts: Sequence[str], embedder: Embedder) -> dict[str, Matrix]:
+    """All that is not remembered in one call."""
+    found = {text: _known.get((embedder.embed, text)) for text in texts}
+    new = [text for text, vector in found.items() if vector is None]
+    told = dict(zip(new, embedder.embed(new), strict=True)) if new else {}
+    if len(_known) > _KEPT:
+        _known.clear()
+    _known.update({(embedder.embed, text): vector for text, vector in told.items()})
+    return {text: vector for text, vector in (found | told).items() if vector is not None}

@@ -1,10 +1,16 @@
-"""What can be compared of a statement and of the windows of a source."""
+"""What can be compared of a statement and of the windows of a source.
+
+Each aspect is read when it is first asked for: most windows are never looked at for more than
+their words.
+"""
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 from rag.records import Source
 from rag.text.amounts import UNIT_SIGNS, Figure
@@ -13,12 +19,16 @@ from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, Language, all_meanings, all_words, any_of, told
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical, related
-from rag.text.words import Token, content_words, is_function_word, language_of, stem, tokens
+from rag.text.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
+from rag.text.words import tokens as tokens_of
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
-_NUMBERS = all_meanings("numbers")
+_NEAREST = 3  # windows that a model is asked about
+_NUMBERS = frozenset(all_meanings("numbers"))
+# Without any of these, or a digit, a text holds no figure.
+_COUNTING = _NUMBERS | all_meanings("ordinals").keys() | {"half", "halb", "halbe", "halben"}
 _NEGATIONS = all_words("negations")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")
@@ -30,10 +40,6 @@ _SUPPOSES = re.compile(
 )
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-_UNLESS = re.compile(
-    r"\b(?:unless|except|es sei denn|außer|(?:nicht|not)\b.{0,200} (?:without|ohne))\b(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
     r"\b(?:no|not|never|nicht) (?:only|just|nur|"
@@ -52,113 +58,171 @@ class Term:
     spelled: str
     start: int
     end: int
+    is_word: bool = False  # it carries meaning by itself
     limits: bool = False
+    denies: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class Reading:
-    """One stretch of text as it is compared."""
+    """One stretch of text as it is compared, without markup."""
 
-    words: tuple[str, ...]  # stems, distinct, in order; those of names among them
-    terms: tuple[Term, ...]  # all that tells something, in order, in the text without markup
-    raw: frozenset[str]  # all words as they are spelled, in lower case
-    figures: tuple[Figure, ...]
-    names: tuple[str, ...]  # in lower case, longest matches
-    named: tuple[Name, ...]  # … each where it stands
-    codes: frozenset[str]  # HDMI, IPX4, 192.168.50.1
-    is_negated: bool
-    is_supposed: bool  # a condition, which asserts nothing
-    excepted: frozenset[str]  # words behind `unless`: what is denied holds after all
+    def __init__(self, text: str, lexicon: Lexicon, language: Language) -> None:
+        self.text = plain(text)
+        self.lexicon = lexicon
+        self.language = language
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tuple(tokens_of(self.text))
+
+    @cached_property
+    def raw(self) -> frozenset[str]:
+        """All words as they are spelled, in lower case."""
+        return frozenset(token.lowered for token in self.tokens)
+
+    @cached_property
+    def codes(self) -> frozenset[str]:
+        """HDMI, IPX4, 192.168.50.1."""
+        return frozenset(token.lowered for token in self.tokens if _is_code(token.text))
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The stems of all words that carry meaning, those of units and figures among them."""
+        return frozenset(map(canonical, content_words(self.text, self.language)))
+
+    @cached_property
+    def named(self) -> tuple[Name, ...]:
+        """The names where they stand: of those that overlap, the longest."""
+        found: list[Name] = []
+        every = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
+        for name in sorted(every, key=lambda each: each.start - each.end):
+            if not any(other.start < name.end and name.start < other.end for other in found):
+                found.append(name)
+        return tuple(found)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """In lower case, the longest first."""
+        return tuple(dict.fromkeys(name.text.lower() for name in self.named))
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Those that are no part of a name."""
+        return tuple(
+            figure
+            for figure in _figures(self.text, self.language)
+            if not any(n.start <= figure.start and figure.end <= n.end for n in self.named)
+        )
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """All that tells something, in order."""
+        return tuple(self._terms())
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Stems, distinct, in order; those of names among them, but not those of figures."""
+        return tuple(dict.fromkeys(str(term.key) for term in self.terms if term.is_word))
+
+    @cached_property
+    def is_negated(self) -> bool:
+        denied = [term.start for term in self.terms if term.denies]
+        condition = _CONDITION.match(self.text) if denied else None
+        return bool(denied) and denied[-1] >= (condition.end() if condition else 0)
+
+    @cached_property
+    def is_supposed(self) -> bool:
+        """A condition, which asserts nothing."""
+        return bool(_SUPPOSES.match(self.text)) and not _CONDITION.match(self.text)
+
+    def _terms(self) -> Iterator[Term]:
+        waiting, done = deque(self.figures), 0
+        denying_nothing: list[tuple[int, int]] | None = None
+        for token in self.tokens:
+            while waiting and waiting[0].end <= token.start:
+                waiting.popleft()
+            if waiting and waiting[0].start < token.end:
+                figure = waiting[0]
+                if figure.start >= done:
+                    yield Term(figure, token.lowered, figure.start, figure.end)
+                    done = figure.end
+                continue
+            lowered = token.lowered
+            if _denies(lowered):
+                if denying_nothing is None:
+                    denying_nothing = [e.span() for e in _NO_NEGATION.finditer(self.text)]
+                denies = not any(s <= token.start < e for s, e in denying_nothing)
+                yield from self._denial(lowered, token, denies)
+            else:
+                yield from self._word(lowered, token)
+
+    def _denial(self, lowered: str, token: Token, denies: bool) -> Iterator[Term]:
+        is_function = is_function_word(lowered)
+        key = "not" if is_function else canonical(stem(lowered, self.language.code))
+        place = (token.start, token.end)
+        yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=denies)
+        if lowered in ("can't", "cannot"):
+            yield Term("can", lowered, *place)
+
+    def _word(self, lowered: str, token: Token) -> Iterator[Term]:
+        place = (token.start, token.end)
+        if UNSPACED.search(lowered):
+            for pair in content_words(lowered, self.language):
+                yield Term(pair, lowered, *place, is_word=True)
+            return
+        limits, is_function = lowered in _LIMITS, is_function_word(lowered)
+        if is_function and (limits or lowered in _TELLING):
+            key = lowered if limits else canonical(stem(lowered, self.language.code))
+            yield Term(key, lowered, *place, limits=limits)
+        elif not is_function:
+            key = canonical(stem(lowered, self.language.code))
+            is_word = not lowered[0].isdigit() and len(lowered) > 1
+            yield Term(key, lowered, *place, is_word=is_word, limits=limits)
 
 
 @lru_cache(maxsize=16384)
 def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     """Read text without markers: a marker's number would be taken for a figure."""
-    text = plain(text)
-    found: list[Name] = []
-    every_figure = read_figures(text, language)
-    shaped = [each for each in _shaped(text, language) if not _ends_in_amount(each, every_figure)]
-    for name in sorted((*lexicon.find(text), *shaped), key=_by_length):
-        if not any(other.start < name.end and name.start < other.end for other in found):
-            found.append(name)
-    spans = [(name.start, name.end) for name in found]
-    figures = tuple(
-        figure
-        for figure in every_figure
-        if not any(start <= figure.start and figure.end <= end for start, end in spans)
-    )
-    every, unless = list(tokens(text)), _UNLESS.search(text)
-    asserted = tokens(_CONDITION.sub("", _NO_NEGATION.sub(" ", text)))
-    return Reading(
-        words=tuple(dict.fromkeys(_words(text, figures, language))),
-        terms=tuple(_terms(every, figures, language)),
-        raw=frozenset(token.lowered for token in every),
-        figures=figures,
-        names=tuple(dict.fromkeys(name.text.lower() for name in found)),
-        named=tuple(sorted(found, key=lambda name: name.start)),
-        codes=frozenset(token.lowered for token in every if _is_code(token.text)),
-        is_negated=any(_denies(token.lowered) for token in asserted),
-        is_supposed=bool(_SUPPOSES.match(text)) and not _CONDITION.match(text),
-        excepted=frozenset(map(canonical, content_words(unless[1] if unless else "", language))),
-    )
+    return Reading(text, lexicon, language)
+
+
+Stretch = TypeVar("Stretch", Token, Term)
+
+
+def within(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
+    """Those that begin between two places of a text."""
+    first, last = (bisect_left(every, at, key=lambda each: each.start) for at in (start, end))
+    return every[first:last]
 
 
 def _denies(word: str) -> bool:
     return word in _NEGATIONS or word.endswith("n't")
 
 
-def _ends_in_amount(name: Name, figures: Sequence[Figure]) -> bool:
-    """`Add 350` of `Add 350 µl`."""
-    return any(name.start < f.start < name.end < f.end and f.unit for f in figures)
+def _figures(text: str, language: Language) -> tuple[Figure, ...]:
+    if any(map(str.isdigit, text)) or not _COUNTING.isdisjoint(re.findall(r"\w+", text.lower())):
+        return read_figures(text, language)
+    return ()
 
 
-def _by_length(name: Name) -> int:
-    return name.start - name.end
+@lru_cache(maxsize=4096)
+def shaped(text: str, language: Language) -> tuple[Name, ...]:
+    """Names by their shape: no bare codes, and in German, where nouns look alike, with a figure.
 
-
-def _shaped(text: str, language: Language) -> Iterator[Name]:
-    """Names by their shape: no bare codes, and in German, where nouns look alike, with a figure."""
-    for name in (each for each in find_names(text) if each.text.lower() not in UNIT_SIGNS):
+    `Add 350` of `Add 350 µl` is none.
+    """
+    found: list[Name] = []
+    for name in find_names(text):
         has_digit = any(map(str.isdigit, name.text))
-        if (has_digit or language is ENGLISH) and (" " in name.text or not _is_code(name.text)):
-            yield name
-
-
-def _words(text: str, figures: Sequence[Figure], language: Language) -> Iterator[str]:
-    """The words that carry meaning, but those that are figures and their units."""
-    kept, at = [], 0
-    for figure in figures:
-        kept.append(text[at : figure.start])
-        at = max(at, figure.end)
-    kept.append(text[at:])
-    return (canonical(word) for word in content_words(" ".join(kept), language))
-
-
-def _terms(every: Sequence[Token], figures: Sequence[Figure], language: Language) -> Iterator[Term]:
-    waiting, done = deque(figures), 0
-    for token in every:
-        lowered, start, end = token.lowered, token.start, token.end
-        while waiting and waiting[0].end <= start:
-            waiting.popleft()
-        if waiting and waiting[0].start < end:
-            figure = waiting[0]
-            if figure.start >= done:
-                yield Term(figure, lowered, figure.start, figure.end)
-                done = figure.end
-            continue
-        yield from _term(lowered, start, end, language)
-
-
-def _term(lowered: str, start: int, end: int, language: Language) -> Iterator[Term]:
-    if _denies(lowered):
-        key = "not" if is_function_word(lowered) else lowered
-        yield Term(key, lowered, start, end, limits=True)
-        if lowered in ("can't", "cannot"):
-            yield Term("can", lowered, start, end)
-    elif lowered in _LIMITS:
-        yield Term(lowered, lowered, start, end, limits=True)
-    elif lowered in _TELLING or not is_function_word(lowered):
-        yield Term(canonical(stem(lowered, language.code)), lowered, start, end)
+        is_amount = has_digit and any(
+            name.start < each.start < name.end < each.end and each.unit
+            for each in _figures(text, language)
+        )
+        is_unit = name.text.lower() in UNIT_SIGNS or is_amount
+        is_code = " " not in name.text and _is_code(name.text)
+        if (has_digit or language is ENGLISH) and not is_unit and not is_code:
+            found.append(name)
+    return tuple(found)
 
 
 def _is_code(word: str) -> bool:
@@ -175,43 +239,90 @@ def _is_code(word: str) -> bool:
 # ── Sources ──────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """A window of a source with its readings."""
 
-    window: Window
-    text: str  # without markup
-    own: Reading
-    around: Reading  # its lead-in, label and header
-    words: frozenset[str]  # of both
-    keys: frozenset[str]  # of its own terms, but for figures
+    def __init__(self, window: Window, lexicon: Lexicon, language: Language) -> None:
+        self.window = window
+        self.own = read(window.text, lexicon, language)
+        self.around = read(window.around, lexicon, language)  # its lead-in, label and header
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return self.own.content | self.around.content
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Of its own terms, but for figures."""
+        return frozenset(term.key for term in self.own.terms if isinstance(term.key, str))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own, else those of what it belongs to."""
+        return self.own.names or self.around.names
 
 
-@dataclass(frozen=True, eq=False)
 class SourceText:
-    """A source as statements are compared with it; its places are read when first asked for."""
+    """A source as statements are compared with it: its passage, and the chunk if that is no part
+    of it."""
 
-    number: int
-    source: Source
-    language: Language
-    lexicon: Lexicon
-    context: Reading  # title and headings
-    heading: Reading  # the last of them
-    windows: Sequence[Window]
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        text = source.passage
+        if source.text.strip() and source.text not in text:
+            text = f"{text}\n\n{source.text}"
+        self.text = text
+        self._headings = list(dict.fromkeys((source.document_title, *source.heading_path)))
+
+    @cached_property
+    def language(self) -> Language:
+        return language_of(self.text)
+
+    @cached_property
+    def windows(self) -> Sequence[Window]:
+        return read_windows(self.text)
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """What things are called here: names by shape, labels of rows and headers of columns."""
+        above = " · ".join(self._headings)
+        texts = [above, *(each.text for each in self.windows if each.kind != "row")]
+        found = [name.text for text in texts for name in shaped(plain(text), self.language)]
+        for root in dict.fromkeys(_ROOT.findall(above)):
+            found += re.findall(rf"\b{re.escape(root)}{_VARIANT}", f"{above}\n{self.text}")
+        for window in self.windows:
+            if window.kind == "cell":
+                label = window.text.partition(":")[0]
+                found += [each for each in (label, window.column) if _names_something(each)]
+        return Lexicon(found)
+
+    @cached_property
+    def context(self) -> Reading:
+        """Title and headings."""
+        return read(" · ".join(self._headings), self.lexicon, self.language)
+
+    @cached_property
+    def heading(self) -> Reading:
+        """The last of them."""
+        return read(self._headings[-1] if self._headings else "", self.lexicon, self.language)
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        return tuple(_place(each, self.lexicon, self.language) for each in self.windows)
+        return tuple(Place(each, self.lexicon, self.language) for each in self.windows)
+
+    def nearest(self, words: Sequence[str]) -> list[Place]:
+        """The few that share most words with a statement, each row whole."""
+        whole = [each for each in self.places if each.window.kind != "cell"]
+        return sorted(whole, key=lambda e: -share(words, e.words, self.words))[:_NEAREST]
 
     @cached_property
     def told(self) -> tuple[frozenset[str], ...]:
         """The words of each place under title and headings."""
-        return tuple(place.words.union(self.context.words) for place in self.places)
+        return tuple(place.words | self.context.content for place in self.places)
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Of all of it."""
-        return frozenset(self.context.words).union(*(place.words for place in self.places))
+        return self.context.content.union(*(place.words for place in self.places))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -223,74 +334,24 @@ class SourceText:
         return self.context.codes.union(*(place.own.codes for place in self.places))
 
     @cached_property
-    def raw(self) -> frozenset[str]:
-        """All words as they are spelled, in lower case."""
-        lowered = (place.own.raw | place.around.raw for place in self.places)
-        return self.context.raw.union(*lowered)
-
-    @cached_property
-    def every_figure(self) -> tuple[Figure, ...]:
-        """Those of title, headings and lead-ins as well."""
-        above = (figure for place in self.places for figure in place.around.figures)
-        return (*self.figures, *self.context.figures, *above)
-
-    @property
     def figures(self) -> tuple[Figure, ...]:
-        return tuple(figure for place in self.places for figure in place.own.figures)
+        """Those of title and headings as well."""
+        readings = (self.context, *(place.own for place in self.places))
+        return tuple(figure for each in readings for figure in each.figures)
 
 
 @lru_cache(maxsize=256)
 def read_source(source: Source) -> SourceText:
-    """All windows of what a source says: its passage, and the chunk where that is no part of it."""
-    text = source.passage
-    if source.text.strip() and source.text not in text:
-        text = f"{text}\n\n{source.text}"
-    headings = list(dict.fromkeys((source.document_title, *source.heading_path)))
-    heading = " · ".join(headings)
-    language = language_of(text)
-    windows = read_windows(text)
-    lexicon = Lexicon(_labels(windows, text, heading))
-    return SourceText(
-        number=source.number,
-        source=source,
-        language=language,
-        lexicon=lexicon,
-        context=read(heading, lexicon, language),
-        heading=read(headings[-1] if headings else "", lexicon, language),
-        windows=windows,
-    )
-
-
-def _place(window: Window, lexicon: Lexicon, language: Language) -> Place:
-    own = read(window.text, lexicon, language)
-    around = read(window.around, lexicon, language)
-    every = content_words(plain(f"{window.around} {window.text}"), language)
-    words = frozenset((*own.words, *around.words, *map(canonical, every)))
-    keys = frozenset(term.key for term in own.terms if isinstance(term.key, str))
-    return Place(window, plain(window.text), own, around, words, keys)
-
-
-def _labels(windows: Sequence[Window], text: str, heading: str) -> list[str]:
-    """What things are called here: names by their shape, labels of rows and headers of columns."""
-    whole = f"{heading}\n{text}"
-    language = language_of(text)
-    figures = read_figures(whole, language)
-    found = [e.text for e in _shaped(whole, language) if not _ends_in_amount(e, figures)]
-    for root in dict.fromkeys(_ROOT.findall(heading)):
-        found += re.findall(rf"\b{re.escape(root)}{_VARIANT}", whole)
-    for window in windows:
-        if window.kind == "cell":
-            label = window.text.partition(":")[0]
-            found += [each for each in (label, window.column) if _names_something(each)]
-    return list(dict.fromkeys(found))
+    """A source to be compared with."""
+    return SourceText(source)
 
 
 def _names_something(label: str) -> bool:
     """Whether a cell is a name of a thing: short, with a capital, a figure or a hyphen inside."""
-    told = label.split()
+    words = label.split()
     has_shape = any(c.isupper() for c in label[1:]) or any(c.isdigit() or c in "-+" for c in label)
     is_one = label[:1].isalpha() and not any(c in ",;/" for c in label)
-    return 0 < len(told) <= _LONGEST_LABEL and has_shape and is_one
+    return 0 < len(words) <= _LONGEST_LABEL and has_shape and is_one
 
 
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
@@ -317,20 +378,17 @@ def is_held(word: str, there: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=65536)
 def _begun(word: str, among: frozenset[str]) -> frozenset[str]:
-    alike = _beginnings(among).get(word[:_LONG], ()) if len(word) >= _LONG else ()
-    return frozenset(each for each in alike if each.startswith(word) or word.startswith(each))
+    """The words that begin alike."""
+    if len(word) < _LONG:
+        return frozenset()
+    return frozenset(
+        each
+        for each in among
+        if len(each) >= _LONG and (each.startswith(word) or word.startswith(each))
+    )
 
 
 @lru_cache(maxsize=65536)
 def _near(word: str, among: frozenset[str]) -> frozenset[str]:
     """The words that mean about the same as one, or begin alike."""
     return related(word).intersection(among).union(_begun(word, among))
-
-
-@lru_cache(maxsize=1024)
-def _beginnings(words: frozenset[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for word in words:
-        if len(word) >= _LONG:
-            found.setdefault(word[:_LONG], []).append(word)
-    return found

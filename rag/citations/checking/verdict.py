@@ -10,21 +10,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from rag.citations.checking.carrying import is_carried
-from rag.citations.checking.case import ANYWHERE, COUNTED, Case, Said, as_written, quoted
-from rag.citations.checking.computing import adds_up, compute, differ_by, may_follow
-from rag.citations.checking.given import KINDS, GivenBySource, counts_things, given_by
+from rag.citations.checking.case import ANYWHERE, Case, Said
+from rag.citations.checking.computing import adds_up, compute, may_follow
+from rag.citations.checking.copying import altered, is_carried
+from rag.citations.checking.given import KINDS, Given, counts_things, given_by
 from rag.citations.checking.naming import are_siblings, names_agree, same_name
-from rag.citations.checking.reading import SourceText, read, share
-from rag.citations.checking.repeating import altered
-from rag.citations.checking.swapping import swapped
-from rag.citations.checking.weighing import Weighed
+from rag.citations.checking.reading import Place, SourceText, read, share
+from rag.citations.checking.weighing import Weighed, swapped
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
 from rag.text.languages import all_words, any_of
 from rag.text.words import language_of
+
+COUNTED = 12  # so many things a reader counts for himself
+_REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
+_PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
+_THAN = {"than", "als"}
+_LONGEST_QUOTE = 110  # characters of a source in a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,38 +46,15 @@ def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None =
 
     With an embedding model, a source is called silent by meaning, too, not by words alone.
     """
-    best = max((_Verdict(said, [each], embedder).judgement() for each in sources), key=_rank)
-    if len(sources) == 1 or best.verdict is Verdict.SUPPORTED:
-        return best
-    return max((_Verdict(said, sources, embedder).judgement(), best), key=_rank)
+    return _Verdict(said, sources, embedder).judgement()
 
 
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
-    language = language_of(said.text)
-    words = read(f"{said.around} {said.text}", source.lexicon, language).words
-    places = [each for each in source.places if each.window.kind != "cell"]
-    nearest = sorted(places, key=lambda each: -share(words, each.words))[:_WINDOWS]
+    words = read(f"{said.around} {said.text}", source.lexicon, language_of(said.text)).words
     heading = source.source.document_title
-    return (" · ".join(filter(None, (heading, p.window.around, p.window.text))) for p in nearest)
-
-
-_PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
-_REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
-_THAN = {"than", "als"}
-_HALF_DAY = 12  # hours
-_WINDOWS = 3  # of one source that a judge is shown
-_ORDER = (
-    Verdict.OFF_SUBJECT,
-    Verdict.CONTRADICTED,
-    Verdict.OPEN,
-    Verdict.COMPUTED,
-    Verdict.SUPPORTED,
-)
-
-
-def _rank(judgement: Judgement) -> tuple[int, float]:
-    return _ORDER.index(judgement.verdict), judgement.near
+    near = (each.window for each in source.nearest(words))
+    return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
 class _Verdict(Case):
@@ -83,9 +64,9 @@ class _Verdict(Case):
         """The first that is wrong, else how it is carried."""
         if not (self.reading.words or self.reading.figures or self.reading.names):
             return Judgement(Verdict.OPEN)
-        if self._is_carried():
+        if any(is_carried(self.reading, self.names, each) for each in self.sources):
             return Judgement(Verdict.SUPPORTED, near=1.0)
-        wrong = next((reason for reason in self._what_is_wrong() if reason), None)
+        wrong = next(filter(None, self._what_is_wrong()), None)
         if wrong is not None:
             return Judgement(Verdict.CONTRADICTED, wrong, 0.3 * self.near)
         ways = self._ways()
@@ -101,61 +82,58 @@ class _Verdict(Case):
         repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
-            yield f"The source {f'gives {figure}:' if figure else 'says'} {quoted(place)}"
-        there = swapped(self.given, self.names, self.sources)
+            yield _gives(figure, place) if figure else f"The source says {_quoted(place)}"
+        there = swapped(self.given, self.sources)
         if there is not None:
             yield self._told_instead(there)
         yield from map(self._wrong_figure, self.weighed)
         if not self.is_copy:
             return
         yield self._wrong_name()
-        if not self.reading.is_negated:
-            yield from (self._told_instead(e.instead) for e in self.chosen if e.instead)
-        if not self.is_foreign and not refuses:
-            yield wrong_wording(self)
-
-    # ── Subject ──
+        yield from (self._told_instead(each.instead) for each in self.chosen if each.instead)
+        worded = None if refuses else wrong_wording(self)
+        if worded is not None:
+            limits, place = worded[0] == "limits", worded[1]
+            yield f"The source {'limits this:' if limits else 'says'} {_quoted(place)}"
 
     def _wrong_name(self) -> str:
         """Another product of the family: the source has that one's name and not this one's."""
-        is_named = self.names != (self.said.about,)  # else only titles and headings tell
-        told = (each.names if is_named else each.context.names for each in self.sources)
-        there = [name for names in told for name in names]
+        there = [name for source in self.sources for name in source.names]
         if any(same_name(name, other) for name in self.names for other in there):
             return ""
         pairs = (pair for pair in product(self.names, there) if are_siblings(*pair))
         sibling = next((other for _, other in pairs), "")
-        return f"The source speaks of the {self.spelled(sibling)}, not of this." if sibling else ""
+        return f"The source speaks of the {self._spelled(sibling)}, not of this." if sibling else ""
 
     # ── Figures ──
 
     def _wrong_figure(self, weighed: Weighed) -> str:
         figure = weighed.said.figure
-        if weighed.carried is not None:
-            return ""
-        if self._how(figure) or self._is_given(figure):
+        if weighed.carried is not None or self._how(figure) or self._is_operand(figure):
             return ""
         if _PURPOSE.match(self.said.text):
             return ""
         if weighed.instead and self.is_copy:
-            return "" if self._is_apart(figure) else self._told_instead(weighed.instead)
+            may_differ = not self.reading.raw.isdisjoint(_THAN) and self._may_follow(figure)
+            return "" if may_differ else self._told_instead(weighed.instead)
         return self._missing(figure)
 
-    def _is_apart(self, figure: Figure) -> bool:
-        """Whether two things of one window differ by so much: `350 mm further apart than`."""
-        if self.reading.raw.isdisjoint(_THAN):
-            return False
-        places: dict[int, list[Figure]] = {}
-        for given in (each for source in self.sources for each in given_by(source)):
-            places.setdefault(id(given.place), []).append(given.figure)
-        return any(differ_by(figure, every) for every in places.values())
+    def _is_operand(self, figure: Figure) -> bool:
+        """Whether another figure of the statement was worked out from this one."""
+        return any(figure.shown in self._how(other) for other in self._own(figure))
 
-    def _told_instead(self, there: GivenBySource) -> str:
+    def _may_follow(self, figure: Figure) -> bool:
+        return may_follow(figure, self._operands(figure))
+
+    def _told_instead(self, there: Given) -> str:
         name = there.names[0] if there.names else ""
-        of = f" for the {self.spelled(name)}" if name and any(map(str.isdigit, name)) else ""
-        return (
-            f"The source gives {as_written(there.figure, there.place)}{of}: {quoted(there.place)}"
-        )
+        has_sign = any(map(str.isdigit, name))
+        return _gives(there.figure, there.place, self._spelled(name) if has_sign else "")
+
+    def _spelled(self, name: str) -> str:
+        """A name as the source spells it."""
+        known = (each for source in self.sources for each in source.lexicon.names)
+        return next((each for each in known if each.lower() == name), name)
 
     def _missing(self, figure: Figure) -> str:
         """A figure that no source gives anywhere, and none that a reader may have worked out.
@@ -170,13 +148,13 @@ class _Verdict(Case):
             return ""
         if self.reading.is_negated or self._is_bounded(figure):
             return ""
-        if not adds_up(self.said.text) and may_follow(figure, self._operands(figure)):
+        if not adds_up(self.said.text) and self._may_follow(figure):
             return ""
         return f"The source does not give {figure.shown}."
 
     def _is_bounded(self, figure: Figure) -> bool:
         """Whether a source says up to where, or from when on: within and beyond is told by it."""
-        there = (each for source in self.sources for each in source.every_figure)
+        there = (each for source in self.sources for each in source.figures)
         return any(
             comparable(figure, each) and each.unit and (each.comparator or each.upper is not None)
             for each in there
@@ -190,27 +168,26 @@ class _Verdict(Case):
         digits = re.compile(rf"(?<![\d.,]){number_shown(figure.value)}(?!\d|[.,]\d)")
         if not figure.unit and any(digits.search(each.source.passage) for each in self.sources):
             return False  # `n800n` of what is no prose
-        there = [f for source in self.sources for f in source.every_figure]
+        there = [f for source in self.sources for f in source.figures]
         return not any(agree(figure, each) or _is_its_end(figure, each) for each in there)
+
+    # ── Sums ──
 
     def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
         """The figures that one may follow from: the nearest first, those at least so near.
 
         No number of things, where others have its unit: `1 renewal` is no part of `€ 4`.
         """
-        found: list[tuple[float, GivenBySource]] = []
-        for source in self.sources:
-            for given in given_by(source):
-                if given.figure.kind in KINDS:
-                    near = share(self.reading.words, given.words | given.lent)
-                    near += 0.3 * (names_agree(self.names, given.names) > 0)
+        found: list[tuple[float, Given]] = []
+        for given in (each for source in self.sources for each in given_by(source)):
+            if given.figure.kind in KINDS:
+                near = share(self.reading.words, given.words | given.lent)
+                near += 0.3 * (names_agree(self.names, given.names) > 0)
+                if near > least:
                     found.append((near, given))
-        nearest = [given for near, given in sorted(found, key=_first) if near > least]
-        if (
-            but.unit
-            and least >= 0
-            and any(each.figure.dimension == but.dimension for each in nearest)
-        ):
+        nearest = [given for _, given in sorted(found, key=lambda each: -each[0])]
+        is_measured = any(each.figure.dimension == but.dimension for each in nearest)
+        if but.unit and least >= 0 and is_measured:
             nearest = [each for each in nearest if not _counts(each)]
         return self._own(but) + [each.figure for each in nearest]
 
@@ -237,25 +214,25 @@ class _Verdict(Case):
         used = all(any(_uses(way, each) for way in ways) for each in counts)
         return [way for way in ways if way] if used else []
 
-    def _is_given(self, figure: Figure) -> bool:
-        """Whether another figure of the statement was worked out from this one."""
-        return any(figure.shown in self._how(other) for other in self._own(figure))
 
-    # ── Support ──
-
-    def _is_carried(self) -> bool:
-        return any(
-            is_carried(self.said.text, self.names, source, self.language) for source in self.sources
-        )
+def _gives(figure: Figure, place: Place, name: str = "") -> str:
+    """A figure as its window spells it, and that window."""
+    spelled = place.own.text[figure.start : figure.end] or figure.shown
+    return f"The source gives {spelled}{f' for the {name}' if name else ''}: {_quoted(place)}"
 
 
-def _first(found: tuple[float, GivenBySource]) -> float:
-    return -found[0]
+def _quoted(place: Place) -> str:
+    """A window in quotation marks, cut where it is long."""
+    window = place.window
+    label = f"{window.column}, " if window.kind == "cell" and window.column else ""
+    text = " ".join(f"{label}{window.text}".split())
+    cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
+    return f"“{cut}”"
 
 
-def _counts(given: GivenBySource) -> bool:
-    is_cell = given.place.window.kind == "cell"
-    return not given.figure.unit and (is_cell or counts_things(given.place.text, given.figure))
+def _counts(given: Given) -> bool:
+    text = given.place.own.text
+    return not given.figure.unit and (given.is_of_cell or counts_things(text, given.figure))
 
 
 def _uses(way: str, count: Figure) -> bool:
@@ -269,7 +246,7 @@ def _is_its_end(figure: Figure, there: Figure) -> bool:
     if figure.kind == there.kind == "date":
         return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
     if figure.kind == there.kind == "clock":  # `half past nine in the evening`
-        return abs(figure.value - there.value) == _HALF_DAY
+        return abs(figure.value - there.value) == COUNTED
     if figure.kind != there.kind and "clock" in (figure.kind, there.kind):
         return False
     if figure.unit and there.unit and figure.dimension != there.dimension:

@@ -1,12 +1,13 @@
 """What becomes of each figure of a statement: carried by its sources, or another one given."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from rag.citations.checking.given import KINDS, Given, GivenBySource, given_by, tells
+from rag.citations.checking.given import KINDS, Given, given_by, tells
 from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import Place, SourceText, is_held
-from rag.text.amounts import Figure, comparable, date_parts
+from rag.citations.checking.reading import SourceText, is_held
+from rag.text.amounts import agree, comparable, date_parts
 from rag.text.languages import all_words
 
 _COMPARES = all_words("comparing")
@@ -15,6 +16,7 @@ _COUNTS_THE_SAME = 0.75  # … where no unit says what is counted
 _DATES_THE_SAME = 0.9  # … to be told another date: texts give many
 _FAR = 0.65  # … of another sentence than the one that gives the figure
 _NEARER = 0.3  # by so much a figure of another sentence has to be nearer
+_CROSSED = 0.2  # … and each of two to the place of the other
 _SAME_NAME, _OTHER_NAME = 0.25, 0.6
 
 
@@ -23,25 +25,25 @@ class Weighed:
     """What became of one figure of a statement."""
 
     said: Given
-    carried: GivenBySource | None = None
-    instead: GivenBySource | None = None  # what the source gives for the same
+    carried: Given | None = None
+    instead: Given | None = None  # what the source gives for the same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
     near: float
-    given: GivenBySource
+    given: Given
 
 
-def weigh(said: Given, names: Sequence[str], sources: Sequence[SourceText]) -> Weighed:
+def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
     """Find the figure where the sources speak of the same."""
     same: list[_Found] = []
     other: list[_Found] = []
     for source in sources:
         for given in given_by(source):
             if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
-                found = _Found(_affinity(said, names, given, source), given)
-                (same if _is_same(said.figure, found) else other).append(found)
+                found = _Found(_affinity(said, given, source), given)
+                (same if _is_same(said, found) else other).append(found)
     if not same:
         rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
         return Weighed(said, instead=rival.given if rival else None)
@@ -49,61 +51,51 @@ def weigh(said: Given, names: Sequence[str], sources: Sequence[SourceText]) -> W
     compares = not said.words.isdisjoint(_COMPARES)  # beside another: `eight less than the Pro`
     if compares or said.figure.kind.startswith("code"):
         return Weighed(said, carried=best.given)
-    return _carried_or_not(said, names, best, same, other)
+    return _carried_or_not(said, best, same, other)
 
 
 def _carried_or_not(
     said: Given,
-    names: Sequence[str],
     best: _Found,
     same: Sequence[_Found],
     other: Sequence[_Found],
 ) -> Weighed:
     """Whether the places that give the figure give it for this and with this bound."""
-    told = [_told_apart(said, names, each, other) for each in same]
+    told = [_told_apart(said, each, other) for each in same]
     if all(told):
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
-    if all(names_agree(names, each.given.names) < 0 for each in same):
+    if all(names_agree(said.names, each.given.names) < 0 for each in same):
         return Weighed(said, instead=best.given)  # only for another of the family
-    at_least = max(_SAYS_THE_REST, best.near - _NEARER)
-    nearest = [each.given for each in same if each.near >= at_least]
-    if nearest and all(_is_bounded_otherwise(said, each) for each in nearest):
+    if all(_is_bounded_otherwise(said, each.given) for each in same):
         return Weighed(said, instead=best.given)
     return Weighed(said, carried=best.given)
 
 
-def _is_same(figure: Figure, found: _Found) -> bool:
+def _is_same(said: Given, found: _Found) -> bool:
     """Whether it carries the figure: one without a unit only where it is given for the same."""
-    there = found.given
-    is_cell = there.place.window.kind == "cell"
+    figure, there = said.figure, found.given
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
-    is_told = is_cell or not is_bare or found.near >= _SAYS_THE_REST
+    is_told = there.is_of_cell or not is_bare or found.near >= _SAYS_THE_REST
     return is_told and tells(figure, there.figure)
 
 
-def _is_bounded_otherwise(said: Given, there: GivenBySource) -> bool:
+def _is_bounded_otherwise(said: Given, there: Given) -> bool:
     """Whether one bounds it from above and the other from below: `at least`, `not longer than`."""
     bounds = [each.figure.comparator[:1] for each in (said, there)]
-    if not {"<", ">"}.issuperset(bounds) or said.figure.upper or there.figure.upper:
-        return False
-    return (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
+    is_bound = {"<", ">"}.issuperset(bounds)
+    return is_bound and (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
 
 
-def _affinity(said: Given, names: Sequence[str], given: GivenBySource, source: SourceText) -> float:
+def _affinity(said: Given, given: Given, source: SourceText) -> float:
     words = said.words | said.lent
     there = given.words | given.lent
     own = words.difference(source.context.words)  # titles and headings hold for every figure
-    near = max(share_held(words, there), share_held(own, there))
-    return near + of_names(names, given.names or source.context.names)
+    near = max(_share_held(words, there), _share_held(own, there))
+    agreed = names_agree(said.names, given.names)
+    return near + (_SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0)
 
 
-def of_names(said: Sequence[str], there: Sequence[str]) -> float:
-    """What a figure gains that is given for the same name, or loses for a sibling's."""
-    agreed = names_agree(said, there)
-    return _SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0
-
-
-def share_held(said: frozenset[str], there: frozenset[str]) -> float:
+def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
     """Of the words around a figure those that stand around another."""
     return sum(is_held(word, there) for word in said) / max(1, len(said))
 
@@ -118,42 +110,38 @@ def _fits(said: Given, found: _Found) -> bool:
     if figure.kind == "date":
         alike = list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
         return alike and found.near >= _DATES_THE_SAME
-    is_cell = found.given.place.window.kind == "cell"
-    has_unit = bool(figure.unit or there.unit)
     if figure.kind not in KINDS:
         return found.near >= _COUNTS_THE_SAME and not found.given.is_range
-    if figure.kind != "amount" or (has_unit and figure.dimension == there.dimension):
-        return found.near >= _SAYS_THE_REST
-    if has_unit and not (is_cell and not there.unit):
+    if found.near < _SAYS_THE_REST:
         return False
-    if is_cell:
-        return found.near >= _SAYS_THE_REST
-    return found.near >= _SAYS_THE_REST and bool(said.counted & found.given.counted)
+    if figure.kind != "amount" or (figure.unit and figure.dimension == there.dimension):
+        return True
+    if found.given.is_of_cell:
+        return not there.unit
+    return not (figure.unit or there.unit) and bool(said.counted & found.given.counted)
 
 
-def _told_apart(
-    said: Given, names: Sequence[str], own: _Found, other: Sequence[_Found]
-) -> _Found | None:
+def _told_apart(said: Given, own: _Found, other: Sequence[_Found]) -> _Found | None:
     """The other figure, where all that tells the two apart in a statement speaks for that one."""
     rivals = (
         each
         for each in other
         if each.given.figure.dimension == own.given.figure.dimension
         and (said.figure.kind in KINDS or each.near >= _COUNTS_THE_SAME)
-        and _speaks_for(said, names, own, each)
+        and _speaks_for(said, own, each)
     )
     return max(rivals, key=_nearest, default=None)
 
 
-def _speaks_for(said: Given, names: Sequence[str], own: _Found, rival: _Found) -> bool:
+def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
     mine, theirs = own.given, rival.given
-    cells = [each.place.window.kind == "cell" for each in (mine, theirs)]
-    is_beside = mine.place is theirs.place
-    if all(cells):
-        is_beside = _are_neighbours(mine.place, theirs.place)
-    if not is_beside:  # a table says in a word what prose says in many
-        return rival.near >= max(_FAR, own.near + _NEARER) and cells != [True, False]
-    agreed = [names_agree(names, each.names) for each in (mine, theirs)]
+    are_cells = mine.is_of_cell and theirs.is_of_cell
+    if (
+        not are_cells and mine.place is not theirs.place
+    ):  # a table says in a word what prose says in many
+        is_told_shorter = mine.is_of_cell and not theirs.is_of_cell
+        return rival.near >= max(_FAR, own.near + _NEARER) and not is_told_shorter
+    agreed = [names_agree(said.names, each.names) for each in (mine, theirs)]
     if agreed[0] != agreed[1]:
         return agreed[0] < agreed[1]
     apart = theirs.words - mine.words - mine.lent
@@ -163,7 +151,29 @@ def _speaks_for(said: Given, names: Sequence[str], own: _Found, rival: _Found) -
     return not said.words.isdisjoint(apart) and said.words.isdisjoint(own_words)
 
 
-def _are_neighbours(own: Place, other: Place) -> bool:
-    """Cells of one row or one column."""
-    is_row = own.window.start == other.window.start
-    return is_row != (own.window.column == other.window.column)
+# ── Two values, each in the place of the other ───────────────────────────────────────────────
+
+
+def swapped(said: Sequence[Given], sources: Sequence[SourceText]) -> Given | None:
+    """What a source gives in place of a value whose place another of the statement has."""
+    pairs = combinations(said, 2)
+    there = [each for source in sources for each in given_by(source)] if len(said) > 1 else []
+    return next((found for pair in pairs for found in _crossed(*pair, there)), None)
+
+
+def _crossed(one: Given, other: Given, there: Sequence[Given]) -> Iterator[Given]:
+    figures = (one.figure, other.figure)
+    if not comparable(*figures) or agree(*figures):
+        return
+    first, second = ([e for e in there if agree(figure, e.figure)] for figure in figures)
+    if not first or not second:
+        return
+    straight = (_nearness(one, first), _nearness(other, second))
+    crossed = (_nearness(one, second), _nearness(other, first))
+    if all(x >= max(_SAYS_THE_REST, s + _CROSSED) for s, x in zip(straight, crossed, strict=True)):
+        yield max(second, key=lambda each: _nearness(one, [each]))
+
+
+def _nearness(said: Given, there: Sequence[Given]) -> float:
+    own = said.words | said.beside
+    return max(_share_held(own, each.words | each.beside) for each in there)

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
-from rag.citations.checking.case import Case, quoted
-from rag.citations.checking.given import CONJUNCTIONS
-from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import Place, is_held, read
+from rag.citations.checking.case import Case
+from rag.citations.checking.reading import Place, Reading, is_held, within
 from rag.text.amounts import Figure, agree
-from rag.text.languages import LANGUAGES, Language, all_words, told
-from rag.text.names import Lexicon
+from rag.text.languages import LANGUAGES, all_words, any_of, told
 from rag.text.related import canonical, opposites
-from rag.text.words import is_function_word, stem, tokens
+from rag.text.words import is_function_word, stem
 
 _DIVIDES = re.compile(
-    rf"\s*[,;:()–—]\s+|\s+(?:{CONJUNCTIONS})\s+|\s+(?=(?:{told('conditions')})\b)",
+    rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+"
+    rf"|\s+(?=(?:{told('conditions')})\b)",
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
@@ -26,13 +24,12 @@ _CONDITION = re.compile(
 _PROHIBITING = all_words("prohibiting")
 _PROHIBITS = _PROHIBITING | {stem(each, one.code) for each in _PROHIBITING for one in LANGUAGES}
 _WITHOUT = all_words("lacking")
-_ONLY = all_words("only")
 _EXCEPT = all_words("excepting")
 _COMPARES = all_words("comparing") - {"than", "als"}
 _LIMITING = (all_words("restricting") | all_words("limits")) - {"may", "könnte", "but", "aber"}
 _PREPOSITIONS = all_words("prepositions")
 _UNIVERSAL = all_words("universal")
-_BEHIND = 2  # words behind `only` or `without` on which these bear
+_BEHIND = 2  # words behind `without` on which it bears
 _MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
 _LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of
 _FEW = 3  # words; with fewer, a part of a source may say less beside them
@@ -48,7 +45,6 @@ class Part:
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
     lacks: frozenset[str]  # words behind `without`
-    only: frozenset[str]  # … behind `only`
     excepted: frozenset[str]  # … behind `except`
 
     def joined(self, other: "Part") -> "Part":
@@ -60,7 +56,6 @@ class Part:
             self.is_denied or (other.is_denied and bool(other.own)),
             self.is_unsure and other.is_unsure,
             self.lacks | other.lacks,
-            self.only | other.only,
             self.excepted | other.excepted,
         )
 
@@ -75,29 +70,27 @@ class _Near(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def parts(text: str, lexicon: Lexicon, language: Language) -> tuple[Part, ...]:
+def parts(reading: Reading) -> tuple[Part, ...]:
     """The parts of a sentence between its commas and conjunctions."""
     found: list[Part] = []
-    at, joint = 0, ""
+    at, joint, text = 0, "", reading.text
     for cut in [*_DIVIDES.finditer(text), None]:
-        piece = text[at : cut.start() if cut else len(text)]
-        if piece.strip():
-            found.append(_part(piece, found, lexicon, language, joint=joint))
+        end = cut.start() if cut else len(text)
+        if text[at:end].strip():
+            found.append(_part(reading, at, end, found, joint))
         at, joint = (cut.end(), cut[0].strip().lower()) if cut else (at, "")
     return tuple(found)
 
 
-def _part(
-    piece: str, before: Sequence[Part], lexicon: Lexicon, language: Language, *, joint: str
-) -> Part:
-    reading = read(piece, lexicon, language)
-    own = frozenset(reading.words)
-    lowered = [each.lowered for each in tokens(piece)]
-    lacks, only, excepted = (
-        frozenset(_behind(lowered, signs, language)) for signs in (_WITHOUT, _ONLY, _EXCEPT)
-    )
-    is_denied = reading.is_negated or not reading.raw.isdisjoint(_PROHIBITING)
-    is_unsure = bool(_CONDITION.match(piece))
+def _part(reading: Reading, start: int, end: int, before: Sequence[Part], joint: str) -> Part:
+    terms = within(reading.terms, start, end)
+    lowered = [each.lowered for each in within(reading.tokens, start, end)]
+    own = frozenset(str(each.key) for each in terms if each.is_word)
+    raw = frozenset(lowered)
+    code = reading.language.code
+    lacks, excepted = (frozenset(_behind(lowered, each, code)) for each in (_WITHOUT, _EXCEPT))
+    is_denied = any(each.denies for each in terms) or not raw.isdisjoint(_PROHIBITING)
+    is_unsure = bool(_CONDITION.match(reading.text[start:end]))
     main = next((each for each in before if not each.is_unsure), None)
     if before and before[-1].is_denied and main and not is_denied:  # `neither cheques or cards`
         is_denied = joint in ("or", "oder", "nor", "noch") or not _PREPOSITIONS.isdisjoint(
@@ -105,35 +98,32 @@ def _part(
         )
         is_unsure |= joint in ("and", "und", "sowie", ",") and not is_denied
     words = own | main.own if main else own
-    return Part(own, words, reading.raw, is_denied, is_unsure, lacks, only, excepted)
+    return Part(own, words, raw, is_denied, is_unsure, lacks, excepted)
 
 
-def _behind(lowered: Sequence[str], signs: frozenset[str], language: Language) -> Iterator[str]:
+def _behind(lowered: Sequence[str], signs: frozenset[str], code: str) -> Iterator[str]:
     """The first words that tell something behind each of some words."""
     for at, word in enumerate(lowered):
         if word in signs:
             behind = [each for each in lowered[at + 1 :] if not is_function_word(each)]
-            yield from (canonical(stem(each, language.code)) for each in behind[:_BEHIND])
+            yield from (canonical(stem(each, code)) for each in behind[:_BEHIND])
 
 
-def wrong_wording(case: Case) -> str:
-    """What the source says instead, where one of both denies or limits; else ""."""
-    whole = parts(case.said.text, case.sources[0].lexicon, case.language)
+def wrong_wording(case: Case) -> tuple[str, Place] | None:
+    """Where the source "denies" or "limits" otherwise."""
+    whole = parts(case.reading)
     if not whole or whole[0].is_unsure or not case.reading.raw.isdisjoint(_COMPARES):
-        return ""
+        return None
     said = [each for each in whole if not each.is_unsure]
     if len({each.is_denied for each in said if each.own}) < 2:
         said = [reduce(Part.joined, said)] if said else []
-    return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), "")
+    return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), None)
 
 
-def _against(case: Case, said: Part) -> str:
+def _against(case: Case, said: Part) -> tuple[str, Place] | None:
     nearest = _nearest(case, said)
     told = [_is_otherwise(case, said, each) for each in nearest]
-    if not nearest or not all(told):
-        return ""
-    quote = quoted(nearest[0].place)
-    return f"The source limits this: {quote}" if told[0] == "limit" else f"The source says {quote}"
+    return (told[0], nearest[0].place) if nearest and all(told) else None
 
 
 def _nearest(case: Case, said: Part) -> list[_Near]:
@@ -143,19 +133,29 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
     longest = (2.5 if count >= _FEW else 2) * count  # of a part, to say little else
     for source in case.sources:
         for place in source.places:
-            if place.window.kind in ("row", "code") or not 0 < len(place.own.words) <= _LONG:
+            there = place.words | source.context.content
+            if place.window.kind in ("row", "code") or _share(said, there) < _MANY:
                 continue
-            names = place.own.names or place.around.names or source.context.names
-            if names_agree(case.names, names) < 0 or not _gives_figures(case, place):
+            if not 0 < len(place.own.words) <= _LONG:
+                continue
+            if not _gives_figures(case, place):
                 continue
             above = source.context.words + place.around.words
-            for part in parts(place.text, source.lexicon, source.language):
-                there = part.words.union(above)
-                near = sum(_is_there(word, there) for word in said.words) / count
+            for part in parts(place.own):
+                near = _share(said, part.words.union(above))
                 if near >= _MANY and len(part.own) <= longest:
                     found.append(_Near(near, len(said.words & part.own), place, part))
     best = max((each[:2] for each in found), default=None)
     return [each for each in found if each[:2] == best]
+
+
+def _share(said: Part, there: frozenset[str]) -> float:
+    """Of its words those that are there, or whose opposites are."""
+    turned = opposites()
+    return sum(
+        is_held(word, there) or not turned.get(word, frozenset()).isdisjoint(there)
+        for word in said.words
+    ) / len(said.words)
 
 
 def _gives_figures(case: Case, place: Place) -> bool:
@@ -173,27 +173,21 @@ def _bound_the_same(case: Case, place: Place) -> bool:
     )
 
 
-def _is_there(word: str, words: frozenset[str]) -> bool:
-    return is_held(word, words) or not opposites().get(word, frozenset()).isdisjoint(words)
-
-
 def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
-    """How a part of a source says otherwise: "limit", "deny", or "" where it does not."""
+    """How a part of a source says otherwise: "limits", "denies", or "" where it does not."""
     there, place = nearest.part, nearest.place
     if _takes_in(said, there):
-        return "deny"
+        return "denies"
     if _is_widened(said, place, case.reading.figures):
-        return "limit"
-    excepted = there.lacks | there.excepted | place.own.excepted
-    if there.is_unsure or place.own.is_supposed or said.lacks or said.words & excepted:
+        return "limits"
+    excepted = there.lacks | there.excepted
+    if there.is_unsure or said.lacks or said.words & excepted:
         return ""
     narrows = [each.raw & _LIMITING for each in (said, there)]
-    if there.only and said.words.isdisjoint(there.only) and not narrows[0]:
-        return "" if said.is_denied else "limit"
     if nearest.share < _MOST or narrows[0] != narrows[1] or _bound_the_same(case, place):
         return ""
     turned = len(said.words) >= _FEW and _is_turned(said, there, place)
-    return "deny" if (said.is_denied != there.is_denied) != turned else ""
+    return "denies" if (said.is_denied != there.is_denied) != turned else ""
 
 
 def _takes_in(said: Part, there: Part) -> bool:
