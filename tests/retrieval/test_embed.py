@@ -165,7 +165,7 @@ def test_texts_of_about_one_length_have_one_width(monkeypatch) -> None:
 
     compiled = SimpleNamespace(create_infer_request=Request)
     monkeypatch.setattr("rag.retrieval.embed.engines._compiled", lambda _model, streams: compiled)
-    engine = Converted(Path(), LocalEmbedder().tokenizer(), max_tokens=40)
+    engine = Converted(Path(), LocalEmbedder().tokenizer, max_tokens=40)
     for count in (1, 5, 14, 15, 30, 31, 200):
         engine.vectors(["word " * count])
 
