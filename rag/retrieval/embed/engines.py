@@ -18,7 +18,9 @@ from rag.seams import Matrix
 CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 DONT_NEED = 4  # of mman.h
 FEW = 4  # texts that one thread embeds sooner than two that wait for each other
-ROUNDED = 16  # tokens: for each width that it has not seen the engine writes code anew
+# Tokens: for each width that it has not seen the engine writes code anew. What is padded makes up
+# most of a question in parts, and little of a chunk.
+SHORT, ROUNDED_SHORT, ROUNDED = 32, 8, 16
 
 
 class Engine(Protocol):
@@ -49,7 +51,8 @@ class Converted:
         if any(len(encoding.ids) > self._max_tokens for encoding in encodings):
             encodings = self._cutting_tokenizer.encode_batch(cleaned)
         longest = max(len(encoding.ids) for encoding in encodings)
-        width = max(longest, min(-(-longest // ROUNDED) * ROUNDED, self._max_tokens))
+        step = ROUNDED_SHORT if longest <= SHORT else ROUNDED
+        width = max(longest, min(-(-longest // step) * step, self._max_tokens))
         ids = np.zeros((len(texts), width), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, encoding in enumerate(encodings):
