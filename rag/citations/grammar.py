@@ -7,7 +7,6 @@ a stream has to know.
 
 import re
 import unicodedata
-from functools import cache
 
 from rag.text.languages.language import any_pattern, read_lists
 from rag.text.late import regex
@@ -166,13 +165,13 @@ _AROUND = {  # by the character that they begin with
     "*": (rf"(?P<run>\*{{1,3}}){_B}(?:{_ROW}|\({_ROW}\)){_B}(?P=run)(?=[^*])"),
     "_": (rf"(?P<run>_{{1,3}}){_B}(?:{_ROW}|\({_ROW}\)){_B}(?P=run)(?=[^_\w])"),
 }
-_AROUND["（"] = _AROUND["("]
+_AROUND_COMPILED = {char: _compiled(pattern) for char, pattern in _AROUND.items()}
+_AROUND_COMPILED["（"] = _AROUND_COMPILED["("]
 
 
-@cache
 def around(char: str) -> "regex.Pattern[str] | None":
     """What stands around a citation, or spells one, and begins with a character."""
-    return _compiled(_AROUND[char]) if char in _AROUND else None
+    return _AROUND_COMPILED.get(char)
 
 
 # Between two markers: all that is between their numbers is cited.

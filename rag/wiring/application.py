@@ -246,10 +246,18 @@ class Application:
         vectors = self.embedder.embed(["warm"])
         self.warm.set()
         self.index.nearest(vectors, EVERYTHING, limit=1)
-        compile_all()
         if self._does_jobs:
             self.repair()
         self.tried.set()
+
+    def prepare_answers(self) -> None:
+        """Load what the first answers would wait for, once questions can be taken."""
+        from rag.text.related import opposites, related
+
+        compile_all()
+        self.count("tokens")
+        related("words")
+        opposites()
 
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""
