@@ -13,31 +13,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.peers import PRODUCTS
-from benchmarks.turn import questions
+from benchmarks.turn import neighbours, questions
 
-SPIN = "while True: pass"
 COLUMNS = ("ready", "ready_cpu", "files", "files_cpu", "p50", "p95", "cpu", "memory")
 HEADS = ("ready s", "CPU s", "files/s", "files/CPU s", "query p50", "p95 ms", "CPU ms", "MiB")
-
-
-@contextmanager
-def neighbours(count: int) -> Iterator[None]:
-    """Processes that never wait."""
-    running = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
 
 
 def write_files(data: Path, folder: Path, count: int) -> None:

@@ -1,6 +1,7 @@
 """What grows with the library: time and memory at 1k, 20k, 200k chunks and more.
 
-    python -m benchmarks.scale [--sizes 1000,20000,200000] [--place DIR] [--words [--postgres URL]]
+    python -m benchmarks.scale [--sizes 1000,20000,200000] [--place DIR [--filled]] [--rough]
+    python -m benchmarks.scale --words [--sizes N] [--postgres URL]
 
 Texts are generated with the word frequencies of a language (Zipf) and a vocabulary that grows with
 them; vectors are random around the centres of topics, so no model is needed and no time is spent
@@ -10,8 +11,9 @@ in one. Database, word index and Chroma are real.
 import resource
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time, sleep
@@ -25,8 +27,11 @@ from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Section
 from rag.retrieval.lexical import LexicalIndex
+from rag.retrieval.vectors import HNSW
 from rag.seams import Matrix
+from rag.sessions.store import SqlSession
 from rag.settings import Settings
+from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build
 
@@ -36,6 +41,7 @@ WORDS = 90
 TOPICS = 400
 SYLLABLES = ("ba", "co", "di", "fe", "gu", "ha", "ki", "lo", "mu", "ne", "pa", "ri", "so", "tu")
 QUERIES = 40
+ROUGH = 40  # candidates for a vector's neighbours when it is added, in place of 200
 
 
 class TopicEmbedder:
@@ -133,24 +139,44 @@ def wait_for_words(lexical: LexicalIndex) -> None:
         sleep(0.1)
 
 
-def measure(place: Path, size: int) -> None:
-    """All rows of one size."""
+def percentiles(size: int, what: str, acts: Iterable[Callable[[], object]]) -> None:
+    """Two rows."""
+    rows = np.array([timed(act) for act in acts])
+    show(size, f"{what} p50", tuple(np.percentile(rows, 50, axis=0)))
+    show(size, f"{what} p95", tuple(np.percentile(rows, 95, axis=0)))
+
+
+def whole_turn(application: Application, session: SqlSession, question: str) -> None:
+    """Until its last event; without a model."""
+    for _ in application.assistant.ask(session, question):
+        pass
+
+
+def fill(place: Path, size: int) -> None:
+    """A new library."""
     shutil.rmtree(place, ignore_errors=True)
-    settings, embedder = Settings(data_dir=place), TopicEmbedder()
-    application = build(settings, embedder=embedder)
+    application = build(Settings(data_dir=place), embedder=TopicEmbedder())
     show(size, "fill", timed(lambda: add(application, documents(size, first=0))))
     application.stop()
-    reopened: list[Application] = []
-    show(size, "open", timed(lambda: reopened.append(build(settings, embedder=embedder))))
-    application = reopened[0]
+
+
+def measure(place: Path, size: int) -> None:
+    """All rows of one size but the filling."""
+    opened: list[Application] = []
+    settings, embedder = Settings(data_dir=place), TopicEmbedder()
+    show(size, "open", timed(lambda: opened.append(build(settings, embedder=embedder))))
+    [application] = opened
     show(size, "ready", timed(application.warm_up))
-    questions = [" ".join(text.split()[3:11]) for text in texts(QUERIES, size + 1)]
+    questions = [" ".join(text.split()[3:11]) for text in texts(2 * QUERIES, size + 1)]
     show(size, "first search, words known", timed(lambda: first_search(application, questions[0])))
-    rows = np.array(
-        [timed(lambda q=q: application.retriever.search(q, EVERYTHING)) for q in questions]
-    )
-    show(size, "search p50", tuple(np.percentile(rows, 50, axis=0)))
-    show(size, "search p95", tuple(np.percentile(rows, 95, axis=0)))
+    search, session = application.retriever.search, application.store.create("benchmark")
+    percentiles(size, "search", [partial(search, q, EVERYTHING) for q in questions[:QUERIES]])
+    asked = [partial(whole_turn, application, session, q) for q in questions[QUERIES:]]
+    percentiles(size, "turn without a model", asked)
+    get = create_app(application).test_client().get
+    for what, address in pages(size).items():
+        get(address)
+        show(size, what, timed(partial(get, address)))
     first = size // PER_DOCUMENT + 1
     made = list(documents(1000, first=first))
     show(size, "add 1,000 chunks", timed(lambda: add(application, iter(made))))
@@ -160,11 +186,20 @@ def measure(place: Path, size: int) -> None:
             application.ingestion.delete(f"d{number:08}")
 
     show(size, "remove 1,000 chunks", timed(remove))
-    listed = timed(lambda: application.documents.page(EVERYTHING, limit=100))
-    show(size, "a page of documents", listed)
     application.stop()
     used = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
     print(f"{size:>9} {'on disk, MiB':>32} {used / 2**20:>10.0f}")
+
+
+def pages(size: int) -> dict[str, str]:
+    """Addresses by what is shown there."""
+    last = size // PER_DOCUMENT - 1
+    return {
+        "page of documents": "/documents",
+        "last page of documents": f"/documents?offset={last}",
+        "documents with a word": f"/documents?q=d{last:08}",
+        "page of a new conversation": "/",
+    }
 
 
 def asked() -> dict[str, list[str]]:
@@ -210,10 +245,16 @@ def measure_words(database_url: str, size: int) -> None:
 @click.command()
 @click.option("--sizes", default="1000,20000", show_default=True)
 @click.option("--place", type=click.Path(path_type=Path), help="Where to keep the library.")
+@click.option("--filled", is_flag=True, help="The library is there.")
+@click.option("--rough", is_flag=True, help="Fill with a rougher graph of vectors, in a quarter.")
 @click.option("--words", is_flag=True, help="The word index alone.")
 @click.option("--postgres", help="Words in a new database on this server instead of SQLite.")
-def main(sizes: str, place: Path | None, words: bool, postgres: str | None) -> None:
+def main(
+    sizes: str, place: Path | None, filled: bool, rough: bool, words: bool, postgres: str | None
+) -> None:
     """Print milliseconds by the clock and of the processor, and MiB."""
+    if rough:
+        HNSW["ef_construction"] = ROUGH
     print(f"{'chunks':>9} {'what':>32} {'ms':>10} {'CPU ms':>10} {'MiB':>8}")
     with tempfile.TemporaryDirectory() as folder:
         for size in map(int, sizes.split(",")):
@@ -221,7 +262,10 @@ def main(sizes: str, place: Path | None, words: bool, postgres: str | None) -> N
                 with database_of_its_own(postgres) as url:
                     measure_words(url or f"sqlite:///{folder}/{size}.db", size)
                 continue
-            measure((place or Path(folder)) / str(size), size)
+            library = (place or Path(folder)) / str(size)
+            if not filled:
+                fill(library, size)
+            measure(library, size)
 
 
 if __name__ == "__main__":

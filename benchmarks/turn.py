@@ -1,15 +1,19 @@
 """Time from question to first event, first words and end, with a model that answers at once.
 
-    python -m benchmarks.turn --data DIR [--sizes 1000,20000] [--questions 60]
+    python -m benchmarks.turn --data DIR [--sizes 1000,20000] [--questions 60] [--neighbours 4]
 
 The embedding model, Chroma, SQLite, the gate and the checks are real; only the language model is
 scripted. The last row of a size is the processor's time for a whole turn without a model: cards,
 checks, follow-ups and summaries included. Also prints the peak memory of the process.
 """
 
+import gc
 import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -31,7 +35,20 @@ from rag.wiring.application import Application
 from rag.wiring.building import build
 
 SECTIONS_PER_FILE = 20
+SPIN = "while True: pass"
 SAID = "Open the settings [1] and tap the entry that you want to change [2]."
+
+
+@contextmanager
+def neighbours(count: int) -> Iterator[None]:
+    """Processes that never wait."""
+    running = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 class InstantModel:
@@ -117,7 +134,8 @@ def without_a_model(application: Application, asked: list[str]) -> np.ndarray:
 @data_option
 @click.option("--sizes", default="1000,20000", show_default=True)
 @click.option("--questions", "question_count", default=60, show_default=True)
-def main(data: Path, sizes: str, question_count: int) -> None:
+@click.option("--neighbours", "count", default=0, help="Processes that burn a core each.")
+def main(data: Path, sizes: str, question_count: int, count: int) -> None:
     """Print percentiles for each size of library."""
     embedder = packaged()
     embedder.embed(["warm"])
@@ -128,9 +146,13 @@ def main(data: Path, sizes: str, question_count: int) -> None:
             application = build(Settings(data_dir=Path(place)), embedder=embedder)
             for _ in application.ingestion.ingest(library(data, size)):
                 pass
+            application.prepare_answers()
+            gc.collect()
+            gc.freeze()  # as a server does
             chunks = sum(d.chunk_count for d in application.documents.documents(EVERYTHING))
             half = len(asked) // 2  # each question once: its vector is remembered
-            rows = measure(application, asked[:half])
+            with neighbours(count):
+                rows = measure(application, asked[:half])
             rows["CPU of turn"] = without_a_model(application, asked[half:])
             for until, values in rows.items():
                 p50, p95 = np.percentile(values, [50, 95])

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag.documents.storing.store_rows import StoredDocument
-from rag.records import Chunk
+from rag.records import Chunk, Document
 
 
 class Stage(StrEnum):
@@ -36,27 +35,59 @@ class Progress:
 
 
 class Waiting:
-    """Counts, per document, the chunks that are still to be embedded."""
+    """The documents that are stored and not yet searchable, with the chunks that they wait for.
 
-    def __init__(self, stored: Sequence[StoredDocument], added: Sequence[Chunk]) -> None:
-        self._documents = {each.document.id: each.document for each in stored}
-        self._total = dict.fromkeys(self._documents, 0)
-        for chunk in added:
-            self._total[chunk.document_id] += 1
-        self._done = dict.fromkeys(self._documents, 0)
+    Chunks may be embedded before their document is added.
+    """
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._total: dict[str, int] = {}
+        self._left: dict[str, set[str]] = {}
+        self._early: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._documents)
+
+    def add(self, documents: Sequence[Document], chunks: Sequence[Chunk]) -> Iterator[Progress]:
+        """Documents that were stored together, and which of their chunks are new."""
+        new: dict[str, set[str]] = {document.id: set() for document in documents}
+        for chunk in chunks:
+            new[chunk.document_id].add(chunk.id)
+        for document in documents:
+            ids = new[document.id]
+            self._documents[document.id] = document
+            self._total[document.id] = len(ids)
+            self._left[document.id] = ids - self._early
+            self._early -= ids
+            yield self._report(document.id, Stage.EMBEDDING)
+
+    def embedded(self, chunks: Sequence[Chunk]) -> Iterator[Progress]:
+        touched = dict.fromkeys(chunk.document_id for chunk in chunks)
+        for chunk in chunks:
+            if chunk.document_id in self._left:
+                self._left[chunk.document_id].discard(chunk.id)
+            else:
+                self._early.add(chunk.id)
+        for document_id in touched:
+            if document_id in self._documents:
+                yield self._report(document_id, Stage.EMBEDDING)
+
+    def chunk_ids(self) -> list[str]:
+        """Those that are still to be embedded."""
+        return [chunk_id for ids in self._left.values() for chunk_id in ids]
+
+    def is_done(self) -> bool:
+        return not any(self._left.values())
 
     def all(self, stage: Stage) -> Iterator[Progress]:
         for document_id in self._documents:
             yield self._report(document_id, stage)
 
-    def embedded(self, chunks: Sequence[Chunk]) -> Iterator[Progress]:
-        touched = dict.fromkeys(chunk.document_id for chunk in chunks)
-        for chunk in chunks:
-            if chunk.document_id in self._done:
-                self._done[chunk.document_id] += 1
-        for document_id in touched:
-            if document_id in self._documents:
-                yield self._report(document_id, Stage.EMBEDDING)
+    def finished(self) -> Iterator[Progress]:
+        """The last report of each document."""
+        yield from self.all(Stage.FINISHED)
+        self._forget()
 
     def failed(self, error: Exception) -> Iterator[Progress]:
         for document_id, document in self._documents.items():
@@ -64,8 +95,12 @@ class Waiting:
             yield Progress(
                 document.name, Stage.FAILED, document_id=document_id, reason=reason, error=error
             )
+        self._forget()
+
+    def _forget(self) -> None:
+        self._documents, self._total, self._left = {}, {}, {}
 
     def _report(self, document_id: str, stage: Stage) -> Progress:
         total = self._total[document_id]
-        done = total if stage is Stage.FINISHED else min(self._done[document_id], total)
-        return Progress(self._documents[document_id].name, stage, done, total, document_id)
+        left = 0 if stage is Stage.FINISHED else len(self._left[document_id])
+        return Progress(self._documents[document_id].name, stage, total - left, total, document_id)

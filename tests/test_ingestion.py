@@ -10,7 +10,7 @@ from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
-from rag.ingestion import Ingestion
+from rag.ingestion.ingest import Ingestion
 from rag.progress import Stage
 from rag.records import EVERYTHING, Chunk
 from rag.tables.store import TableFiles, TableStore
@@ -149,7 +149,7 @@ class TestIngest:
         assert [chunk.text for chunk in house.stored()] == ["first text"]
 
     def test_of_many_files_reports_each_exactly_once(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.BATCH_CHUNKS", 7)
+        monkeypatch.setattr("rag.ingestion.reading.STORED_CHUNKS", 7)
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(40)]
 
         reports = [report for report in house.ingestion.ingest(files) if report.is_final]
@@ -159,7 +159,7 @@ class TestIngest:
         assert house.is_level()
 
     def test_embeds_the_first_while_the_last_are_not_read_yet(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.SLOW_SECONDS", 60)
+        monkeypatch.setattr("rag.ingestion.reading.SLOW_SECONDS", 60)
         first_is_done = threading.Event()
 
         def late(_max_bytes):
@@ -174,7 +174,7 @@ class TestIngest:
         assert len(house.stored_ids()) == 61
 
     def test_finishes_the_others_while_a_slow_file_is_read(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.SLOW_SECONDS", 0.01)
+        monkeypatch.setattr("rag.ingestion.reading.SLOW_SECONDS", 0.01)
         go = threading.Event()
 
         slow = IncomingFile("slow.md", lambda _max_bytes: go.wait(60) and b"Slow")
@@ -188,6 +188,25 @@ class TestIngest:
 
         assert sorted(finished[:2]) == ["a.md", "b.md"]
         assert finished[2:] == ["slow.md"]
+
+    def test_embeds_more_while_the_index_is_written(self, house, monkeypatch):
+        monkeypatch.setattr("rag.ingestion.ingest.EMBED_CHUNKS", 1)
+        house.ingest_text("manual.md", MANUAL)
+        house.store.mark_all_unembedded()
+        house.embedder.texts.clear()
+        embed, add, is_second = house.embedder.embed, house.index.add, threading.Event()
+
+        def embedding(texts):
+            if house.embedder.texts:
+                is_second.set()
+            return embed(texts)
+
+        monkeypatch.setattr(house.embedder, "embed", embedding)
+        monkeypatch.setattr(house.index, "add", lambda *rows: is_second.wait(60) and add(*rows))
+
+        assert house.ingestion.synchronise() == 2
+        assert is_second.is_set()
+        assert house.is_level()
 
     def test_fails_the_files_that_could_not_be_embedded_and_keeps_them_for_later(self, house):
         working = house.embedder.embed

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag.parallel import as_done
+from rag.parallel import Ahead, as_done
 
 
 @pytest.fixture
@@ -65,3 +65,64 @@ def test_an_error_of_the_work_is_raised(executor):
 
     with pytest.raises(ZeroDivisionError):
         list(found)
+
+
+def taken(ahead):
+    while not ahead.is_over:
+        yield from ahead.take(patience=60)
+
+
+def test_items_made_ahead_come_in_their_order():
+    with Ahead((n for n in range(100)), most=3) as ahead:
+        assert list(taken(ahead)) == list(range(100))
+
+
+def test_no_more_are_made_than_were_asked_for():
+    made = []
+
+    def items():
+        for n in range(100):
+            made.append(n)
+            yield n
+
+    with Ahead(items(), most=3) as ahead:
+        first = ahead.take(patience=60)
+
+    assert len(made) <= len(first) + 3 + 1
+
+
+def test_an_error_comes_after_what_was_made_before_it():
+    def items():
+        yield 1
+        raise ValueError("broken")
+
+    with Ahead(items(), most=3) as ahead:
+        found = taken(ahead)
+
+        assert next(found) == 1
+        with pytest.raises(ValueError, match="broken"):
+            next(found)
+
+
+def test_nothing_made_in_time_is_nothing_yet():
+    go = threading.Event()
+
+    with Ahead((n for n in range(1) if go.wait(60)), most=3) as ahead:
+        assert ahead.take(patience=0.001) == []
+        go.set()
+        assert list(taken(ahead)) == [0]
+
+
+def test_whoever_leaves_early_ends_the_making():
+    is_closed = threading.Event()
+
+    def items():
+        try:
+            yield from range(100)
+        finally:
+            is_closed.set()
+
+    with Ahead(items(), most=1) as ahead:
+        ahead.take(patience=60)
+
+    assert is_closed.is_set()

@@ -7,7 +7,6 @@ a stream has to know.
 
 import re
 import unicodedata
-from functools import cache
 
 from rag.text.languages import any_pattern, read_lists, told
 from rag.text.late import regex
@@ -173,12 +172,12 @@ _AROUND |= dict.fromkeys(
     rf"(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+)"
     rf"(?=[^{SUPERSCRIPT}⁻⁺a-z0-9,˒⸴–]|[,˒⸴–][^{SUPERSCRIPT}])",
 )
+_COMPILED = {char: _compiled(pattern) for char, pattern in _AROUND.items()}
 
 
-@cache
 def around(char: str) -> "regex.Pattern[str] | None":
     """A citation that begins with a character, with what stands around it."""
-    return _compiled(_AROUND[char]) if char in _AROUND else None
+    return _COMPILED.get(char)
 
 
 # Between two markers: all that is between their numbers is cited.

@@ -47,6 +47,18 @@ class GuardedLoader:
         """How many files are read at once."""
         return len(self._readers)
 
+    def start(self) -> None:
+        """Have one process running before the first file comes: starting takes longer than reading.
+
+        Does nothing where one runs, or is starting.
+        """
+        with suppress(queue.Empty):
+            reader = self._idle.get_nowait()
+            try:
+                reader.start(self.limits)
+            finally:
+                self._idle.put(reader)
+
     def load(self, name: str, data: bytes) -> ParsedDocument:
         """As `rag.documents.load.load`; a crash or a hang is Unreadable too."""
         check_size(name, len(data), limits=self.limits)
@@ -84,6 +96,10 @@ class _Reader:
     def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
         with self._turn:
             return self._ask(name, data, limits)
+
+    def start(self, limits: LoadLimits) -> None:
+        with self._turn:
+            self._running(limits)
 
     def stop(self) -> None:
         with self._turn:

@@ -20,7 +20,7 @@ from rag.records import DEFAULT_COLLECTION, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
 
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
-    from rag.ingestion import Ingestion
+    from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
 MOST_JOBS = 2_000  # of one upload, that are told of together

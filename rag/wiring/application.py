@@ -40,7 +40,7 @@ from rag.wiring.stores import open_database
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.assistant import Assistant
     from rag.documents.guard import GuardedLoader
-    from rag.ingestion import Ingestion
+    from rag.ingestion.ingest import Ingestion
     from rag.jobs.background import Background
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
@@ -111,7 +111,7 @@ class Application:
     @once
     def ingestion(self) -> "Ingestion":
         from rag.documents.storing.claims import EmbeddingClaims
-        from rag.ingestion import Ingestion
+        from rag.ingestion.ingest import Ingestion
 
         made = Ingestion(
             self.documents, self.embedder, self.index, loader=self.loader, tables=self.tables
@@ -241,13 +241,23 @@ class Application:
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
         self.load()
+        if self._does_jobs:
+            self.loader.start()  # beside the model
         vectors = self.embedder.embed(["warm"])
         self.warm.set()
         self.index.nearest(vectors, EVERYTHING, limit=1)
-        compile_all()
         if self._does_jobs:
             self.repair()
         self.tried.set()
+
+    def prepare_answers(self) -> None:
+        """Load what the first answers would wait for, once questions can be taken."""
+        from rag.text.related import opposites, related
+
+        compile_all()
+        self.count("tokens")
+        related("words")
+        opposites()
 
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
-from rag.ingestion import Ingestion
+from rag.ingestion.ingest import Ingestion
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from rag.ingestion import Ingestion
+from rag.ingestion.ingest import Ingestion
 
 pytestmark = pytest.mark.slow
 

@@ -52,6 +52,17 @@ class TestGuardedLoader:
         assert (first.title, first.sections[0].text) == ("Aero 5", "Text 😀.")
         assert (second.sections[0].page, second.sections[0].heading_path) == (1, ())
 
+    def test_has_a_process_before_the_first_file(self, loader_with):
+        loader = loader_with()
+
+        loader.start()
+        process = loader._readers[0]._process
+        loader.start()
+        loader.load("a.md", b"one")
+
+        assert process is not None
+        assert loader._readers[0]._process is process
+
     def test_hands_errors_over_with_name_and_reason(self, loader_with):
         loader = loader_with(max_characters=10)
 

@@ -165,11 +165,11 @@ def test_texts_of_about_one_length_have_one_width(monkeypatch) -> None:
 
     compiled = SimpleNamespace(create_infer_request=Request)
     monkeypatch.setattr("rag.retrieval.embed.engines._compiled", lambda _model, streams: compiled)
-    engine = Converted(Path(), LocalEmbedder().tokenizer(), max_tokens=40)
+    engine = Converted(Path(), LocalEmbedder().tokenizer, max_tokens=40)
     for count in (1, 5, 14, 15, 30, 31, 200):
         engine.vectors(["word " * count])
 
-    assert widths == [16, 16, 16, 32, 32, 40, 40]
+    assert widths == [8, 8, 16, 24, 32, 40, 40]
 
 
 @pytest.mark.slow

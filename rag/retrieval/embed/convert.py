@@ -129,7 +129,7 @@ def _compare(reference: Reference, target: Path, model: Path) -> None:
     from rag.retrieval.embed.local import LocalEmbedder
 
     embedder = LocalEmbedder(str(model))
-    engine = Converted(target, embedder.tokenizer(), max_tokens=embedder.max_tokens)
+    engine = Converted(target, embedder.tokenizer, max_tokens=embedder.max_tokens)
     for texts in (PROBES, PROBES[:1]):
         exact, ours = reference.vectors(texts), engine.vectors(texts)
         if exact.shape != ours.shape or (worst := float((exact * ours).sum(axis=1).min())) < (

@@ -18,7 +18,9 @@ from rag.seams import Matrix
 CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 DONT_NEED = 4  # of mman.h
 FEW = 4  # texts that one thread embeds sooner than two that wait for each other
-ROUNDED = 16  # tokens: for each width that it has not seen the engine writes code anew
+# Tokens: for each width that it has not seen the engine writes code anew. What is padded makes up
+# most of a question in parts, and little of a chunk.
+SHORT, ROUNDED_SHORT, ROUNDED = 32, 8, 16
 
 
 class Engine(Protocol):
@@ -37,17 +39,20 @@ class Converted:
     """
 
     def __init__(self, model: Path, tokenizer: Any, *, max_tokens: int) -> None:
-        """`model` is a folder of `rag.retrieval.embed.convert`; `tokenizer` becomes ours."""
+        """`model` is a folder of `rag.retrieval.embed.convert`; `tokenizer` is without limits."""
         self.at_once = processors()
         self._max_tokens = max_tokens
         self._tokenizer = tokenizer
-        self._tokenizer.enable_truncation(max_tokens)
         self._compiled = _compiled(model, streams=self.at_once + 1)
 
     def vectors(self, texts: Sequence[str]) -> Matrix:
-        encodings = self._tokenizer.encode_batch([clean(text) for text in texts])
+        cleaned = [clean(text) for text in texts]
+        encodings = self._tokenizer.encode_batch(cleaned)
+        if any(len(encoding.ids) > self._max_tokens for encoding in encodings):
+            encodings = self._cutting_tokenizer.encode_batch(cleaned)
         longest = max(len(encoding.ids) for encoding in encodings)
-        width = max(longest, min(-(-longest // ROUNDED) * ROUNDED, self._max_tokens))
+        step = ROUNDED_SHORT if longest <= SHORT else ROUNDED
+        width = max(longest, min(-(-longest // step) * step, self._max_tokens))
         ids = np.zeros((len(texts), width), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, encoding in enumerate(encodings):
@@ -56,6 +61,13 @@ class Converted:
         request = self._compiled.create_infer_request()
         request.infer([ids, mask])
         return unit(request.get_output_tensor(0).data)
+
+    @cached_property
+    def _cutting_tokenizer(self) -> Any:
+        """Another one, which few need: chunks are never too long."""
+        cutting = type(self._tokenizer).from_str(self._tokenizer.to_str())
+        cutting.enable_truncation(self._max_tokens)
+        return cutting
 
 
 def give_back(file: Path) -> None:

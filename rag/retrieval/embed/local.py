@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 Vector = NDArray[np.float32]
 TOKENS_PER_BATCH = 512  # more is not quicker, holds more memory, and lets a question wait longer
+LAST_TOKENS = 128  # in the last batches of many
 QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
 RECENT = 1000  # questions whose vectors are kept: each comes again, beside those that follow it
 PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}  # none of them changes the dimension
@@ -70,7 +71,7 @@ class LocalEmbedder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         if not texts:
             return []
-        encodings = self._tokenizer.encode_batch_fast([clean(text) for text in texts])
+        encodings = self.tokenizer.encode_batch_fast([clean(text) for text in texts])
         return [len(encoding.ids) for encoding in encodings]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -102,13 +103,20 @@ class LocalEmbedder:
         return np.stack([known[text] for text in texts])
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Rows of about the same length together: padding costs as much as words."""
+        """Rows of about the same length together: padding costs as much as words.
+
+        Towards the end they get smaller, so that no thread works for long when the others are done.
+        """
         lengths = [min(count, self.max_tokens) for count in self.count_tokens(texts)]
+        left = sum(lengths)
         batch: list[int] = []
         for row in sorted(range(len(texts)), key=lambda row: -lengths[row]):
+            share = max(left // self._engine.at_once, LAST_TOKENS)
+            room = min(share, TOKENS_PER_BATCH)
             longest = lengths[batch[0]] if batch else 0
-            if len(batch) == self._batch_size or longest * (len(batch) + 1) > TOKENS_PER_BATCH:
+            if len(batch) == self._batch_size or longest * (len(batch) + 1) > room:
                 yield batch
+                left -= sum(lengths[each] for each in batch)
                 batch = []
             batch.append(row)
         if batch:
@@ -121,11 +129,8 @@ class LocalEmbedder:
             return found or _from_hub(self.name, allow_download=self._allow_download)
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        return self.tokenizer()
-
     def tokenizer(self) -> Any:
-        """The model's own, new and without limits."""
+        """The model's own, without limits."""
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(_required(self._folder / "tokenizer.json")))
@@ -172,7 +177,7 @@ class LocalEmbedder:
             if found is None:
                 return None
             try:
-                engine = Converted(found, self.tokenizer(), max_tokens=self.max_tokens)
+                engine = Converted(found, self.tokenizer, max_tokens=self.max_tokens)
                 note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
                 give_back((found / "model.bin").resolve())
             except RuntimeError as error:

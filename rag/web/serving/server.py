@@ -156,6 +156,7 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
         return
     threading.Thread(target=application.keep_ready, name="ready", daemon=True).start()
     application.tried.wait()
+    application.prepare_answers()
     gc.collect()
     gc.freeze()  # what is loaded by now stays to the end
 

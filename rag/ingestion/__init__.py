@@ -1,0 +1,1 @@
+"""How files become searchable: `reading` stores them, `ingest` embeds what is stored."""
