@@ -62,6 +62,8 @@ def pytest_collection_modifyitems(config, items):
     longest_first(config.cache.get(SECONDS, {}), items)
     if config.option.markexpr == "not slow":
         try_fewer_examples(items)
+    if config.pluginmanager.hasplugin("_cov"):
+        measure_few_of_many(items)
 
 
 def longest_first(known, items):
@@ -85,6 +87,19 @@ def try_fewer_examples(items):
             test._hypothesis_internal_use_settings = settings(
                 wanted, max_examples=-(-wanted.max_examples // 8)
             )
+
+
+MEASURED = 3  # of the values that one test is tried with
+
+
+def measure_few_of_many(items):
+    """Coverage doubles the time of a test; what is tried again and again shows no further lines."""
+    tried = Counter()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        tried[function] += 1
+        if tried[function] > MEASURED or getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish():
