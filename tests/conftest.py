@@ -66,6 +66,13 @@ def pytest_collection_modifyitems(config, items):
         measure_few_of_many(items)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Folders of slow tests alone are not even loaded where none is wanted."""
+    if config.option.markexpr == "not slow" and collection_path.name in ("browser", "deployment"):
+        return True
+    return None
+
+
 def longest_first(known, items):
     """What took long the last time begins first: at the end no process waits for another."""
     guessed = Counter()
@@ -80,12 +87,12 @@ def longest_first(known, items):
 
 
 def try_fewer_examples(items):
-    """Who runs no slow tests tries an eighth of the generated examples."""
+    """Who runs no slow tests tries a sixteenth of the generated examples."""
     for test in {getattr(item, "function", None) for item in items}:
         if getattr(test, "is_hypothesis_test", False):
             wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
             test._hypothesis_internal_use_settings = settings(
-                wanted, max_examples=-(-wanted.max_examples // 8)
+                wanted, max_examples=-(-wanted.max_examples // 16)
             )
 
 
