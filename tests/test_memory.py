@@ -344,10 +344,11 @@ class TestBackground:
         plain = assistant._answering
         assistant._answering = Answering(ModelWriter(model))
         try:
-            for question in questions(12):
+            for question in questions(8):
                 list(assistant.ask(session, question))
         finally:
             assistant._answering = plain
+        assert session.summaries() == []
 
         application.jobs.run_waiting()
 
