@@ -62,6 +62,15 @@ def pytest_collection_modifyitems(config, items):
     longest_first(config.cache.get(SECONDS, {}), items)
     if config.option.markexpr == "not slow":
         try_fewer_examples(items)
+    if config.pluginmanager.hasplugin("_cov"):
+        measure_few_of_many(items)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Folders of slow tests alone are not even loaded where none is wanted."""
+    if config.option.markexpr == "not slow" and collection_path.name in ("browser", "deployment"):
+        return True
+    return None
 
 
 def longest_first(known, items):
@@ -78,13 +87,26 @@ def longest_first(known, items):
 
 
 def try_fewer_examples(items):
-    """Who runs no slow tests tries an eighth of the generated examples."""
+    """Who runs no slow tests tries a sixteenth of the generated examples."""
     for test in {getattr(item, "function", None) for item in items}:
         if getattr(test, "is_hypothesis_test", False):
             wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
             test._hypothesis_internal_use_settings = settings(
-                wanted, max_examples=-(-wanted.max_examples // 8)
+                wanted, max_examples=-(-wanted.max_examples // 16)
             )
+
+
+MEASURED = 3  # of the values that one test is tried with
+
+
+def measure_few_of_many(items):
+    """Coverage doubles the time of a test; what is tried again and again shows no further lines."""
+    tried = Counter()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        tried[function] += 1
+        if tried[function] > MEASURED or getattr(item.obj, "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def pytest_collection_finish():

@@ -164,7 +164,7 @@ class TestLongSessions:
         session = application.store.create("ada")
         assistant = remembering(application, None, later=lambda session: None)
 
-        for question in questions(25):
+        for question in questions(16):
             last = list(assistant.ask(session, question))[-1]
             assert last.context["tokens"] <= last.context["budget"]
 
@@ -344,10 +344,11 @@ class TestBackground:
         plain = assistant._answering
         assistant._answering = Answering(ModelWriter(model))
         try:
-            for question in questions(25):
+            for question in questions(8):
                 list(assistant.ask(session, question))
         finally:
             assistant._answering = plain
+        assert session.summaries() == []
 
         application.jobs.run_waiting()
 

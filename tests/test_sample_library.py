@@ -229,12 +229,14 @@ def made_again(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow  # both runs of the script take longer than all other tests of this file
 @pytest.mark.parametrize("path", GENERATED, ids=name_of)
 def test_a_generated_file_says_what_its_source_says(path, made_again):
     # Other versions of the writing libraries may give other bytes; the text is what counts.
     assert pages_of(made_again[0] / name_of(path)) == pages_of(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", GENERATED, ids=name_of)
 def test_two_runs_give_the_same_bytes(path, made_again):
     first, second = (folder / name_of(path) for folder in made_again)
@@ -242,6 +244,7 @@ def test_two_runs_give_the_same_bytes(path, made_again):
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.slow
 def test_every_committed_binary_comes_from_the_script(made_again):
     made = {path.relative_to(made_again[0]) for path in made_again[0].rglob("*") if path.is_file()}
 

@@ -15,10 +15,9 @@ from rag.records import EVERYTHING, JobState
 from rag.retrieval.held import words as held_words
 from rag.settings import Settings
 from rag.storage import check_room, compare
-from rag.web import create_app
 from rag.web.serving import server
 from rag.wiring.building import build
-from tests.applications import application_of
+from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder
 
 TEXT = b"# Refunds\n\nRefunds take five days.\n\n## Abroad\n\nTwelve days from abroad.\n"
@@ -152,7 +151,7 @@ class TestADiskThatIsFull:
             yield application
 
     def test_is_named_and_keeps_what_is_there(self, full):
-        client = create_app(full).test_client()
+        client = app_of(full).test_client()
         url = "/api/v1/sessions"
         answers = [client.post(url, json={"title": "t" * 300}) for _ in range(200)]
 
@@ -178,7 +177,7 @@ class TestADiskThatIsFull:
     def test_takes_no_upload_and_is_not_ready(self, application, monkeypatch):
         usage = shutil.disk_usage("/")._replace(free=1024)
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
-        client = create_app(application).test_client()
+        client = app_of(application).test_client()
 
         refused = client.post("/api/v1/documents", data={"file": (BytesIO(b"# A"), "a.md")})
 
@@ -192,7 +191,7 @@ def test_a_disk_that_can_only_be_read_is_named(application):
         connection.execute("PRAGMA query_only=ON")
 
     event.listen(application.engine, "checkout", only_read)
-    client = create_app(application).test_client()
+    client = app_of(application).test_client()
 
     refused = client.post("/api/v1/sessions", json={})
 

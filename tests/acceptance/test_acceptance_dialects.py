@@ -237,7 +237,19 @@ def ask(tmp_path_factory, with_manual):
         yield asked
 
 
-@pytest.mark.parametrize("behaviour", ANSWERED.values(), ids=ANSWERED)
+def some(cases, every=4):
+    """By name; three of four are slow, as each takes a whole turn (replies alone: `tests/llm`)."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=name,
+            marks=() if at % every == 0 else pytest.mark.slow,
+        )
+        for at, (name, case) in enumerate(cases.items())
+    ]
+
+
+@pytest.mark.parametrize("behaviour", some(ANSWERED))
 def test_a_reply_in_this_dialect_is_a_cited_answer(ask, behaviour):
     answer, _ = ask(behaviour)
 
@@ -283,7 +295,10 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("finish", ["tool_calls", "stop", None])
+@pytest.mark.parametrize(
+    "finish",
+    ["tool_calls", *(pytest.param(each, marks=pytest.mark.slow) for each in ("stop", None))],
+)
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_call_is_answered_and_followed_by_the_answer(ask, call, finish):
     answer, requests = ask(deltas(call, finish=finish), GOOD, tools=True)
@@ -474,7 +489,7 @@ FAILED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("behaviour", "reason"), FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize(("behaviour", "reason"), some(FAILED))
 def test_a_failure_is_the_card_with_the_reason(ask, behaviour, reason):
     answer, _ = ask(behaviour)
 

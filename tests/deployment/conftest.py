@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,18 +122,18 @@ def embeddings():
         yield server
 
 
-@pytest.fixture
-def groundnote(tmp_path, embeddings):
-    """Runs `groundnote …` on a library of this test's own; kills what is left at the end."""
+@contextmanager
+def running_groundnote(folder, embeddings):
+    """Runs `groundnote …` on a library in this folder; kills what is left at the end."""
     started = []
     own = {
-        "GROUNDNOTE_DATA_DIR": str(tmp_path / "var"),
+        "GROUNDNOTE_DATA_DIR": str(folder / "var"),
         "GROUNDNOTE_EMBEDDING__BASE_URL": embeddings.url,
         "GROUNDNOTE_EMBEDDING__MODEL": "tiny",
     }
 
     def run(*arguments, **variables):
-        log = tmp_path / f"log-{len(started)}.txt"
+        log = folder / f"log-{len(started)}.txt"
         with log.open("w") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "rag.cli", *map(str, arguments)],
@@ -149,6 +150,13 @@ def groundnote(tmp_path, embeddings):
     for each in started:
         if each.process.poll() is None:
             each.kill_all()
+
+
+@pytest.fixture
+def groundnote(tmp_path, embeddings):
+    """Runs `groundnote …` on a library of this test's own."""
+    with running_groundnote(tmp_path, embeddings) as run:
+        yield run
 
 
 @pytest.fixture

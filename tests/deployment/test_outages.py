@@ -8,33 +8,12 @@ import httpx
 import pytest
 from redis import Redis as Forgetful
 
-from tests.deployment.conftest import until
-from tests.deployment.servers import Chroma, Postgres, Redis, free_port
+from tests.deployment.conftest import running_groundnote, until
+from tests.deployment.servers import Chroma, Postgres, Redis, free_port, listens
 from tests.openai_server import OpenAIServer, slowly
 
 HANDBOOK = "# Handbook\n\n## Refunds\n\nA refund takes five days after the parcel came back."
 LEFT_OUT = ("Traceback", "  File ")
-
-
-@pytest.fixture
-def chroma(tmp_path):
-    server = Chroma(tmp_path).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def redis(tmp_path):
-    server = Redis(tmp_path).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def database(tmp_path):
-    server = Postgres(tmp_path).start()
-    yield server
-    server.remove()
 
 
 class Embeddings:
@@ -55,38 +34,113 @@ class Embeddings:
             self.server = None
 
 
-@pytest.fixture
-def embeddings():
-    server = Embeddings().start()
-    yield server
-    server.stop()
+class Servers:
+    """Those of others, which all tests share; each finds them as they were started."""
+
+    def __init__(self, folder):
+        self.database, self.redis = Postgres(folder).start(), Redis(folder).start()
+        self.chroma, self.embeddings = Chroma(folder).start(), Embeddings()
+        self.variables = {
+            "GROUNDNOTE_WEB__PORT": "0",
+            "GROUNDNOTE_SESSIONS__DATABASE_URL": self.database.url,
+            "GROUNDNOTE_JOBS__URL": self.redis.url,
+            "GROUNDNOTE_RETRIEVAL__CHROMA_URL": self.chroma.url,
+        }
+
+    def all_run(self):
+        for each in (self.database, self.redis, self.chroma):
+            if listens(each.port):
+                each.thaw()
+            else:
+                each.start()
+        if self.embeddings.server is None:
+            self.embeddings.start()
+
+    def end(self):
+        for each in (self.embeddings, self.chroma, self.redis):
+            each.stop()
+        self.database.remove()
+
+
+@pytest.fixture(scope="module")
+def all_servers(tmp_path_factory):
+    servers = Servers(tmp_path_factory.mktemp("servers"))
+    yield servers
+    servers.end()
 
 
 @pytest.fixture
-def serve(groundnote, database, redis, chroma, embeddings, web):
-    """Starts a server over all of them."""
+def servers(all_servers):
+    all_servers.all_run()
+    return all_servers
 
-    def start(**variables):
-        process = groundnote(
-            "serve",
-            **variables,
-            GROUNDNOTE_WEB__PORT="0",
-            GROUNDNOTE_SESSIONS__DATABASE_URL=database.url,
-            GROUNDNOTE_JOBS__URL=redis.url,
-            GROUNDNOTE_RETRIEVAL__CHROMA_URL=chroma.url,
-        )
+
+@pytest.fixture
+def chroma(servers):
+    return servers.chroma
+
+
+@pytest.fixture
+def redis(servers):
+    return servers.redis
+
+
+@pytest.fixture
+def database(servers):
+    return servers.database
+
+
+@pytest.fixture
+def embeddings(servers):
+    return servers.embeddings
+
+
+@pytest.fixture
+def serve(groundnote, servers, web):
+    """Starts a server of this test's own over all of them."""
+
+    def start():
+        process = groundnote("serve", **servers.variables)
         return Served(process, process.url(), web)
 
     return start
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory, all_servers):
+    """Servers over all of them, by their settings, that go on from test to test."""
+    known = {}
+    folder = tmp_path_factory.mktemp("kept")
+    with running_groundnote(folder, all_servers.embeddings) as run:
+
+        def server(**variables):
+            place = tuple(variables)
+            if place not in known or known[place].process.poll() is not None:
+                own = {"GROUNDNOTE_DATA_DIR": str(folder / f"var-{len(known)}")}
+                known[place] = run("serve", **all_servers.variables, **own, **variables)
+            return known[place]
+
+        yield server
+
+
 @pytest.fixture
-def served(serve):
-    """A server over all of them, with a document."""
-    served = serve()
-    until(lambda: served.ready()["status"] == "ready")
-    served.ended(served.upload("handbook.md", HANDBOOK))
-    return served
+def serving(servers, kept, web):
+    """A server that goes on from test to test, and holds one document."""
+
+    def serving(**variables):
+        process = kept(**variables)
+        served = Served(process, process.url(), web)
+        until(lambda: served.ready()["status"] == "ready")
+        served.keep_only_the_handbook()
+        served.tells_anew()
+        return served
+
+    return serving
+
+
+@pytest.fixture
+def served(serving):
+    return serving()
 
 
 class Served:
@@ -94,6 +148,7 @@ class Served:
 
     def __init__(self, process, url, web):
         self.process, self.url, self.web = process, url, web
+        self.told = process.said().index("is ready at")
 
     def ready(self):
         return self.web.get(f"{self.url}/readyz").json()
@@ -110,6 +165,19 @@ class Served:
         until(lambda: self.job(job_id)["state"] in ("done", "failed"), seconds=seconds)
         assert self.job(job_id)["state"] == "done", self.job(job_id)
 
+    def keep_only_the_handbook(self):
+        path = f"{self.url}/api/v1/documents"
+        there = self.web.get(path).json()["documents"]
+        for each in there:
+            if each["name"] != "handbook.md":
+                assert self.web.delete(f"{path}/{each['id']}").status_code == 204
+        if not any(each["name"] == "handbook.md" for each in there):
+            self.ended(self.upload("handbook.md", HANDBOOK))
+
+    def tells_anew(self):
+        """What was said before is none of this test's."""
+        self.told = len(self.process.said())
+
     def ask(self, question="How long does a refund take?"):
         session = self.web.post(f"{self.url}/api/v1/sessions", json={}).json()["id"]
         path = f"{self.url}/api/v1/sessions/{session}/messages"
@@ -122,12 +190,31 @@ class Served:
         return [notice["kind"] for notice in answer.json()["notices"]]
 
     def said(self):
-        return self.process.said().split("is ready at", 1)[1]
+        return self.process.said()[self.told :]
 
     def is_calm(self, *, lines):
         said = self.said()
         assert not any(each in said for each in LEFT_OUT), said
         assert len(said.splitlines()) <= lines, said
+
+
+def test_a_server_that_starts_before_the_others_is_ready_when_they_are(
+    serve, redis, chroma, embeddings
+):
+    """It comes first: the library is empty, and no other server takes the upload."""
+    for each in (redis, chroma, embeddings):
+        each.stop()
+    served = serve()
+    until(lambda: served.ready()["status"] == "degraded")
+    waiting = served.upload("handbook.md", HANDBOOK)
+
+    for each in (redis, chroma, embeddings):
+        each.start()
+
+    served.ended(waiting)
+    until(lambda: served.ready()["status"] == "ready")
+    assert served.answer() == []
+    served.is_calm(lines=20)
 
 
 def test_without_the_vector_index_words_answer_and_uploads_wait(served, chroma):
@@ -194,14 +281,14 @@ def test_nobody_waits_for_a_vector_index_that_says_nothing(served, serve, chroma
     served.is_calm(lines=12)
 
 
-def test_nobody_waits_for_an_embedding_server_that_says_nothing(served, embeddings):
+def test_nobody_waits_for_an_embedding_server_that_says_nothing(served, embeddings, monkeypatch):
     answering, over = embeddings.server.embedder.embed, threading.Event()
 
     def say_nothing(texts):
         over.wait(60)
         return answering(texts)
 
-    embeddings.server.embedder.embed = say_nothing
+    monkeypatch.setattr(embeddings.server.embedder, "embed", say_nothing)
 
     assert served.answer() == ["words_alone"]
     assert served.ready()["checks"]["model"] is False
@@ -311,38 +398,24 @@ def _answers(served):
     return False
 
 
-def test_a_server_that_starts_before_the_others_is_ready_when_they_are(
-    serve, redis, chroma, embeddings
-):
-    for each in (redis, chroma, embeddings):
-        each.stop()
-    served = serve()
-    until(lambda: served.ready()["status"] == "degraded")
-    waiting = served.upload("handbook.md", HANDBOOK)
-
-    for each in (redis, chroma, embeddings):
-        each.start()
-
-    served.ended(waiting)
-    until(lambda: served.ready()["status"] == "ready")
-    assert served.answer() == []
-    served.is_calm(lines=20)
-
-
 # ── In the middle of an answer ───────────────────────────────────────────────────────────────
 
 WORDS = " ".join(f"word{n}" for n in range(60))
 AWAY_SECONDS = 3.0  # longer than what is left of the answer
 
 
-@pytest.fixture
-def writing(serve):
-    """A server whose model takes six seconds for an answer, and a session that waits for one."""
+@pytest.fixture(scope="module")
+def model():
+    """It takes six seconds for an answer."""
     with OpenAIServer(slowly(WORDS, seconds_a_word=0.1)) as model:
-        served = serve(GROUNDNOTE_LLM__BASE_URL=model.url, GROUNDNOTE_LLM__MODEL="fake")
-        until(lambda: served.ready()["status"] == "ready")
-        served.ended(served.upload("handbook.md", HANDBOOK))
-        yield Writing(served, model)
+        yield model
+
+
+@pytest.fixture
+def writing(serving, model):
+    """A server with this model, and a session that waits for an answer of it."""
+    served = serving(GROUNDNOTE_LLM__BASE_URL=model.url, GROUNDNOTE_LLM__MODEL="fake")
+    return Writing(served, model)
 
 
 class Writing:

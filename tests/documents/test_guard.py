@@ -1,12 +1,12 @@
 """The reading process and its limits."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -108,22 +108,24 @@ class TestGuardedLoader:
         assert len(loader.load("nested.md", NESTED).sections) == 1
 
     def test_reads_other_files_beside_a_slow_one(self):
-        loader = GuardedLoader(LoadLimits(max_seconds=4), readers=2)
-        order = []
+        loader = GuardedLoader(LoadLimits(), readers=2)
+        loader.load("first.md", b"starts a reading process")
+        process = loader._readers[0]._process
+        process.send_signal(signal.SIGSTOP)  # whatever it reads takes as long as we like
 
-        def read(name, data):
-            with suppress(Unreadable):
-                loader.load(name, data)
-            order.append(name)
-
-        threads = [Thread(target=read, args=each) for each in (("slow.md", SLOW), ("b.md", b"b"))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor() as pool:
+            slow = pool.submit(loader.load, "slow.md", b"slow")
+            while loader._idle.qsize():
+                time.sleep(0.001)
+            try:
+                beside = pool.submit(loader.load, "b.md", b"beside").result(timeout=60)
+                assert not slow.done()
+            finally:
+                process.send_signal(signal.SIGCONT)
         loader.close()
 
-        assert order == ["b.md", "slow.md"]
+        assert beside.sections[0].text == "beside"
+        assert slow.result().sections[0].text == "slow"
 
     def test_keeps_keys_and_settings_from_the_reading_process(self, loader_with, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "secret")

@@ -30,8 +30,6 @@ MANUAL = b"# Aero 5\n\n## Weight\n\nThe Aero 5 weighs 120 g.\n\n## Battery\n\nIt
 EVENTS = {"Accept": "text/event-stream"}
 QUESTIONS = (
     "How much does the Aero 5 weigh?",
-    "How long does the battery last?",
-    "Is the Aero 5 heavy?",
     "What lasts 30 hours?",
     "What does the manual say of the weight?",
 )
@@ -172,10 +170,10 @@ def by_the_model(answer):
     return answer["model"] == "smollm2" and "without_model" not in kinds
 
 
-def test_five_turns_and_a_compaction_are_written_in_this_format(conversation):
-    answers = [conversation.ask(question) for question in QUESTIONS[:4]]
+def test_turns_and_a_compaction_are_written_in_this_format(conversation):
+    answers = [conversation.ask(question) for question in QUESTIONS[:2]]
     made = conversation.client.post(f"{conversation.at}/compact", json={}).get_json()
-    answers.append(conversation.ask(QUESTIONS[4]))
+    answers.append(conversation.ask(QUESTIONS[2]))
 
     for answer in answers:
         assert by_the_model(answer), answer["notices"]
@@ -207,6 +205,7 @@ def test_a_tool_is_called_and_its_result_fits_the_format(llama, tmp_path):
     assert "120 g" in events[-1][1]["content"]
 
 
+@pytest.mark.parametrize("llama", [FORMATS["own"]], ids=["own"], indirect=True, scope="module")
 def test_a_stop_and_a_server_that_dies_in_the_middle_and_comes_back(conversation, llama):
     client, messages = conversation.client, conversation.messages
     stream = client.post(messages, json={"content": "Tell me all of it."}, headers=EVENTS)

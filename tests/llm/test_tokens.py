@@ -33,8 +33,8 @@ class TestTokenCounter:
         [
             pytest.param("<|endoftext|> and <|fim_prefix|>", 6, 20, id="special tokens"),
             pytest.param("\ud800 alone", 2, 4, id="a lone surrogate"),
-            pytest.param("a" * 1_000_000, 100_000, 300_000, id="a million letters"),
-            pytest.param(" " * 1_000_000, 5_000, 30_000, id="a million spaces"),
+            pytest.param("a" * 300_000, 30_000, 90_000, id="very many letters"),
+            pytest.param(" " * 300_000, 1_500, 9_000, id="very many spaces"),
             pytest.param("漢字" * 100_000, 200_000, 700_000, id="no spaces between words"),
             pytest.param("😀" * 200_000, 200_000, 700_000, id="pictures"),
             pytest.param("\ud83d" * 10_000, 2_000, 10_000, id="many lone surrogates"),

@@ -132,9 +132,12 @@ def test_adding_nothing_does_nothing(index: ChunkIndex) -> None:
 # ── Chroma ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Open) -> None:
-    ids = [f"chunk {number}" for number in range(6_000)]
-    rows = np.random.default_rng(7).normal(size=(6_000, 8)).astype(np.float32)
+def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(
+    open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "PAGE", 250)
+    ids = [f"chunk {number}" for number in range(600)]
+    rows = np.random.default_rng(7).normal(size=(600, 8)).astype(np.float32)
     index = open_index()
     index.add(ids, rows, ["1"] * len(ids))
     index.close()
@@ -142,7 +145,7 @@ def test_more_chunks_than_one_batch_takes_are_kept_over_a_restart(open_index: Op
     again = open_index()
 
     assert again.chunk_ids() == set(ids)
-    assert nearest(again, rows[4711], EVERYTHING, limit=1)[0][0] == "chunk 4711"
+    assert nearest(again, rows[471], EVERYTHING, limit=1)[0][0] == "chunk 471"
     again.remove(ids[1:])
     assert again.chunk_ids() == {"chunk 0"}
 

@@ -15,15 +15,12 @@ from rag.sessions.store import SqlConversationStore
 
 
 @pytest.fixture
-def session(tmp_path, monkeypatch):
+def session(engine, monkeypatch):
     monkeypatch.setattr(matching, "COMMON", 3)
-    engine = open_engine(f"sqlite:///{tmp_path}/groundnote.db")
-    migrate(engine)
     made = SqlConversationStore(engine).create("owner")
     texts = [f"The region {n} costs {'much' if n % 2 else 'little'}." for n in range(10)]
     made.append([ImportedMessage("user", text) for text in texts], [])
-    yield made
-    engine.dispose()
+    return made
 
 
 @pytest.mark.parametrize(

@@ -183,13 +183,13 @@ class TestFiles:
             load("a.csv", b"a,b\n" * 20, limits=LoadLimits(max_cells=10))
 
     def test_long_ones_are_read_alike(self):
-        rows = "".join(f'P{i},"{i},000.50",2025-01-{i % 28 + 1:02}\n' for i in range(1, 25_000))
+        rows = "".join(f'P{i},"{i},000.50",2025-01-{i % 28 + 1:02}\n' for i in range(1, 21_000))
 
         typed = only("a.csv", "Name,Price,Day\n" + rows)
 
         assert [column.type.value for column in typed.columns] == ["text", "number", "date"]
         assert values(typed, 1)[:2] == [1000.5, 2000.5]
-        assert typed.row_count == 24_999
+        assert typed.row_count == 20_999
 
     @pytest.mark.parametrize("count", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
     def test_of_many_rows_are_read_at_once(self, count):
@@ -238,7 +238,7 @@ class TestFiles:
         assert (table.document_name, table.row_count) == ("small.csv", 2)
 
     def test_of_one_long_field_are_read(self):
-        typed = only("a.csv", f'Name,Note,Price\nA,"{"x" * 3_000_000}",1\nB,y,2\n')
+        typed = only("a.csv", f'Name,Note,Price\nA,"{"x" * 1_000_000}",1\nB,y,2\n')
 
         assert values(typed, 2) == [1, 2]
 

@@ -29,7 +29,7 @@ def make_rows(count):
     ]
 
 
-@pytest.fixture(scope="module", params=[20, 5_000])
+@pytest.fixture(scope="module", params=[20, pytest.param(5_000, marks=pytest.mark.slow)])
 def sales(request, tmp_path_factory):
     application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     rows = make_rows(request.param)

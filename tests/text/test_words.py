@@ -59,6 +59,7 @@ def test_there_is_no_second_stop_list() -> None:
             continue
         for text in _strings(path):
             words = text.split()
+            if len(words) < 25 or any(word.endswith((".", ",")) for word in words):
+                continue
             stopped = [word for word in words if word in STOP_WORDS]
-            is_list = len(words) >= 25 and not any(word.endswith((".", ",")) for word in words)
-            assert not (is_list and len(stopped) > 0.5 * len(words)), (path, text[:80])
+            assert len(stopped) <= 0.5 * len(words), (path, text[:80])

@@ -9,8 +9,7 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.web import create_app
-from tests.applications import application_of
+from tests.applications import app_of, application_of
 
 SALES = (
     "Product,Region,Quarter,Revenue\n"
@@ -28,7 +27,7 @@ def application(tmp_path_factory):
 
 @pytest.fixture
 def client(application):
-    return create_app(application).test_client()
+    return app_of(application).test_client()
 
 
 @pytest.fixture
@@ -265,7 +264,7 @@ class TestThePlanAsAForm:
 def test_a_changed_table_is_told_of_and_asked_again(tmp_path):
     application = application_of(Settings(data_dir=tmp_path))
     try:
-        client = create_app(application).test_client()
+        client = app_of(application).test_client()
         list(application.ingestion.ingest([IncomingFile.from_bytes("sales.csv", SALES.encode())]))
         session_id = client.post("/api/v1/sessions", json={}).json["id"]
         number = ask(client, session_id, "total revenue in Q2")["sources"][0]["n"]

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from rag.settings import Settings
-from rag.web import create_app
 from rag.web.serving.slow_clients import open_server
+from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
 AUTH = "Authorization: Bearer token-of-anna\r\n"
@@ -23,7 +23,7 @@ def serving(engine, tmp_path):
 
     def serve(**sections):
         settings = Settings(data_dir=tmp_path, **sections)
-        app = create_app(FakeApplication(settings, engine).with_library())
+        app = app_of(FakeApplication(settings, engine).with_library())
         listener = socket.create_server(("127.0.0.1", 0))
         server = open_server(app, listener, threads=4, max_body_bytes=10_000_000)
         thread = threading.Thread(target=server.run, daemon=True)

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import event
 
 from rag.settings import Settings
-from rag.web import create_app
 from rag.web.access.security import PUBLIC_ENDPOINTS
+from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 from tests.web.test_collections import NAMES, SECRET, World, places_of, without_chance
 
@@ -350,9 +350,7 @@ def pair(tmp_path_factory):
 @pytest.fixture
 def token_app(tmp_path, engine):
     auth = {"mode": "tokens", "tokens": {"token-of-anna": "anna", "token-of-ben": "ben"}}
-    return create_app(
-        FakeApplication(Settings(data_dir=tmp_path, auth=auth), engine).with_library()
-    )
+    return app_of(FakeApplication(Settings(data_dir=tmp_path, auth=auth), engine).with_library())
 
 
 def logged_in(app, name):

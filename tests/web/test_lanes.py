@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from werkzeug.exceptions import ServiceUnavailable
 
-from rag.web import ANSWERING, create_app
+from rag.web import ANSWERING
 from rag.web.serving.lanes import AnswerLane
+from tests.applications import app_of
 from tests.deployment.conftest import until
 
 
@@ -107,7 +108,7 @@ def test_every_route_that_answers_is_limited(app):
 def test_a_refused_question_leaves_no_place_taken(application, settings, session_id):
     web = settings.web.model_copy(update={"threads": 4})
     application.settings = settings.model_copy(update={"web": web})
-    client = create_app(application).test_client()
+    client = app_of(application).test_client()
     url = f"/api/v1/sessions/{session_id}/messages"
 
     for _ in range(10):
@@ -127,7 +128,7 @@ class TestWhileManyAsk:
     def full(self, application, settings):
         web = settings.web.model_copy(update={"threads": 16})
         application.settings = settings.model_copy(update={"web": web})
-        app = create_app(application)
+        app = app_of(application)
         application.assistant.wait = threading.Event()
         streams = [stream_of(app) for _ in range(8)]
         yield SimpleNamespace(app=app, streams=streams, assistant=application.assistant)

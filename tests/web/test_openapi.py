@@ -71,6 +71,7 @@ def check_call(operation, known):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # every call is made elsewhere, too
 def test_every_call_keeps_to_its_description(described):
     from schemathesis.core.failures import FailureGroup
 

@@ -4,8 +4,8 @@ from io import BytesIO
 
 import pytest
 
-from rag.web import create_app
 from rag.web.access.security import PUBLIC_ENDPOINTS
+from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
 SECRET = "zanzibar"
@@ -33,7 +33,7 @@ def rules(app):
 
 @pytest.fixture
 def app(token_settings, engine):
-    return create_app(FakeApplication(token_settings, engine).with_library())
+    return app_of(FakeApplication(token_settings, engine).with_library())
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ import io
 import pytest
 
 from rag.settings import Settings
-from rag.web import create_app
-from tests.applications import application_of
+from tests.applications import app_of, application_of
 
 TOKENS = {"token-of-anna": "anna", "token-of-ben": "ben", "token-of-cleo": "cleo"}
 
@@ -21,7 +20,7 @@ def application(tmp_path):
 
 @pytest.fixture
 def client(application):
-    return create_app(application).test_client()
+    return app_of(application).test_client()
 
 
 def bearer(name):

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web import create_app
 from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
 from rag.web.access.login import own_path
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
 from rag.web.access.security import host_name, trusted_hosts
+from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
 
@@ -21,14 +21,14 @@ from tests.web.fake_application import FakeApplication
 def make_client(tmp_path, engine):
     def make(**sections):
         settings = Settings(data_dir=tmp_path, **sections)
-        return create_app(FakeApplication(settings, engine)).test_client()
+        return app_of(FakeApplication(settings, engine)).test_client()
 
     return make
 
 
 @pytest.fixture
 def token_client(token_settings, engine):
-    app = create_app(FakeApplication(token_settings, engine))
+    app = app_of(FakeApplication(token_settings, engine))
 
     @app.get("/form")
     def form():
@@ -288,12 +288,12 @@ class TestLogins:
         assert LoginTable(engine).find(bens) is not None
 
     def test_end_with_the_token_that_they_began_with(self, token_settings, engine):
-        client = create_app(FakeApplication(token_settings, engine)).test_client()
+        client = app_of(FakeApplication(token_settings, engine)).test_client()
         log_in(client)
         auth = token_settings.auth.model_copy(update={"tokens": {"token-of-ben": "ben"}})
         without = token_settings.model_copy(update={"auth": auth})
 
-        restarted = create_app(FakeApplication(without, engine)).test_client()
+        restarted = app_of(FakeApplication(without, engine)).test_client()
         restarted.set_cookie("groundnote", client.get_cookie("groundnote").value)
 
         assert restarted.get("/api/v1/sessions").status_code == 401
@@ -446,7 +446,7 @@ class TestRateLimits:
     def test_count_callers_apart(self, token_settings, engine):
         web = token_settings.web.model_copy(update={"rate_limit": "1 per minute"})
         settings = token_settings.model_copy(update={"web": web})
-        client = create_app(FakeApplication(settings, engine)).test_client()
+        client = app_of(FakeApplication(settings, engine)).test_client()
 
         statuses = [
             client.get("/api/v1/sessions", headers={"Authorization": f"Bearer {token}"}).status_code

@@ -9,7 +9,7 @@ import pytest
 from rag.documents.storing.described import size_in_words
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING, JobState
-from rag.web import create_app
+from tests.applications import app_of
 from tests.browser.paged_application import (
     HTML,
     Page,
@@ -242,7 +242,7 @@ class TestErrors:
 class TestOwners:
     @pytest.fixture
     def browser(self, token_settings, engine):
-        return create_app(PagedApplication(token_settings, engine)).test_client()
+        return app_of(PagedApplication(token_settings, engine)).test_client()
 
     def log_in(self, browser, token):
         return browser.post("/login", data={"token": token, "next": "/documents"}, headers=HTML)
