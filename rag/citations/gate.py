@@ -94,9 +94,12 @@ class _Ending:
 
     def __init__(self) -> None:
         self._passed: list[str] = []  # let through, to know what it cites
+        self._has_cited = False  # or at least has a bracket
         self._line = ""  # from the line break before it on
         self._passes = False  # the line is none of a list
         self._held: list[str] = []  # lines of a list, and what is blank before it
+        self._is_begun = False  # something is held that is neither blank nor a rule
+        self._after_rule = False
         self._kind = ""  # of the list: sure, or likely by its shape, which every line has to have
         self._in_fence = False
 
@@ -113,8 +116,7 @@ class _Ending:
         before = self._complete() if piece.startswith("\n") else ""
         self._line += piece
         if self._passes:
-            self._passed.append(piece)
-            return before + piece
+            return before + self._pass(piece)
         may_belong = any(
             pattern is _LISTED or pattern.match(self._line, partial=True)
             for pattern, _ in self._readings()
@@ -132,6 +134,9 @@ class _Ending:
             else:
                 self._kind = kind
                 self._held.append(self._line)
+                is_rule = bool(_RULE.match(self._line))
+                self._after_rule |= is_rule
+                self._is_begun |= bool(self._line.strip()) and not is_rule
         self._in_fence ^= bool(_FENCE.match(self._line))
         self._line, self._passes = "", False
         return released
@@ -147,18 +152,16 @@ class _Ending:
         """What the next line may be, with what the lines held back are then."""
         if self._in_fence:
             return []
-        has_cited = any(bracket in piece for piece in self._passed for bracket in "[【［")
-        is_begun = any(line.strip() and not _RULE.match(line) for line in self._held)
-        after_rule = any(map(_RULE.match, self._held))
+        is_begun, after_rule = self._is_begun, self._after_rule
         readings = [
             (_RULE, self._kind, True),
-            (_ENTITLED, "likely", has_cited),
+            (_ENTITLED, "likely", self._has_cited),
             (_HEAD, "sure", self._kind != "likely"),
             (_DEFINITION, "sure", self._kind != "likely"),
             (_ENTRY, "sure", after_rule and self._kind != "likely"),
             (_LISTED, "sure", self._kind == "sure"),
-            (_TITLE, "", has_cited and not is_begun),
-            (_TWO_WORDS, "", has_cited and not is_begun and bool(self._held) and not after_rule),
+            (_TITLE, "", self._has_cited and not is_begun),
+            (_TWO_WORDS, "", self._has_cited and bool(self._held) and not is_begun | after_rule),
         ]
         return [(pattern, kind) for pattern, kind, is_possible in readings if is_possible]
 
@@ -177,6 +180,11 @@ class _Ending:
 
     def _release(self) -> str:
         released = "".join([*self._held, self._line])
-        self._passed.append(released)
         self._held, self._passes, self._kind = [], True, ""
-        return released
+        self._is_begun = self._after_rule = False
+        return self._pass(released)
+
+    def _pass(self, text: str) -> str:
+        self._passed.append(text)
+        self._has_cited |= any(bracket in text for bracket in "[【［")
+        return text

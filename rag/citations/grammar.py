@@ -228,11 +228,6 @@ LITERAL = {  # what is no citation whatever stands in it, by the character that 
 }
 
 
-def beginning_with(char: str) -> "list[regex.Pattern[str]]":
-    """The patterns of what may begin with this character."""
-    return [pattern for pattern in (around(char), LITERAL.get(char)) if pattern]
-
-
 # What stands before a bracket that is an index: an identifier, a call, an index, an address. A
 # word, a figure, a unit or a name with a number is none.
 _INDEX = _behind(

@@ -217,7 +217,8 @@ class Rewriter:
         if line.endswith(tuple("`~$\\")):
             return True
         for begun in _BEGUN.finditer(line):
-            for pattern in grammar.beginning_with(begun.group()[0]):
+            char = begun.group()[0]
+            for pattern in filter(None, (grammar.around(char), grammar.LITERAL.get(char))):
                 found = pattern.match(line, begun.start(), partial=True)
                 if found and found.partial:
                     return True

@@ -8,6 +8,7 @@ paragraph. A citation marker after the full stop belongs to the sentence before 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, starmap
 from typing import NamedTuple
 
 import regex
@@ -120,12 +121,10 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     body = entry.end() if entry else start
     taken = (found.span() for found in _MARKERS.finditer(text, body, end))
     edges = [body, *(edge for span in taken for edge in span), end]
-    kept = [
-        at for left, right in zip(edges[::2], edges[1::2], strict=True) for at in range(left, right)
-    ]
-    places = [*kept, end]  # of each character in the text
+    kept = list(zip(edges[::2], edges[1::2], strict=True))
+    places = [*chain.from_iterable(starmap(range, kept)), end]  # of each character in the text
     at, length = start, 0
-    for sentence in _segments("".join(map(text.__getitem__, kept))):
+    for sentence in _segments("".join(text[left:right] for left, right in kept)):
         length += len(sentence)
         yield trimmed(text, at, places[length])
         at = places[length]
