@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import pairwise
 
 from rag.citations.checking.naming import are_siblings
@@ -44,25 +45,31 @@ class Asked:
     """A question beside its answer, for statements that do not say whose their figures are."""
 
     def __init__(self, question: str, answer: str, sources: Iterable[SourceText]) -> None:
-        self.name = ""
-        if not may_name(question):
-            return
-        lexicon = Lexicon(name for source in sources for name in source.lexicon.names)
-        names = product_names(question, lexicon)
-        if len(names) == 1 and _is_about(names[0], question, possible_names(answer, lexicon)):
-            self.name = names[0]
-            self.words = frozenset(read(question, lexicon, language_of(question)).words)
+        self._question = question
+        self._answer = answer
+        self._sources = sources
+        self._may_name = may_name(question)
+
+    @cached_property
+    def name(self) -> str:
+        """The one thing; "" where there is none."""
+        lexicon = Lexicon(name for source in self._sources for name in source.lexicon.names)
+        names = product_names(self._question, lexicon)
+        told = possible_names(self._answer, lexicon)
+        is_one = len(names) == 1 and _is_about(names[0], self._question, told)
+        return names[0] if is_one else ""
 
     def subject_of(self, text: str, lexicon: Lexicon) -> str:
         """What was asked about, where the text points back to it or says first what was asked."""
-        if not self.name:
+        if not self._may_name:
             return ""
         reading = read(text, lexicon, language_of(text))
         if reading.names:
             return ""
         before = text[: reading.figures[0].start] if reading.figures else text
         told = read(before, lexicon, language_of(text)).words
-        return self.name if leans(text) or self.words.issuperset(told) else ""
+        asked = read(self._question, lexicon, language_of(self._question)).words
+        return self.name if leans(text) or set(asked).issuperset(told) else ""
 
 
 def _is_about(name: str, question: str, told: Iterable[str]) -> bool:

@@ -6,7 +6,7 @@ from rag.citations.checking.reading import SourceText
 from rag.errors import RagError
 from rag.seams import Embedder, Matrix
 
-_LONGEST = 400  # characters of a window
+_LONGEST = 250  # characters of a window
 _KEPT = 512  # texts whose vectors are remembered
 _known: dict[tuple[Callable[[Sequence[str]], Matrix], str], Matrix] = {}
 

@@ -82,7 +82,7 @@ def _is_same(said: Given, found: _Found) -> bool:
 def _is_bounded_otherwise(said: Given, there: Given) -> bool:
     """Whether one bounds it from above and the other from below: `at least`, `not longer than`."""
     bounds = [each.figure.comparator[:1] for each in (said, there)]
-    is_bound = {"<", ">"}.issuperset(bounds)
+    is_bound = {"<", ">"}.issuperset(bounds) and not (said.figure.upper or there.figure.upper)
     return is_bound and (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
 
 
@@ -156,7 +156,7 @@ def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
 
 def swapped(said: Sequence[Given], sources: Sequence[SourceText]) -> Given | None:
     """What a source gives in place of a value whose place another of the statement has."""
-    pairs = combinations(said, 2)
+    pairs = combinations([each for each in said if not each.is_range], 2)
     there = [each for source in sources for each in given_by(source)] if len(said) > 1 else []
     return next((found for pair in pairs for found in _crossed(*pair, there)), None)
 
