@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config, items):
     if config.option.markexpr == "not slow":
         try_fewer_examples(items)
     if config.pluginmanager.hasplugin("_cov"):
-        measure_few_of_many(items)
+        leave_unmeasured(items)
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -96,16 +96,10 @@ def try_fewer_examples(items):
             )
 
 
-MEASURED = 3  # of the values that one test is tried with
-
-
-def measure_few_of_many(items):
-    """Coverage doubles the time of a test; what is tried again and again shows no further lines."""
-    tried = Counter()
+def leave_unmeasured(items):
+    """Coverage doubles the time of a test; hundreds of generated examples show few more lines."""
     for item in items:
-        function = item.nodeid.partition("[")[0]
-        tried[function] += 1
-        if tried[function] > MEASURED or getattr(item.obj, "is_hypothesis_test", False):
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.no_cover)
 
 
