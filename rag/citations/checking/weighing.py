@@ -136,9 +136,8 @@ def _told_apart(said: Given, own: _Found, other: Sequence[_Found]) -> _Found | N
 def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
     mine, theirs = own.given, rival.given
     are_cells = mine.is_of_cell and theirs.is_of_cell
-    if (
-        not are_cells and mine.place is not theirs.place
-    ):  # a table says in a word what prose says in many
+    if not are_cells and mine.place is not theirs.place:
+        # A table says in a word what prose says in many.
         is_told_shorter = mine.is_of_cell and not theirs.is_of_cell
         return rival.near >= max(_FAR, own.near + _NEARER) and not is_told_shorter
     agreed = [names_agree(said.names, each.names) for each in (mine, theirs)]
