@@ -231,3 +231,28 @@ def test_a_statement_of_nothing_but_denials_is_read_at_once():
     assert (
         verdict(LEASE, "not " * 30_000) is not Verdict.SUPPORTED
     )  # many seconds, if read by pairs
+
+
+WEIGHED = "The Aero 5 weighs 410 g. The Aero 5 Pro weighs 620 g."
+PRICED = f"{WEIGHED} The Aero 5 costs €120; members get 10 % off."
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        pytest.param("The Aero 5 Pro is 51 % heavier than the Aero 5", "computed", id="more"),
+        pytest.param("The Aero 5 weighs 66 % of the Aero 5 Pro", "computed", id="share"),
+        pytest.param("Members pay €108 for the Aero 5", "computed", id="discount"),
+        pytest.param("Members pay €110 for the Aero 5", "contradicted", id="wrong-discount"),
+    ],
+)
+def test_percentages_are_worked_out_again(said: str, wanted: str) -> None:
+    assert verdict(PRICED, said) == wanted
+
+
+def test_no_wrong_percentage_is_taken_for_computed() -> None:
+    wrong = "The Aero 5 Pro is {} % heavier than the Aero 5"
+
+    verdicts = {verdict(PRICED, wrong.format(each)) for each in (5, 21, 49, 66, 151)}
+
+    assert verdicts <= {"open", "contradicted"}

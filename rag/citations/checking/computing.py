@@ -16,10 +16,14 @@ _DIFFERENCE = re.compile(
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
+_RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
+_OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
 _TOLERANCE = 0.005
+_ROUGH = 0.06
+_HALF = 0.5  # of a percentage that was worked out
 _MOST = 14  # figures of one dimension that are combined
-_GROUPS = ((2, 3 * _MOST), (3, _MOST))  # so many are summed, of so many
+_GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
 _FACTORS = (2.0, 3.0, 0.5, 12.0, 52.0, 7.0)
 _Result = tuple[float, str]  # in the base unit of the figure, and how
 
@@ -29,8 +33,12 @@ def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Fi
 
     `own` are the other figures of the statement, `known` these and those of its sources.
     """
-    every = _results(figure, text, own, known)
-    return next((how for value, how in every if abs(value - figure.base) <= _margin(figure)), "")
+    margin = _margin(figure, _ROUGH if figure.comparator == "~" else _TOLERANCE)
+    exact = _clocks(known) if figure.kind == "clock" else _results(figure, text, own, known)
+    found = (how for value, how in exact if abs(value - figure.base) <= margin)
+    shares = _percentages(text, known) if figure.unit == "%" else ()
+    rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
+    return next(chain(found, rounded), "")
 
 
 def adds_up(text: str) -> bool:
@@ -49,8 +57,8 @@ def may_follow(figure: Figure, known: Sequence[Figure]) -> bool:
     return any(abs(each - abs(figure.base)) <= _margin(figure) for each in chain(sums, times))
 
 
-def _margin(figure: Figure) -> float:
-    return _TOLERANCE * max(abs(figure.base), 1e-9)
+def _margin(figure: Figure, tolerance: float = _TOLERANCE) -> float:
+    return tolerance * max(abs(figure.base), 1e-9)
 
 
 def _results(
@@ -63,11 +71,15 @@ def _results(
     yield from _products(same, factors, known)
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
+        yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
         times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
         yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
     if _SUM.search(text):
         yield from _sums(_alike(figure, amounts, each_once=False), counts)
+    if figure.unit in ("", "×") and _RATIO.search(text):
+        pairs = _pairs(_measured(known))
+        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     is_own = [each for each in same if each in own]
     yield from _shares(same if _SHARE.search(text) else is_own, known)
 
@@ -84,15 +96,25 @@ def _products(
             yield amount.base * each.value, f"{each.shown} × {amount.shown}"
 
 
+def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
+    """So long before or after a time of day: `last admission is 45 minutes before closing`."""
+    for start, span in product(known, known):
+        if start.kind == "clock" and span.dimension == "time":
+            yield start.value + span.base / 3600, f"{span.shown} after {start.shown}"
+            yield start.value - span.base / 3600, f"{span.shown} before {start.shown}"
+
+
 def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
-    """A percentage of an amount."""
+    """A percentage of an amount, or off it."""
     percents = [each for each in known if each.unit == "%"]
     for percent, amount in product(percents, (each for each in same if each.unit != "%")):
-        yield amount.base * percent.value / 100, f"{percent.shown} of {amount.shown}"
+        part = amount.base * percent.value / 100
+        yield part, f"{percent.shown} of {amount.shown}"
+        yield amount.base - part, f"{amount.shown} less {percent.shown}"
 
 
 def _sums(same: Sequence[Figure], counts: Sequence[float]) -> Iterator[_Result]:
-    """Of two or three amounts, or of amounts so many times: `240 + 2 × 45`, `2 × (6.50 + 3.20)`."""
+    """Of two to four amounts, or of amounts so many times: `240 + 2 × 45`, `2 × (6.50 + 3.20)`."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
             yield sum(each.base for each in group), " + ".join(each.shown for each in group)
@@ -103,11 +125,27 @@ def _sums(same: Sequence[Figure], counts: Sequence[float]) -> Iterator[_Result]:
             yield many * (one.base + other.base), f"{shown} × ({one.shown} + {other.shown})"
 
 
+def _percentages(text: str, known: Sequence[Figure]) -> Iterator[_Result]:
+    """What share one amount is of another, or how much more or less, as the words say."""
+    for high, low in _pairs(_measured(known)):
+        ratio = low.base / high.base
+        shares = (ratio, 1 / ratio) if _OF.search(text) else ()
+        changes = (1 - ratio, 1 / ratio - 1) if _DIFFERENCE.search(text) else ()
+        for each in (*shares, *changes):
+            yield 100 * each, f"{number_shown(100 * each)} % from {low.shown} and {high.shown}"
+
+
 def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
     """Two of one dimension, the higher first."""
     for one, other in combinations(figures, 2):
         if one.dimension == other.dimension:
             yield (one, other) if one.base >= other.base else (other, one)
+
+
+def _measured(known: Sequence[Figure]) -> list[Figure]:
+    """Amounts that one may be divided by another of."""
+    amounts = [each for each in known if each.kind == "amount" and each.unit not in ("", "%")]
+    return [each for each in _distinct(amounts) if each.base > 0][:_MOST]
 
 
 def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:

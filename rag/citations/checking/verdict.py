@@ -28,6 +28,7 @@ COUNTED = 12  # so many things a reader counts for himself
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
 _THAN = {"than", "als"}
+_HALF_DAY = 12  # hours
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
 
@@ -246,7 +247,7 @@ def _is_its_end(figure: Figure, there: Figure) -> bool:
     if figure.kind == there.kind == "date":
         return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
     if figure.kind == there.kind == "clock":  # `half past nine in the evening`
-        return abs(figure.value - there.value) == COUNTED
+        return abs(figure.value - there.value) == _HALF_DAY
     if figure.kind != there.kind and "clock" in (figure.kind, there.kind):
         return False
     if figure.unit and there.unit and figure.dimension != there.dimension:
