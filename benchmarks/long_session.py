@@ -26,7 +26,7 @@ from rag.database import migrate, open_engine
 from rag.followups.resolve import FollowUps
 from rag.llm.tokens import token_counter
 from rag.memory import Memory, MemoryRules
-from rag.records import Chunk, Hit, ImportedMessage, MessageStatus
+from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
 from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore, SqlSession
@@ -84,7 +84,7 @@ class GivenSources:
 
     number: int = 0
 
-    def search(self, dense_query: str, **_: Any) -> list[Hit]:
+    def search(self, dense_query: str, within: Within, **_: Any) -> list[Hit]:
         return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
 
     def _hit(self, number: int) -> Hit:
@@ -204,7 +204,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     }.items():
         watch = watches.setdefault(what, Stopwatch(engine))
         for number in range(rounds):
-            watch.time(lambda call=call, number=number: call(number))  # type: ignore[misc]
+            watch.time(lambda call=call, number=number: call(number))
             if due:
                 due.clear()
                 compaction = watches.setdefault("compaction", Stopwatch(engine))

@@ -23,7 +23,7 @@ OPPOSITES = {frozenset(map(stem, pair)) for pair in ENGLISH.groups["opposites"]}
 
 def vocabulary(embedder: LocalEmbedder) -> list[str]:
     """The whole words of the model's own vocabulary: common ones, and few."""
-    known = embedder._tokenizer.get_vocab()
+    known = embedder.tokenizer.get_vocab()
     return sorted(w for w in known if re.fullmatch("[a-z]{3,}", w) and w not in STOP_WORDS)
 
 

@@ -84,7 +84,7 @@ def test_nothing_is_recalled_or_embedded_where_no_model_reads_it(application):
 
     assert session.summaries()
     assert last.context["recalled"] == []
-    assert session.vectored() == []
+    assert session.vectors_besides([]) == {}
 
 
 @pytest.fixture

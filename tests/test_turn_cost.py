@@ -1,5 +1,7 @@
 """A turn asks the database as often in a long session as in a short one."""
 
+from unittest.mock import patch
+
 import pytest
 from sqlalchemy import event
 
@@ -8,6 +10,7 @@ from rag.followups.resolve import FollowUps
 from rag.memory import Memory, MemoryRules
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
+from rag.sessions import vector_rows
 from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
 from rag.summaries.compact import Compactor
@@ -117,6 +120,16 @@ def test_words_that_every_message_holds_take_few_statements_more(any_engine, mem
     asked = statements_of(any_engine, answering(assistant, session, "Weight of the Nimbus0?"))
 
     assert len(asked) <= MOST_STATEMENTS
+
+
+def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
+    session = session_of(SqlConversationStore(any_engine), memory, 400)
+    list(assistant.ask(session, "Good morning"))
+
+    with patch.object(vector_rows, "found", wraps=vector_rows.found) as read:
+        list(assistant.ask(session, "What about the Nimbus0?"))
+
+    assert len(read.mock_calls) == 2  # what is newer, and how many are older
 
 
 def answering(assistant, session, question):

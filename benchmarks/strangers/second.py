@@ -103,7 +103,7 @@ def samples_talks(rows: list[Record]) -> Talks:
 
 
 def by_month(rows: list[Record]) -> Wanted:
-    return [(m, len(where(rows, lambda r, m=m: r["taken"].month == m)))  # type: ignore[misc]
+    return [(m, len(where(rows, lambda r, m=m: r["taken"].month == m)))
         for m in sorted({r["taken"].month for r in rows})]  # fmt: skip
 
 

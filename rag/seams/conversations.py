@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -215,8 +215,8 @@ class SessionHandle(Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
-    def vectored(self) -> list[int]:
-        """The indices of all messages that have one."""
+    def vectors_besides(self, known: Collection[int]) -> dict[int, Any]:
+        """Those of all other messages; costs little where these are new or none."""
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         """The newest messages before an index that say something and have none, as `said`."""

@@ -1,7 +1,7 @@
 """Find the turns that fell out of the context and bear on a question."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, zip_longest
 
 import numpy as np
@@ -11,6 +11,7 @@ from rag.citations.gate import canonical
 from rag.citations.statements import quotation, read_statements
 from rag.errors import ModelError
 from rag.records import Message, Role
+from rag.retrieval.held.vectors import AT_ONCE
 from rag.seams import Embedder, MatchedMessage, SessionHandle
 from rag.text.languages import words as word_set
 from rag.text.related import alike
@@ -124,7 +125,9 @@ class Recall:
             self._vectors.pop(next(iter(self._vectors)))
         if not len(known):
             return _Near()
-        return _Near(known.places, known.rows @ embedder.embed([question])[0])
+        asked = embedder.embed([question])[0]
+        parts = np.array_split(known.rows, 1 + len(known) // AT_ONCE)
+        return _Near(known.places, np.concatenate([part @ asked for part in parts]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +143,19 @@ class _Vectors:
 
     def brought_up_to_date(self, session: SessionHandle, dimensions: int) -> "_Vectors":
         """With those that were saved since."""
-        every = session.vectored()
-        if len(every) == len(self.messages):
-            return self
+        found = session.vectors_besides(self.messages)
         new = [
             (index, vectors.reshape(-1, dimensions))
-            for index, vectors in session.vectors(sorted(set(every) - self.messages)).items()
+            for index, vectors in found.items()
             if vectors.size % dimensions == 0  # of another model, if not
         ]
+        messages = self.messages.union(found)
         if not new:
-            return self
+            return replace(self, messages=messages)
         places = np.concatenate([self.places, *(np.full(len(rows), at) for at, rows in new)])
         rows = np.concatenate([self.rows.reshape(-1, dimensions), *(rows for _, rows in new)])
         order = np.argsort(places, kind="stable")
-        return _Vectors(places[order], rows[order], frozenset(every))
+        return _Vectors(places[order], rows[order], messages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """Sessions, their transcripts, sources and summaries in the database, each behind its owner."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Executable, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
 
 from rag.citations.register import as_source
-from rag.database import message_vectors, messages, reading, sessions, storable, writing
+from rag.database import messages, reading, sessions, storable, writing
 from rag.errors import NotFound
 from rag.records import (
     EVERYTHING,
@@ -24,9 +24,9 @@ from rag.records import (
     Within,
 )
 from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
-from rag.sessions import leases, register_rows, summary_rows, transcript
+from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
 from rag.sessions.matching import matching
-from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
+from rag.sessions.owned import IS_MINE, Key, absent
 from rag.sessions.rows import session_from
 
 Clock = Callable[[], datetime]
@@ -37,11 +37,6 @@ TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
 _MINE_LOCKED = _MINE.with_for_update()
-_OF_SESSION = message_vectors.c.session_id == bindparam("its_id")
-_VECTORS = select(message_vectors.c.index, message_vectors.c.vector).where(
-    _OF_SESSION, message_vectors.c.index.in_(bindparam("wanted", expanding=True)), OWNED
-)
-_VECTORED = select(message_vectors.c.index).where(_OF_SESSION, OWNED)
 
 
 class SqlSession:
@@ -282,36 +277,18 @@ class SqlSession:
     # Recall
 
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
-        if not vectors:
-            return
-        rows = [
-            {"session_id": self.id, "index": index, "vector": _packed(vector)}
-            for index, vector in vectors.items()
-        ]
-        table = message_vectors
-        with self._writing() as (connection, _):
-            connection.execute(
-                delete(table).where(table.c.session_id == self.id, table.c.index.in_(vectors))
-            )
-            connection.execute(insert(table), rows)
+        if vectors:
+            with self._writing() as (connection, _):
+                vector_rows.save(connection, self.id, vectors)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        import numpy as np
+        return self._look(vector_rows.of, indices)
 
-        rows = self._look(found, _VECTORS, wanted=list(indices))
-        return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
-
-    def vectored(self) -> list[int]:
-        return [row.index for row in self._look(found, _VECTORED)]
+    def vectors_besides(self, known: Collection[int]) -> dict[int, Any]:
+        return self._look(vector_rows.besides, known)
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         return self._look(transcript.without_vectors, before=before, limit=limit)
-
-
-def _packed(vector: Any) -> bytes:
-    import numpy as np
-
-    return np.asarray(vector, dtype="<f4").tobytes()
 
 
 class SqlConversationStore:

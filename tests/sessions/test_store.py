@@ -486,6 +486,7 @@ class TestIsolation:
             lambda: session.begin("two"),
             lambda: session.register([hit("a")]),
             lambda: session.search("one"),
+            lambda: session.vectors_besides([]),
             lambda: session.add_summary(summary(0, 2), epoch=0),
         ):
             with pytest.raises(NotFound):
@@ -569,3 +570,21 @@ class TestSessions:
         session.save_vectors({})
 
         assert {i: v.tolist() for i, v in session.vectors([1, 2]).items()} == {1: [2, 2, 2]}
+
+    @pytest.mark.parametrize(
+        ("saved", "known", "others"),
+        [
+            pytest.param([0, 1], [], [0, 1], id="none is known"),
+            pytest.param([0, 1, 2], [0, 1], [2], id="a newer one"),
+            pytest.param([0, 1, 2, 3], [1, 2], [0, 3], id="an older one that was caught up on"),
+            pytest.param([0, 1], [0, 1], [], id="all are known"),
+        ],
+    )
+    def test_vectors_are_read_that_are_not_known(self, session, saved, known, others):
+        session.save_vectors({index: np.full(3, float(index)) for index in saved})
+
+        found = session.vectors_besides(known)
+
+        assert {index: vector.tolist() for index, vector in found.items()} == {
+            index: [index] * 3 for index in others
+        }

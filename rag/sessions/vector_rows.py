@@ -1,0 +1,54 @@
+"""Embedded messages in the database, for recall; an array of float32 a message."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from rag.database import message_vectors as table
+from rag.sessions.owned import OWNED, Key, found
+
+_ITS = (table.c.session_id == bindparam("its_id"), OWNED)
+_OF = select(table.c.index, table.c.vector).where(
+    *_ITS, table.c.index.in_(bindparam("wanted", expanding=True))
+)
+_BEHIND = select(table.c.index, table.c.vector).where(*_ITS, table.c.index > bindparam("last"))
+_COUNTED = select(func.count()).select_from(table).where(*_ITS, table.c.index <= bindparam("last"))
+_INDICES = select(table.c.index).where(*_ITS, table.c.index <= bindparam("last"))
+
+
+def save(connection: Connection, session_id: str, vectors: Mapping[int, Any]) -> None:
+    """In place of those that are there."""
+    import numpy as np
+
+    of_session = table.c.session_id == session_id
+    connection.execute(delete(table).where(of_session, table.c.index.in_(vectors)))
+    rows = [
+        {"session_id": session_id, "index": index, "vector": np.asarray(vector, "<f4").tobytes()}
+        for index, vector in vectors.items()
+    ]
+    connection.execute(insert(table), rows)
+
+
+def of(connection: Connection, key: Key, indices: Sequence[int]) -> dict[int, Any]:
+    """Those that are saved. Raises NotFound."""
+    return _arrays(found(connection, key, _OF, wanted=list(indices)))
+
+
+def besides(connection: Connection, key: Key, known: Collection[int]) -> dict[int, Any]:
+    """Those of messages that are not known; raises NotFound.
+
+    Mostly these are the newest: what is older is counted, and listed only if it is not all known.
+    """
+    last = max(known, default=-1)
+    newer = _arrays(found(connection, key, _BEHIND, last=last))
+    if found(connection, key, _COUNTED, last=last)[0][0] == len(known):
+        return newer
+    every = (index for (index,) in found(connection, key, _INDICES, last=last))
+    return newer | of(connection, key, [index for index in every if index not in known])
+
+
+def _arrays(rows: Sequence[Any]) -> dict[int, Any]:
+    import numpy as np
+
+    return {index: np.frombuffer(vector, dtype="<f4") for index, vector in rows}
