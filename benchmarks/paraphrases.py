@@ -111,7 +111,7 @@ def of_a_session(turns: list[Turn], engine: Engine, *, knows_questions: bool) ->
 
     def shown(probe: str) -> set[int]:
         found = recall.relevant(session, probe, before=2 * len(turns), limit=RECALLED_TURNS)
-        return _put_back(index_of(found, count_tokens), probe)
+        return _put_back(index_of(found, count_tokens, probe), probe)
 
     return shown
 

@@ -319,7 +319,7 @@ class Memory:
         first = kept[0].question.index if kept else parts.message_count
         turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
         turns += [RecalledTurn(pair.question, pair.answer) for pair in kept]
-        index = index_of(turns, self._count)
+        index = index_of(turns, self._count, question)
         room = tokens - context.tokens - JOINED_TOKENS
         text, lines = put_back(
             index, question, before=first, room=room, count=self._count, in_sight=sight

@@ -8,7 +8,7 @@ where there is an embedder. Adding a statement costs the same however many there
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
@@ -66,19 +66,17 @@ class RecallIndex:
 
     def add(self, lines: Sequence[Line], question: str) -> None:
         """Statements of one answer, and the question that it replies to."""
-        if not lines:
-            return
-        language = language_of(" ".join(line.text for line in lines))
-        asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), 1)
-        for line in lines:
-            number = len(self.lines)
-            told = telling(f"{line.lead_in} {line.text}", language)
-            self.lines.append(line)
-            length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(told) / USUAL_LENGTH
-            for word, frequency in {**asked, **Counter(told)}.items():
-                weight = frequency * (SATURATION + 1) / (frequency + SATURATION * length)
+        self.put(lines, weights_of(lines, question))
+
+    def put(self, lines: Sequence[Line], weights: Iterable[Mapping[str, float]]) -> None:
+        """The same with what the words of each line tell of it, as far as they are looked up."""
+        first = len(self.lines)
+        self.lines += lines
+        for number, told in enumerate(weights, start=first):
+            for word, weight in told.items():
                 self.postings.setdefault(word, {})[number] = weight
-        self.by_turn[lines[0].message] = range(len(self.lines) - len(lines), len(self.lines))
+        if lines:
+            self.by_turn[lines[0].message] = range(first, len(self.lines))
 
     def best(self, question: str) -> list[Line]:
         """The statements that bear most on a question, best first."""
@@ -100,8 +98,7 @@ class RecallIndex:
         }
 
     def _by_words(self, question: str) -> dict[int, float]:
-        asked = question[:LONGEST_QUESTION]
-        own = list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
+        own = _own_words(question)
         words = self._related(own) | dict.fromkeys(own, 1.0)
         scores: dict[int, float] = {}
         turns: dict[int, float] = {}
@@ -153,21 +150,49 @@ def telling(text: str, language: Language) -> tuple[str, ...]:
     return tuple(found)
 
 
-def index_of(turns: "Iterable[RecalledTurn]", count: TokenCounter) -> RecallIndex:
-    """The statements of some turns, cited or not."""
+def _own_words(question: str) -> list[str]:
+    asked = question[:LONGEST_QUESTION]
+    return list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
+
+
+def weights_of(lines: Sequence[Line], question: str) -> list[dict[str, float]]:
+    """What each word of a line tells of it, and those of the question that its answer replies to.
+
+    The rarer a word, the more: that is left to the index.
+    """
+    language = language_of(" ".join(line.text for line in lines))
+    asked = dict.fromkeys(telling(question[:LONGEST_QUESTION], language), 1)
+    weights: list[dict[str, float]] = []
+    for line in lines:
+        told = telling(f"{line.lead_in} {line.text}", language)
+        length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(told) / USUAL_LENGTH
+        weights.append({
+            word: frequency * (SATURATION + 1) / (frequency + SATURATION * length)
+            for word, frequency in {**asked, **Counter(told)}.items()
+        })  # fmt: skip
+    return weights
+
+
+def index_of(turns: "Iterable[RecalledTurn]", count: TokenCounter, question: str) -> RecallIndex:
+    """The statements of some turns, cited or not, by the words that one question looks up."""
+    own = _own_words(question)
+    wanted = frozenset(own).union(*map(related, own))
     index = RecallIndex()
     for turn in turns:
-        answer, asked = turn.answer, turn.question.content
-        lines = _lines_of(answer.index, answer.content, asked, count)
-        index.add(lines, asked)
+        answer = turn.answer
+        lines, weights = _read(answer.index, answer.content, turn.question.content, count)
+        index.put(lines, ({word: told[word] for word in told.keys() & wanted} for told in weights))
         is_known = len(turn.near) == len(lines)
         index.near += turn.near if is_known else [max(turn.near, default=0.0)] * len(lines)
     return index
 
 
-@lru_cache(maxsize=1024)
-def _lines_of(index: int, answer: str, question: str, count: TokenCounter) -> list[Line]:
-    return stated_lines(index, gate.canonical(answer), question, count)
+@lru_cache(maxsize=1024)  # a turn reads the same answers as the one before it
+def _read(
+    index: int, answer: str, question: str, count: TokenCounter
+) -> tuple[list[Line], list[dict[str, float]]]:
+    lines = stated_lines(index, gate.canonical(answer), question, count)
+    return lines, weights_of(lines, question)
 
 
 def _echoes_last(ranked: Iterable[Line]) -> Iterator[Line]:

@@ -137,7 +137,7 @@ def test_an_index_of_turns_ranks_as_one_that_grew_with_them(question):
         asked, answer = turn.question.content, turn.answer
         grown.add(stated_lines(answer.index, answer.content, asked, count_tokens), asked)
 
-    index = index_of(turns, count_tokens)
+    index = index_of(turns, count_tokens, question)
 
     best = index.best(question)
     assert [line.text for line in best] == [line.text for line in grown.best(question)]
@@ -167,7 +167,7 @@ def test_of_a_turn_that_is_put_back_what_neither_words_nor_meaning_lead_to_stays
     question = "Which colour does that couch have?"
 
     turn = RecalledTurn(asked, answer, (0.9, 0.1))
-    index = index_of([turn], count_tokens)
+    index = index_of([turn], count_tokens, question)
 
     best = index.best(question)
     assert [line.text for line in best] == ["The sofa is grey [1]."]
