@@ -241,6 +241,10 @@ PRICED = f"{WEIGHED} The Aero 5 costs €120; members get 10 % off."
     ("said", "wanted"),
     [
         pytest.param("The Aero 5 Pro is 51 % heavier than the Aero 5", "computed", id="more"),
+        pytest.param("The Aero 5 is 34 % lighter than the Aero 5 Pro", "computed", id="less"),
+        pytest.param("The weights differ by 34 %", "computed", id="apart-of-the-higher"),
+        pytest.param("The weights differ by 51 %", "computed", id="apart-of-the-lower"),
+        pytest.param("Das Aero 5 ist 34 % leichter als das Aero 5 Pro", "computed", id="german"),
         pytest.param("The Aero 5 weighs 66 % of the Aero 5 Pro", "computed", id="share"),
         pytest.param("Members pay €108 for the Aero 5", "computed", id="discount"),
         pytest.param("Members pay €110 for the Aero 5", "contradicted", id="wrong-discount"),
@@ -251,8 +255,9 @@ def test_percentages_are_worked_out_again(said: str, wanted: str) -> None:
 
 
 def test_no_wrong_percentage_is_taken_for_computed() -> None:
-    wrong = "The Aero 5 Pro is {} % heavier than the Aero 5"
+    heavier, lighter = "The Aero 5 Pro is {} % heavier", "The Aero 5 is {} % lighter than the Pro"
 
-    verdicts = {verdict(PRICED, wrong.format(each)) for each in (5, 21, 49, 66, 151)}
+    verdicts = {verdict(PRICED, heavier.format(each)) for each in (5, 21, 34, 49, 66, 151)}
+    verdicts |= {verdict(PRICED, lighter.format(each)) for each in (5, 21, 51, 49, 66, 151)}
 
     assert verdicts <= {"open", "contradicted"}

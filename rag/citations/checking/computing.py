@@ -8,11 +8,17 @@ from itertools import chain, combinations, permutations, product
 from rag.text.amounts import Figure, number_shown
 from rag.text.languages import told
 
-_DIFFERENCE = re.compile(
-    rf"\b(?<!or )(?:{told('differences')})\b"
-    # a bound, not a difference: "more than 80", "5 or more"
-    r"(?! than (?:[€$£]|EUR )?\d| als \d)",
-    re.IGNORECASE,
+# A bound is no difference: "more than 80", "5 or more".
+_DIFFERENCE, _INCREASE, _DECREASE = (
+    re.compile(
+        rf"\b(?<!or )(?:{words})\b(?! than (?:[€$£]|EUR )?\d| als \d)",
+        re.IGNORECASE,
+    )
+    for words in (
+        "|".join(map(told, ("increases", "decreases", "differences"))),
+        told("increases"),
+        told("decreases"),
+    )
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
@@ -126,12 +132,18 @@ def _sums(same: Sequence[Figure], counts: Sequence[float]) -> Iterator[_Result]:
 
 
 def _percentages(text: str, known: Sequence[Figure]) -> Iterator[_Result]:
-    """What share one amount is of another, or how much more or less, as the words say."""
+    """What share one amount is of another, or how much more or less, as the words say.
+
+    What is more is so by a share of the lower of both, what is less by one of the higher.
+    """
+    is_change = bool(_DIFFERENCE.search(text))
+    is_more, is_less = bool(_INCREASE.search(text)), bool(_DECREASE.search(text))
     for high, low in _pairs(_measured(known)):
         ratio = low.base / high.base
         shares = (ratio, 1 / ratio) if _OF.search(text) else ()
-        changes = (1 - ratio, 1 / ratio - 1) if _DIFFERENCE.search(text) else ()
-        for each in (*shares, *changes):
+        rise = (1 / ratio - 1,) if is_change and is_more >= is_less else ()
+        fall = (1 - ratio,) if is_change and is_less >= is_more else ()
+        for each in (*shares, *rise, *fall):
             yield 100 * each, f"{number_shown(100 * each)} % from {low.shown} and {high.shown}"
 
 
