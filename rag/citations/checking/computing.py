@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 from itertools import chain, combinations, permutations, product
+from typing import Protocol
 
-from rag.text.amounts import Figure, number_shown
-from rag.text.languages import told
+from rag.text.amounts import UNIT_SIGNS, Figure, date_parts, number_shown
+from rag.text.languages import all_meanings, told
+from rag.text.words import tokens
 
 # A bound is no difference: "more than 80", "5 or more".
 _DIFFERENCE, _INCREASE, _DECREASE = (
@@ -21,7 +24,8 @@ _DIFFERENCE, _INCREASE, _DECREASE = (
     )
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
-_TIMES = re.compile(rf"\b(?:{told('multiples')})\b|×|\dx\b", re.IGNORECASE)
+_AVERAGE = re.compile(rf"\b(?:{told('averages')})\b", re.IGNORECASE)
+_WITH = re.compile(rf"\b(?:{told('additions')})\b", re.IGNORECASE)
 _RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
 _OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
@@ -30,19 +34,61 @@ _ROUGH = 0.06
 _HALF = 0.5  # of a percentage that was worked out
 _MOST = 14  # figures of one dimension that are combined
 _GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
-_FACTORS = (2.0, 3.0, 0.5, 12.0, 52.0, 7.0)
+_MULTIPLES: dict[str, float] = all_meanings("multiples")
+_PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
+_DAY = 86_400  # seconds
+_LEAP_YEAR = 2000  # of days without one
+_FEWEST = 3  # values of a column
 _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
-def compute(figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]) -> str:
-    """How a figure follows from known ones in a way that the words name; "" where it does not.
+class Grounds(Protocol):
+    """What is known of the figures that another may follow from."""
 
-    `own` are the other figures of the statement, `known` these and those of its sources.
-    """
+    def counts(self, many: Figure, amount: Figure) -> bool:
+        """Whether the amount is one of what is counted: `two adults` and `€8 for adults`."""
+
+    def is_named_apart(self, amount: Figure) -> bool:
+        """Whether the statement names what it alone is given for."""
+
+    def tell_all(self, one: Figure, other: Figure) -> bool:
+        """Whether the statement says nothing but what one of both is given for."""
+
+    def is_per(self, amount: Figure, period: str) -> bool:
+        """Whether it is of so long: of a month."""
+
+    @property
+    def columns(self) -> Sequence[Sequence[Figure]]:
+        """The columns of the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A statement's figure beside those that it may follow from."""
+
+    figure: Figure
+    text: str
+    own: Sequence[Figure]  # the others of the statement
+    known: Sequence[Figure]  # these and those of its sources, the nearest first
+    grounds: Grounds
+    is_proof: bool  # else it is enough that it may follow
+
+    def counts(self, many: Figure, amount: Figure) -> bool:
+        """As far as it is to be known."""
+        return not self.is_proof or self.grounds.counts(many, amount)
+
+    def is_named_apart(self, amount: Figure) -> bool:
+        """As far as it is to be known."""
+        return not self.is_proof or self.grounds.is_named_apart(amount)
+
+
+def compute(asked: Sum) -> str:
+    """How a figure follows from others in a way that the words name; "" where it does not."""
+    figure = asked.figure
     margin = _margin(figure, _ROUGH if figure.comparator == "~" else _TOLERANCE)
-    exact = _clocks(known) if figure.kind == "clock" else _results(figure, text, own, known)
+    exact = _clocks(asked.known) if figure.kind == "clock" else _results(asked)
     found = (how for value, how in exact if abs(value - figure.base) <= margin)
-    shares = _percentages(text, known) if figure.unit == "%" else ()
+    shares = _percentages(asked.text, asked.known) if figure.unit == "%" else ()
     rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
     return next(chain(found, rounded), "")
 
@@ -67,39 +113,67 @@ def _margin(figure: Figure, tolerance: float = _TOLERANCE) -> float:
     return tolerance * max(abs(figure.base), 1e-9)
 
 
-def _results(
-    figure: Figure, text: str, own: Sequence[Figure], known: Sequence[Figure]
-) -> Iterator[_Result]:
+def _results(asked: Sum) -> Iterator[_Result]:
     """Products as often as the statement itself says; the others where its words name them."""
+    figure, text, own, known = asked.figure, asked.text, asked.own, asked.known
     amounts = [each for each in known if each.unit or not figure.unit or each not in own]
     same, counts = _alike(figure, amounts), _counts(own)
-    factors = [*counts, *(_FACTORS if _TIMES.search(text) else ())]
-    yield from _products(same, factors, known)
+    yield from _products(asked, same, counts)
+    yield from _several(asked, same, counts)
     if _DIFFERENCE.search(text):
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
-        times = _pairs([each for each in known if each.kind == "clock"][:_MOST])
-        yield from ((3600 * (a.value - b.value), f"{b.shown} to {a.shown}") for a, b in times)
+        yield from _spans(known)
     if _SUM.search(text):
-        yield from _sums(_alike(figure, amounts, each_once=False), counts)
+        yield from _sums(_alike(figure, amounts, each_once=False))
+    elif asked.is_proof and _WITH.search(text):
+        both = (pair for pair in combinations(same, 2) if asked.grounds.tell_all(*pair))
+        yield from ((a.base + b.base, f"{a.shown} + {b.shown}") for a, b in both)
+    yield from _columns(asked)
     if figure.unit in ("", "×") and _RATIO.search(text):
         pairs = _pairs(_measured(known))
         yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
-    is_own = [each for each in same if each in own]
-    yield from _shares(same if _SHARE.search(text) else is_own, known)
+    is_share = asked.is_proof or _SHARE.search(text)
+    yield from _shares([each for each in same if is_share or each in own], known)
 
 
-def _products(
-    amounts: Sequence[Figure], factors: Sequence[float], known: Sequence[Figure]
-) -> Iterator[_Result]:
-    """So many times an amount, or 100 days of `€120 a day`."""
-    for amount, many in product(amounts, factors):
-        if many != amount.value:
-            yield amount.base * many, f"{number_shown(many)} × {amount.shown}"
-    for amount, each in product(amounts, known):
-        if each.unit and each.unit == amount.per:
-            yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
+    """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
+    said = [each.lowered for each in tokens(asked.text)]
+    periods = {asked.figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
+    named = [factor for word, factor in _MULTIPLES.items() if word in said]
+    for amount in amounts:
+        times = [e.value for e in counts if e is not amount and asked.counts(e, amount)]
+        times += named
+        times += [
+            factor
+            for (long, short), factor in _PERIODS.items()
+            if long in periods and asked.grounds.is_per(amount, short)
+        ]
+        yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
+        for each in asked.known:
+            if each.unit and each.unit == amount.per:
+                yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+
+
+def _several(asked: Sum, same: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
+    """`240 + 2 × 45`, `2 × 8 + 3 × 5`, `2 × (6.50 + 3.20)`."""
+    is_sum = bool(_SUM.search(asked.text))
+    for one, other in permutations(same[:_MOST], 2):
+        fitting = [each for each in counts if asked.counts(each, other)]
+        for many in fitting:
+            shown = number_shown(many.value)
+            if is_sum or asked.is_named_apart(one):
+                yield one.base + many.value * other.base, f"{one.shown} + {shown} × {other.shown}"
+            if is_sum and asked.counts(many, one):
+                both = one.base + other.base
+                yield many.value * both, f"{shown} × ({one.shown} + {other.shown})"
+            for more in counts:
+                if more is not many and asked.counts(more, one):
+                    total = more.value * one.base + many.value * other.base
+                    shown_more = number_shown(more.value)
+                    yield total, f"{shown_more} × {one.shown} + {shown} × {other.shown}"
 
 
 def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
@@ -110,6 +184,27 @@ def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
             yield start.value - span.base / 3600, f"{span.shown} before {start.shown}"
 
 
+def _spans(known: Sequence[Figure]) -> Iterator[_Result]:
+    """From one time of day to another; from a day to another, itself counted or not."""
+    for later, earlier in _pairs([each for each in known if each.kind == "clock"][:_MOST]):
+        yield 3600 * (later.value - earlier.value), f"{earlier.shown} to {later.shown}"
+    days = [(_day_of(each), each) for each in known if each.kind == "date"][:_MOST]
+    for (one, first), (other, second) in permutations(days, 2):
+        if one and other and one < other:
+            apart = (other - one).days
+            yield from (
+                (_DAY * (apart + each), f"{first.shown} to {second.shown}") for each in (0, 1)
+            )
+
+
+def _day_of(figure: Figure) -> date | None:
+    year, month, day = date_parts(figure)
+    try:
+        return date(year or _LEAP_YEAR, month, day)
+    except ValueError:  # a year alone, or 31 June
+        return None
+
+
 def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
     """A percentage of an amount, or off it."""
     percents = [each for each in known if each.unit == "%"]
@@ -117,18 +212,27 @@ def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result
         part = amount.base * percent.value / 100
         yield part, f"{percent.shown} of {amount.shown}"
         yield amount.base - part, f"{amount.shown} less {percent.shown}"
+        yield amount.base + part, f"{amount.shown} and {percent.shown} of it"
 
 
-def _sums(same: Sequence[Figure], counts: Sequence[float]) -> Iterator[_Result]:
-    """Of two to four amounts, or of amounts so many times: `240 + 2 × 45`, `2 × (6.50 + 3.20)`."""
+def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
+    """Of two to four amounts."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
             yield sum(each.base for each in group), " + ".join(each.shown for each in group)
-    for many in counts:
-        shown = number_shown(many)
-        for one, other in permutations(same[:_MOST], 2):
-            yield one.base + many * other.base, f"{one.shown} + {shown} × {other.shown}"
-            yield many * (one.base + other.base), f"{shown} × ({one.shown} + {other.shown})"
+
+
+def _columns(asked: Sum) -> Iterator[_Result]:
+    """Sums and averages of all that a column gives."""
+    for column in asked.grounds.columns:
+        same = _alike(asked.figure, column, each_once=False)
+        if len(same) != len(column) or len(same) < _FEWEST:
+            continue
+        total, shown = sum(each.base for each in same), " + ".join(each.shown for each in same)
+        if _SUM.search(asked.text):
+            yield total, shown
+        if _AVERAGE.search(asked.text):
+            yield total / len(same), f"({shown}) ÷ {len(same)}"
 
 
 def _percentages(text: str, known: Sequence[Figure]) -> Iterator[_Result]:
@@ -180,7 +284,7 @@ def _distinct(figures: Sequence[Figure]) -> list[Figure]:
     return list(seen.values())
 
 
-def _counts(own: Sequence[Figure]) -> list[float]:
+def _counts(own: Sequence[Figure]) -> list[Figure]:
     """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
     amounts = (f for f in own if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
-    return [f.value for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0]
+    return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0]

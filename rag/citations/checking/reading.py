@@ -67,7 +67,7 @@ class Reading:
     """One stretch of text as it is compared, without markup."""
 
     def __init__(self, text: str, lexicon: Lexicon, language: Language) -> None:
-        self.text = plain(text)
+        self.text = plain(text).replace("\n", " ")
         self.lexicon = lexicon
         self.language = language
 

@@ -11,11 +11,12 @@ from functools import cached_property
 from itertools import product
 
 from rag.citations.checking.case import ANYWHERE, Case, Said
-from rag.citations.checking.computing import adds_up, compute, may_follow
+from rag.citations.checking.computing import Sum, adds_up, compute, may_follow
 from rag.citations.checking.copying import altered, is_carried
-from rag.citations.checking.given import KINDS, Given, counts_things, given_by
-from rag.citations.checking.naming import are_siblings, names_agree, same_name
-from rag.citations.checking.reading import Place, SourceText, read, share
+from rag.citations.checking.given import Given
+from rag.citations.checking.naming import are_siblings, same_name
+from rag.citations.checking.operands import Operands
+from rag.citations.checking.reading import Place, SourceText, read
 from rag.citations.checking.weighing import Weighed, swapped
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
@@ -110,7 +111,9 @@ class _Verdict(Case):
 
     def _wrong_figure(self, weighed: Weighed) -> str:
         figure = weighed.said.figure
-        if weighed.carried is not None or self._how(figure) or self._is_operand(figure):
+        if weighed.carried is not None or self._is_operand(figure):
+            return ""
+        if self._how(figure) or self._how(figure, is_proof=True):
             return ""
         if _PURPOSE.match(self.said.text):
             return ""
@@ -124,7 +127,7 @@ class _Verdict(Case):
         return any(figure.shown in self._how(other) for other in self._own(figure))
 
     def _may_follow(self, figure: Figure) -> bool:
-        return may_follow(figure, self._operands(figure))
+        return may_follow(figure, self._own(figure) + self._operands.figures)
 
     def _told_instead(self, there: Given) -> str:
         name = there.names[0] if there.names else ""
@@ -174,43 +177,31 @@ class _Verdict(Case):
 
     # ── Sums ──
 
-    def _operands(self, but: Figure, least: float = -1.0) -> list[Figure]:
-        """The figures that one may follow from: the nearest first, those at least so near.
-
-        No number of things, where others have its unit: `1 renewal` is no part of `€ 4`.
-        """
-        found: list[tuple[float, Given]] = []
-        for given in (each for source in self.sources for each in given_by(source)):
-            if given.figure.kind in KINDS:
-                near = share(self.reading.words, given.words | given.lent)
-                near += 0.3 * (names_agree(self.names, given.names) > 0)
-                if near > least:
-                    found.append((near, given))
-        nearest = [given for _, given in sorted(found, key=lambda each: -each[0])]
-        is_measured = any(each.figure.dimension == but.dimension for each in nearest)
-        if but.unit and least >= 0 and is_measured:
-            nearest = [each for each in nearest if not _counts(each)]
-        return self._own(but) + [each.figure for each in nearest]
+    @cached_property
+    def _operands(self) -> Operands:
+        return Operands(self)
 
     def _own(self, but: Figure) -> list[Figure]:
         return [each.said.figure for each in self.weighed if each.said.figure is not but]
 
-    def _how(self, figure: Figure, least: float = -1.0) -> str:
-        if (figure, least) not in self._worked_out:
-            known = self._operands(figure, least)
-            how = compute(figure, self.said.text, self._own(figure), known)
-            self._worked_out[figure, least] = how
-        return self._worked_out[figure, least]
+    def _how(self, figure: Figure, *, is_proof: bool = False) -> str:
+        """How a figure follows from others: any of the sources, or those that it names."""
+        if (figure, is_proof) not in self._worked_out:
+            own, there = self._own(figure), self._operands
+            known = own + (there.named(figure) if is_proof else there.figures)
+            how = compute(Sum(figure, self.said.text, own, known, there, is_proof))
+            self._worked_out[figure, is_proof] = how
+        return self._worked_out[figure, is_proof]
 
     @cached_property
-    def _worked_out(self) -> dict[tuple[Figure, float], str]:
+    def _worked_out(self) -> dict[tuple[Figure, bool], str]:
         return {}
 
     def _ways(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
         figures = [each.said.figure for each in self.weighed]
         missing = [each for each in figures if self._is_new(each)]
-        ways = list(dict.fromkeys(self._how(figure, least=0.0) for figure in missing))
+        ways = list(dict.fromkeys(self._how(figure, is_proof=True) for figure in missing))
         counts = [each for each in figures if each not in missing and not each.unit]
         used = all(any(_uses(way, each) for way in ways) for each in counts)
         return [way for way in ways if way] if used else []
@@ -229,11 +220,6 @@ def _quoted(place: Place) -> str:
     text = " ".join(f"{label}{window.text}".split())
     cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
     return f"“{cut}”"
-
-
-def _counts(given: Given) -> bool:
-    text = given.place.own.text
-    return not given.figure.unit and (given.is_of_cell or counts_things(text, given.figure))
 
 
 def _uses(way: str, count: Figure) -> bool:

@@ -1,0 +1,102 @@
+"""Figures that follow from others: right ones are worked out again, wrong ones never are."""
+
+import pytest
+
+from tests.citations.test_against_the_source import verdict
+
+PLANS = """| Plan | Monthly fee | Setup | Data | Contract |
+|---|---|---|---|---|
+| Basic | €12.50 | €20 | 5 GB | 12 months |
+| Plus | €18 | €10 | 20 GB | 24 months |
+| Max | €30 | free | 60 GB | 24 months |
+
+The office opens at 8:30 and closes at 17:00. Lunch lasts 45 minutes. The course starts on 4 March
+2025 and ends on 28 March 2025. A late fee of 15 % applies to invoices paid after 30 days. The
+invoice was €240. Tickets cost €8 for adults and €5 for children under 12."""
+BOATS = """| Boat | Seats | Half day | Full day | Deposit |
+|---|---|---|---|---|
+| Rowing boat | 4 | €25 | €40 | €50 |
+| Canoe | 3 | €30 | €48 | €80 |
+| Sailing dinghy | 5 | €60 | €95 | €200 |
+
+Life jackets are free; a dry bag costs €3 per day. Loudspeakers have a warranty of 24 months,
+amplifiers one of 24 months, too."""
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "right", "wrong"),
+    [
+        pytest.param(PLANS, "Basic costs {} a year", "€150", ["€140", "€170"], id="a-year"),
+        pytest.param(PLANS, "A year of Plus comes to {}", "€216", ["€210", "€120"], id="year-of"),
+        pytest.param(
+            PLANS, "Plus is {} more a month than Basic", "€5.50", ["€6.50", "€12"], id="difference"
+        ),
+        pytest.param(
+            PLANS, "Over its 24 months, Max costs {}", "€720", ["€700", "€432"], id="months-said"
+        ),
+        pytest.param(PLANS, "Max has {} more than Plus", "40 GB", ["45 GB", "55 GB"], id="cells"),
+        pytest.param(
+            PLANS, "Plus is {} dearer than Basic", "44 %", ["34 %", "31 %"], id="percentage"
+        ),
+        pytest.param(
+            PLANS,
+            "Together the three plans cost {} a month",
+            "€60.50",
+            ["€62", "€54", "€66.50"],
+            id="a-column",
+        ),
+        pytest.param(
+            PLANS,
+            "All plans together include {}",
+            "85 GB",
+            ["95 GB", "25 GB"],
+            id="a-column-of-all",
+        ),
+        pytest.param(PLANS, "The course lasts {}", "24 days", ["20 days", "30 days"], id="dates"),
+        pytest.param(
+            PLANS, "The office is open for {}", "8.5 hours", ["9 hours", "7.5 hours"], id="clocks"
+        ),
+        pytest.param(
+            PLANS, "With the late fee the invoice is {}", "€276", ["€255", "€248"], id="and-a-share"
+        ),
+        pytest.param(
+            PLANS, "Two adults and two children pay {}", "€26", ["€28", "€32", "€20"], id="counts"
+        ),
+        pytest.param(PLANS, "Three adults pay {}", "€24", ["€26", "€15"], id="a-count"),
+        pytest.param(
+            BOATS, "Two canoes for a full day cost {}", "€96", ["€80", "€60"], id="of-one-row"
+        ),
+        pytest.param(
+            BOATS, "The deposit for two rowing boats is {}", "€100", ["€160", "€80"], id="deposit"
+        ),
+        pytest.param(
+            BOATS,
+            "A canoe for a full day with a dry bag costs {}",
+            "€51",
+            ["€53", "€98"],
+            id="and-with-it",
+        ),
+        pytest.param(
+            BOATS, "Three dry bags for a day cost {}", "€9", ["€12", "€15"], id="three-threes"
+        ),
+    ],
+)
+def test_what_follows_is_worked_out_and_nothing_else(
+    source: str, said: str, right: str, wrong: list[str]
+) -> None:
+    assert verdict(source, said.format(right)) == "computed"
+    assert {verdict(source, said.format(each)) for each in wrong} <= {"open", "contradicted"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Full day in the dinghy costs €55 more than half a day",  # that of the rowing boat
+        "A full day in a rowing boat costs €23 more than a half day",
+        "The deposit of the dinghy is €150 more than the canoe's",
+        "A canoe costs €55 more for a full day than a rowing boat",
+        "Loudspeakers and amplifiers have a warranty of 48 months",
+    ],
+)
+def test_no_difference_is_taken_from_what_is_not_compared(said: str) -> None:
+    assert verdict(BOATS, said) != "computed"
