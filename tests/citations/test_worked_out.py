@@ -22,10 +22,35 @@ BOATS = """| Boat | Seats | Half day | Full day | Deposit |
 Life jackets are free; a dry bag costs €3 per day. Loudspeakers have a warranty of 24 months,
 amplifiers one of 24 months, too."""
 
+RENT = """Die Kaltmiete beträgt 840 Euro im Monat, die Nebenkosten 190 Euro im Monat. Ein Stellplatz
+kostet 60 Euro im Monat. Die Wohnung hat 70 m², der Keller 12 m². Ruhezeit ist von 22:00 bis 6:00
+Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % Rabatt."""
+
 
 @pytest.mark.parametrize(
     ("source", "said", "right", "wrong"),
     [
+        pytest.param(
+            RENT, "Die Kaltmiete beträgt im Jahr {}", "10.080 Euro", ["5.880 Euro"], id="im-jahr"
+        ),
+        pytest.param(
+            RENT, "Wohnung und Keller haben zusammen {}", "82 m²", ["92 m²"], id="zusammen"
+        ),
+        pytest.param(
+            RENT,
+            "Die Nebenkosten sind {} höher als der Stellplatz",
+            "130 Euro",
+            ["650 Euro", "780 Euro"],
+            id="höher",
+        ),
+        pytest.param(RENT, "Die Ruhezeit dauert {}", "8 Stunden", ["10 Stunden"], id="overnight"),
+        pytest.param(
+            RENT,
+            "Zehn Sack Erde kosten mit Rabatt {}",
+            "37,40 Euro",
+            ["36 Euro", "39,40 Euro"],
+            id="so-many-less-a-share",
+        ),
         pytest.param(PLANS, "Basic costs {} a year", "€150", ["€140", "€170"], id="a-year"),
         pytest.param(PLANS, "A year of Plus comes to {}", "€216", ["€210", "€120"], id="year-of"),
         pytest.param(

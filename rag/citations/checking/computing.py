@@ -37,6 +37,7 @@ _GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
 _MULTIPLES: dict[str, float] = all_meanings("multiples")
 _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
 _DAY = 86_400  # seconds
+_ALL_DAY = 24  # hours
 _LEAP_YEAR = 2000  # of days without one
 _FEWEST = 3  # values of a column
 _Result = tuple[float, str]  # in the base unit of the figure, and how
@@ -44,6 +45,9 @@ _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 class Grounds(Protocol):
     """What is known of the figures that another may follow from."""
+
+    def compared(self, figure: Figure) -> Sequence[Figure]:
+        """What the one that is named may be compared with, where no other is: `30 g heavier`."""
 
     def counts(self, many: Figure, amount: Figure) -> bool:
         """Whether the amount is one of what is counted: `two adults` and `€8 for adults`."""
@@ -73,6 +77,11 @@ class Sum:
     grounds: Grounds
     is_proof: bool  # else it is enough that it may follow
 
+    @property
+    def compared(self) -> Sequence[Figure]:
+        """As far as it is to be known."""
+        return self.grounds.compared(self.figure) if self.is_proof else ()
+
     def counts(self, many: Figure, amount: Figure) -> bool:
         """As far as it is to be known."""
         return not self.is_proof or self.grounds.counts(many, amount)
@@ -88,7 +97,8 @@ def compute(asked: Sum) -> str:
     margin = _margin(figure, _ROUGH if figure.comparator == "~" else _TOLERANCE)
     exact = _clocks(asked.known) if figure.kind == "clock" else _results(asked)
     found = (how for value, how in exact if abs(value - figure.base) <= margin)
-    shares = _percentages(asked.text, asked.known) if figure.unit == "%" else ()
+    compared = [*asked.known, *asked.compared]
+    shares = _percentages(asked.text, compared) if figure.unit == "%" else ()
     rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
     return next(chain(found, rounded), "")
 
@@ -121,7 +131,8 @@ def _results(asked: Sum) -> Iterator[_Result]:
     yield from _products(asked, same, counts)
     yield from _several(asked, same, counts)
     if _DIFFERENCE.search(text):
-        yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in _pairs(same))
+        pairs = _pairs(_alike(figure, [*amounts, *asked.compared]))
+        yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
         yield from _spans(known)
@@ -132,10 +143,18 @@ def _results(asked: Sum) -> Iterator[_Result]:
         yield from ((a.base + b.base, f"{a.shown} + {b.shown}") for a, b in both)
     yield from _columns(asked)
     if figure.unit in ("", "×") and _RATIO.search(text):
-        pairs = _pairs(_measured(known))
+        pairs = _pairs(_measured([*known, *asked.compared]))
         yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     is_share = asked.is_proof or _SHARE.search(text)
-    yield from _shares([each for each in same if is_share or each in own], known)
+    shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
+    times = (pair for pair in product(counts, shared) if asked.counts(*pair))
+    yield from _shares(
+        [
+            *((each.base, each.shown) for each in shared),
+            *((n.value * a.base, f"{number_shown(n.value)} × {a.shown}") for n, a in times),
+        ],
+        known,
+    )
 
 
 def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
@@ -187,7 +206,9 @@ def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
 def _spans(known: Sequence[Figure]) -> Iterator[_Result]:
     """From one time of day to another; from a day to another, itself counted or not."""
     for later, earlier in _pairs([each for each in known if each.kind == "clock"][:_MOST]):
-        yield 3600 * (later.value - earlier.value), f"{earlier.shown} to {later.shown}"
+        hours = later.value - earlier.value
+        yield 3600 * hours, f"{earlier.shown} to {later.shown}"
+        yield 3600 * (_ALL_DAY - hours), f"{later.shown} to {earlier.shown}"  # overnight
     days = [(_day_of(each), each) for each in known if each.kind == "date"][:_MOST]
     for (one, first), (other, second) in permutations(days, 2):
         if one and other and one < other:
@@ -205,14 +226,14 @@ def _day_of(figure: Figure) -> date | None:
         return None
 
 
-def _shares(same: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
-    """A percentage of an amount, or off it."""
+def _shares(amounts: Sequence[_Result], known: Sequence[Figure]) -> Iterator[_Result]:
+    """A percentage of an amount, off it or on top of it."""
     percents = [each for each in known if each.unit == "%"]
-    for percent, amount in product(percents, (each for each in same if each.unit != "%")):
-        part = amount.base * percent.value / 100
-        yield part, f"{percent.shown} of {amount.shown}"
-        yield amount.base - part, f"{amount.shown} less {percent.shown}"
-        yield amount.base + part, f"{amount.shown} and {percent.shown} of it"
+    for percent, (amount, shown) in product(percents, amounts):
+        part = amount * percent.value / 100
+        yield part, f"{percent.shown} of {shown}"
+        yield amount - part, f"{shown} less {percent.shown}"
+        yield amount + part, f"{shown} and {percent.shown} of it"
 
 
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:

@@ -70,15 +70,19 @@ class Operands:
 
         None without a unit, where others have its own: `1 renewal` is no part of `€ 4`.
         """
-        alike = [each for _, each in self._named if each.figure.dimension == but.dimension]
         named = [each.figure for _, each in self._named]
-        if len(alike) == 1:  # `30 g heavier`: than the other
-            named += [each.figure for _, each in self.nearest if _is_beside(alike[0], each)]
         if but.unit and any(each.dimension == but.dimension for each in named):
             named = [each for each in named if each.unit or each.kind != "amount"]
         return named
 
     # ── Grounds to work something out from them ──
+
+    def compared(self, figure: Figure) -> list[Figure]:
+        """See `Grounds`: of one alone, others of its column or of sentences."""
+        alike = self._alike(figure)
+        if len(alike) != 1:
+            return []
+        return [each.figure for _, each in self.nearest if _is_beside(alike[0], each)]
 
     def counts(self, many: Figure, amount: Figure) -> bool:
         """See `Grounds`: what is counted is named beside the amount, or there is no other."""

@@ -215,7 +215,7 @@ def shaped(text: str, language: Language) -> tuple[Name, ...]:
     for name in find_names(text):
         has_digit = any(map(str.isdigit, name.text))
         is_amount = has_digit and any(
-            name.start < each.start < name.end < each.end and each.unit
+            name.start < each.start < name.end <= each.end and each.unit
             for each in _figures(text, language)
         )
         is_unit = name.text.lower() in UNIT_SIGNS or is_amount
