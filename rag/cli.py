@@ -1,5 +1,6 @@
 """The command line: parse, call, present."""
 
+import atexit
 import gc
 import json
 import os
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.settings import Settings
 
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
-LOADING = (20_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
 )
@@ -44,6 +45,7 @@ class Commands(click.Group):
 def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
     gc.set_threshold(*LOADING)
+    atexit.register(gc.freeze)  # the system takes all back: nobody looks through it for garbage
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Looking for some would read what each installed package says of itself.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

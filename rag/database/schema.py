@@ -58,6 +58,8 @@ documents = Table(
     Column("collection_id", ForeignKey("collections.id"), nullable=False),
     UniqueConstraint("collection_id", "name", name="one_document_per_name"),
     Column("report", JSON, nullable=False, server_default="{}"),  # ReadingReport
+    # Title and name, where words are looked for in any case.
+    Column("folded", Text, nullable=False, server_default=""),
 )
 
 sections = Table(

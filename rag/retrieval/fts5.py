@@ -117,7 +117,7 @@ class Fts5Words:
         stems = _Stems(self.stemmer, [each.term for each in weighed])
         keys = list(dict.fromkeys([*rows, *together]))
         lengths: dict[int, int] = {}
-        for row in connection.execute(self._TEXTS, {"keys": keys}):
+        for row in connection.execute(self._TEXTS, {"keys": keys}).all():
             lengths[row.row] = stems.read(row.row, row.heading, row.text)
         shares = score(weighed, stems.of_term, stems.places(), lengths)
         if within.ids is not None:

@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 PLACE = "collection"  # what the index knows of a chunk: where it is
 PAGE = 5000  # chunks written in one request
 # Ids listed in one: Chroma counts its way to each page, so that many pages take the square of them.
-LISTED = 100_000
+LISTED = 250_000
 # Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
 # packaged model's. Those of a server travel as text, and others write there. Where nothing is
 # filtered, a graph of more than the third is quicker.

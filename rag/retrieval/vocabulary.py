@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, takewhile
 
+import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
@@ -27,7 +27,7 @@ MORE_USUAL = 4  # times, than the short form
 CLIPPED_WEIGHT = 0.5
 FORM_WEIGHT, PART_WEIGHT = 0.9, 0.5  # of a word with another ending, of one that shares a part
 SHORTEST_STEM, LONGEST_STEM = 3, 40
-
+_LAST = chr(0x10FFFF)  # behind every letter
 
 Held = Callable[[str], int]  # in how many of the asker's chunks a word is
 
@@ -41,6 +41,7 @@ class Vocabulary:
     def __init__(self, counts: Mapping[str, int], stemmer: str) -> None:
         self._counts = counts
         self._words = sorted(filter(_is_word, counts))
+        self._usual = np.array([counts[word] for word in self._words], dtype=np.int64)
         self._by_letter: dict[str, list[str]] = {}
         for word in self._words:
             self._by_letter.setdefault(word[0], []).append(word)
@@ -112,9 +113,8 @@ class Vocabulary:
         best, most = "", MORE_USUAL * known
         if most >= self._highest:  # tens of thousands of words may begin so
             return best
-        at = bisect_left(self._words, stem)
-        begun = takewhile(lambda word: word.startswith(stem), islice(self._words, at, None))
-        usual = [word for word in begun if self._counts[word] > most]
+        first, end = (bisect_left(self._words, each) for each in (stem, f"{stem}{_LAST}"))
+        usual = (self._words[first + at] for at in np.flatnonzero(self._usual[first:end] > most))
         long = [word for word in usual if len(word) >= len(stem) + LONGER_BY]
         for word in sorted(long, key=lambda word: -self._counts[word]):
             if self._counts[word] <= most:

@@ -23,6 +23,7 @@ DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
 MOST_COUNTED = 1_000  # chunks of a phrase's rarest word: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
+LEAST = 0.05  # of the heaviest term's weight: what nearly every chunk holds decides nothing
 TOGETHER = 4  # common terms that are looked up as one
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 
@@ -54,7 +55,9 @@ class Plan:
     @classmethod
     def of(cls, weighed: Iterable[Weighed]) -> "Plan":
         rare, scored = [], 0
-        ordered = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
+        every = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
+        least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
+        ordered = [each for each in every if each.weight >= least]
         for each in ordered:
             scored += each.frequency
             if scored > MOST_SCORED or each.is_guess:

@@ -217,6 +217,8 @@ def test_a_library_of_an_early_version_is_whole_after_the_upgrade(old_url, tmp_p
     assert told == [(row["number"], row["text"], "current") for row in written["sources"]]
     assert written["summaries"][0]["text"] in [each["text"] for each in summaries["summaries"]]
     assert {each["name"] for each in listed["documents"]} == {"aero.md", "prices.csv"}
+    with_word = application.documents.page(EVERYTHING, limit=9, words="PRICES").documents
+    assert [each.name for each in with_word] == ["prices.csv"]
     assert application.repair().missing_vectors  # the folder of vectors was left behind
     assert compare(application.engine, application.index.chunk_ids()).is_whole
     assert [hit.chunk.document_name for hit in application.retriever.search("battery", EVERYTHING)]

@@ -87,6 +87,17 @@ class TestSqlDocumentStore:
         assert [each.name for each in one.documents] == ["Über uns.md"]
         assert store.page(Within(frozenset()), limit=9).total == 0
 
+    def test_finds_words_with_signs_that_databases_read(self, store):
+        for name in ("50 % off.md", "a_b.md", "acb.md"):
+            write(store, "One.", name=name)
+
+        def found(words):
+            return [each.name for each in store.page(EVERYTHING, limit=9, words=words).documents]
+
+        assert (found("%"), found("A_B")) == (["50 % off.md"], ["a_b.md"])
+        assert found("\0") == []
+        assert found(" ".join(map(str, range(3000)))) == []
+
     def test_gives_some_by_name_by_time_and_from_all_over(self, store):
         names = [f"{number:02}.md" for number in range(30)]
         for name in names:

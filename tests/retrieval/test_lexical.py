@@ -464,3 +464,16 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
             counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
         found = in_a_row([places.get(stem, NOWHERE) for stem in wanted])
         assert counts_in(np.array([7]), found).tolist() == [counted]
+
+
+def test_terms_of_nearly_every_chunk_rank_nothing_beside_rarer_ones() -> None:
+    def weighed(word: str, frequency: int) -> word_index.Weighed:
+        return word_index.Weighed(Term((word,)), frequency, word_index.idf(10_000, frequency))
+
+    def words(*asked: word_index.Weighed) -> list[str]:
+        return [each.term.tokens[0] for each in word_index.Plan.of(asked).all]
+
+    rare, common, unknown = weighed("lamp", 9), weighed("press", 9_900), weighed("lxmp", 0)
+
+    assert words(common, rare, unknown) == ["lxmp", "lamp"]
+    assert words(common, unknown) == ["lxmp", "press"]

@@ -401,6 +401,19 @@ class TestKeptVectors:
         assert nearest(exact, BETWEEN, of("1", "2"), limit=5) is None
         assert reads == []
 
+    def test_are_counted_once_and_again_when_some_were_removed(self) -> None:
+        exact, there, _ = self.kept(most_of_all=2)
+        there[None] = ["a", "b", "c"]
+        assert nearest(exact, BETWEEN, EVERYTHING, limit=5) is None
+
+        del there[None]
+        exact.add(["d"], AXES[:1], ["1"])
+        assert nearest(exact, BETWEEN, EVERYTHING, limit=5) is None
+
+        there[None] = ["a", "b"]
+        exact.remove(["c", "d"])
+        assert ids(nearest(exact, BETWEEN, EVERYTHING, limit=5) or []) == ["a", "b"]
+
     def test_read_while_somebody_wrote_are_not_kept(self) -> None:
         exact, _there, reads = self.kept()
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import islice
 
 from rag.citations.checking.given import KINDS, Given, given_in
-from rag.citations.checking.meaning import nearness
+from rag.citations.checking.meaning import is_near
 from rag.citations.checking.reading import Place, SourceText, is_held, share
 from rag.citations.checking.weighing import Weighed, weigh
 from rag.seams import Embedder
@@ -118,7 +118,7 @@ class Case:
         in_words = said >= _FEWEST and self.anywhere * said <= by_chance
         if self._embedder is None or self.anywhere > ANYWHERE or said < 2:
             return in_words
-        near = nearness(self.said.text, self.reading.words, self.sources, self._embedder)
-        if near is None:
-            return in_words
-        return near < (_UNLIKE_IN_WORDS if in_words else _UNLIKE)
+        least = _UNLIKE_IN_WORDS if in_words else _UNLIKE
+        words, embedder = self.reading.words, self._embedder
+        near = is_near(self.said.text, words, self.sources, embedder, least=least)
+        return in_words if near is None else not near

@@ -1,42 +1,44 @@
 """How near a statement is to its sources by meaning, as far as the embedding model knows it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 from rag.citations.checking.reading import SourceText
 from rag.errors import RagError
 from rag.seams import Embedder, Matrix
 
 _LONGEST = 250  # characters of a window
-_KEPT = 512  # texts whose vectors are remembered
-_known: dict[tuple[Callable[[Sequence[str]], Matrix], str], Matrix] = {}
 
 
-def nearness(
-    said: str, words: Sequence[str], sources: Sequence[SourceText], embedder: Embedder
-) -> float | None:
-    """The highest cosine of a statement and those windows of its sources that share most words.
+def is_near(
+    said: str,
+    words: Sequence[str],
+    sources: Sequence[SourceText],
+    embedder: Embedder,
+    *,
+    least: float,
+) -> bool | None:
+    """Whether the cosine of a statement and a window of its sources is at least so high.
 
-    None where no model answers. Costs some milliseconds for each window that was not read before.
+    Those that share most words are compared, the first of each source before the others: it tells
+    mostly, and the model takes some milliseconds a window. None where no model answers.
     """
-    texts = [text[:_LONGEST] for source in sources for text in _nearest(words, source)]
+    nearest = [_nearest(words, source) for source in sources]
+    firsts = [texts[0] for texts in nearest]
+    others = [text for texts in nearest for text in texts[1:]]
     try:
-        vectors = _vectors([said, *texts], embedder)
+        own, *vectors = embedder.embed([said, *firsts])
+        if _highest(own, vectors) >= least:
+            return True
+        return bool(others) and _highest(own, embedder.embed(others)) >= least
     except RagError:  # the model's server is away: words have to do
         return None
-    return max(float(vectors[text] @ vectors[said]) for text in texts)
+
+
+def _highest(own: Matrix, vectors: Iterable[Matrix]) -> float:
+    return max(float(vector @ own) for vector in vectors)
 
 
 def _nearest(words: Sequence[str], source: SourceText) -> list[str]:
     near = source.nearest(words)
-    return [f"{place.window.around} {place.own.text}" for place in near] or [source.text]
-
-
-def _vectors(texts: Sequence[str], embedder: Embedder) -> dict[str, Matrix]:
-    """All that is not remembered in one call."""
-    found = {text: _known.get((embedder.embed, text)) for text in texts}
-    new = [text for text, vector in found.items() if vector is None]
-    told = dict(zip(new, embedder.embed(new), strict=True)) if new else {}
-    if len(_known) > _KEPT:
-        _known.clear()
-    _known.update({(embedder.embed, text): vector for text, vector in told.items()})
-    return {text: vector for text, vector in (found | told).items() if vector is not None}
+    texts = [f"{place.window.around} {place.own.text}" for place in near] or [source.text]
+    return [text[:_LONGEST] for text in texts]

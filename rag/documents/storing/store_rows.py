@@ -5,7 +5,7 @@ A statement costs more than the rows that it carries, so the documents of a batc
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -112,8 +112,12 @@ def _write_document_rows(connection: Connection, documents: Sequence[Document]) 
 
 
 def _document_row(document: Document) -> dict[str, Any]:
-    row = {column.name: getattr(document, column.name) for column in document_table.columns}
-    return row | {"names": list(document.names), "report": stored_report(document.report)}
+    row = {each.name: getattr(document, each.name) for each in fields(document)}
+    return row | {
+        "names": list(document.names),
+        "report": stored_report(document.report),
+        "folded": f"{document.title} {document.name}".casefold(),
+    }
 
 
 def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Section]]) -> None:

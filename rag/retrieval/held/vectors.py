@@ -102,8 +102,6 @@ class ExactVectors:
         held = self._held.get(collection)
         if held is not None:
             return len(held.rows)
-        if collection is None:
-            return self._count(None)
         if collection not in self._sizes:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
@@ -134,7 +132,7 @@ class ExactVectors:
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         vectors = unit(vectors)
         with self._lock:
-            self.remove(chunk_ids)
+            self._drop(chunk_ids)
             for collection in {*collections, None}:
                 at = [place for place, each in enumerate(collections) if collection in (each, None)]
                 if collection in self._sizes:
@@ -147,12 +145,17 @@ class ExactVectors:
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:
-            self.remove(list(collections))
+            self._drop(list(collections))
             for collection in {*collections.values(), None}:
                 self._held.pop(collection, None)
                 self._sizes.pop(collection, None)
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
+        with self._lock:
+            self._drop(chunk_ids)
+            self._sizes.clear()
+
+    def _drop(self, chunk_ids: Sequence[str]) -> None:
         gone = frozenset(chunk_ids)
         with self._lock:
             self._writes += 1
