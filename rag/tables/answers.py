@@ -248,7 +248,7 @@ class TableAnswers:
         plan, understood = choice.understood.plan, choice.understood
         subject, keys = self.library.index(choice.table).subject, _keys(choice.table)
         is_open = understood.unused or understood.doubts or understood.score < LISTING
-        is_of_rows = plan.columns == (subject,) and bool(plan.filters)
+        is_of_rows = plan.columns in ((subject,), ()) and bool(plan.filters)
         return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
 
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
@@ -263,7 +263,7 @@ class TableAnswers:
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
         plan = choice.understood.plan
-        notes = _notes(choice.understood)
+        notes = (*_notes(choice.understood), *_of_columns(choice))
         result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(notes)}*" if notes else ""
@@ -288,10 +288,19 @@ def _still_assumed(last: TableResult, understood: Understood) -> Understood:
 
 def _notes(understood: Understood) -> tuple[str, ...]:
     """What had to be assumed, and what was left out: for people, in sentences."""
-    notes = [f"I {each}." for each in understood.doubts]
+    notes = [f"I {each.removesuffix('.')}." for each in understood.doubts]
     if understood.unused:
         notes.append(f"Not used: {quoted(understood.unused)}.")
     return tuple(notes)
+
+
+def _of_columns(choice: Choice) -> tuple[str, ...]:
+    """What is known of the columns whose values are compared, put in order or added up."""
+    plan = choice.understood.plan
+    compared = {each.column for each in plan.filters if each.op not in (Op.IS, Op.NOT)}
+    compared |= {each.column for each in plan.measures} | {each.by for each in plan.order}
+    used = [each for each in choice.table.columns if each.name in compared and each.note]
+    return tuple(f"{each.name}: {each.note}." for each in used)
 
 
 def _only_picks(plan: TablePlan) -> bool:
