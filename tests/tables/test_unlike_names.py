@@ -53,7 +53,10 @@ def ask(tmp_path_factory):
 
 
 def test_the_oldest_has_the_lowest_year_whatever_its_column_is_called(ask):
-    assert "| Barolo | 2011 |" in ask("Which is the oldest wine?").content
+    oldest = ask("Which is the oldest wine?").content
+
+    assert "lowest 1 by Vintage" in oldest
+    assert "| Barolo | 2011 |" in oldest
     assert "Malbec" in ask("Which is the newest wine?").content
 
 
