@@ -10,6 +10,7 @@ from rag.records import Message, MessageStatus, Resolution, Role, Source, Source
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
+from rag.tables.asking.question import words_of
 from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
@@ -29,6 +30,7 @@ WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not sur
 POINTS_BACK = re.compile(
     r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b"
 )
+NARROWS = re.compile(r"^(?:only|just|nur) (?:those|these|the ones|die|diejenigen)\b")
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
@@ -150,7 +152,18 @@ class TableAnswers:
         if followed and not self.library.names_other(question, followed.table, within):
             return followed
         fresh = self._fresh(question, within, is_asked=is_asked)
+        if followed is None and fresh is None and past and NARROWS.search(normalised(question)):
+            return self._not_known(question, past[-1].result, within)
         return fresh if followed is None or isinstance(fresh, Choice | TableResult) else followed
+
+    def _not_known(self, question: str, last: TableResult, within: Within) -> DirectAnswer | None:
+        """ "Only those on Sunday", of rows that were shown: the words that their table lacks."""
+        table = self.table_of(last, within)
+        if table is None:
+            return None
+        knows = self.library.index(table).knows
+        words = [each for each in words_of(question) if each not in IDLE and not knows(each)]
+        return _declined(not_understood(table, words)) if words else None
 
     def _follow_up(self, question: str, past: Sequence[Entry], within: Within) -> Choice | None:
         if not past:

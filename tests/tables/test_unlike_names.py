@@ -39,17 +39,23 @@ Hose 60,290.5
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory):
+def application(tmp_path_factory):
     application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
     list(application.ingestion.ingest(files))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def ask(application):
+    session = application.store.create("me")
 
     def ask(question):
-        *_, end = application.assistant.ask(application.store.create("me"), question)
+        *_, end = application.assistant.ask(session, question)
         return end.message
 
-    yield ask
-    application.stop()
+    return ask
 
 
 def test_the_oldest_has_the_lowest_year_whatever_its_column_is_called(ask):
@@ -103,3 +109,9 @@ def test_rows_that_nothing_names_are_shown_whole(ask):
 
 def test_the_heaviest_is_named_with_its_weight(ask):
     assert "| Hose 60 | 290.5 |" in ask("What is the heaviest hose?").content
+
+
+def test_rows_that_were_shown_are_not_narrowed_by_words_that_their_table_lacks(ask):
+    ask("Which crossings go from Orrey to Vest?")
+
+    assert "I do not know what “sunday” means there" in ask("Only those on Sunday").content
