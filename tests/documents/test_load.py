@@ -238,7 +238,9 @@ class TestText:
             ("§ 1. WHAT ENDS", "All of it."),
         ]
 
-    @pytest.mark.parametrize("numbered", ["{}. {}", "§ {} {}", "Section {}: {}", "{}) {}"])
+    @pytest.mark.parametrize(
+        "numbered", ["{}. {}", "§ {} {}", "Section {}: {}", "SECTION {}: {}", "{}) {}"]
+    )
     def test_has_sections_for_short_lines_that_count(self, numbered):
         heads = [numbered.format(at, word) for at, word in enumerate(("Dose", "Risks", "Care"), 1)]
         blocks = [f"{head}\nOne at night.\nNever two." for head in heads[:2]]
