@@ -28,7 +28,8 @@ SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 POINTS_BACK = re.compile(
-    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b"
+    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
+    r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
 )
 NARROWS = re.compile(r"^(?:only|just|nur) (?:those|these|the ones|die|diejenigen)\b")
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
@@ -71,6 +72,8 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
+        if not entries and POINTS_BACK.search(normalised(question)):
+            question = resolution.query
         choice = self._reply(session, question, within) or self._of_the_talk(
             question, entries, within
         )

@@ -35,6 +35,15 @@ Vest – Orrey,18:00,48
 Hose 30,160
 Hose 60,290.5
 """,
+    "car-hire.csv": """Class,Example,Seats,Per day
+Mini,Pico 3,4,€39
+Van,Orion 9,9,€98
+""",
+    "programm.csv": """Nr;Kurs;Leitung;Beginn
+H101;Aquarell;Lena Voss;18:00
+H102;Ton;Lena Voss;19:00
+K401;Brot;Jan Mehl;10:00
+""",
 }
 
 
@@ -115,3 +124,17 @@ def test_rows_that_were_shown_are_not_narrowed_by_words_that_their_table_lacks(a
     ask("Which crossings go from Orrey to Vest?")
 
     assert "I do not know what “sunday” means there" in ask("Only those on Sunday").content
+
+
+def test_the_cheapest_of_something_is_named_with_its_price(ask):
+    assert "| Mini | €39 |" in ask("What is the cheapest car per day?").content
+
+
+def test_what_points_at_one_thing_is_not_added_up_over_all(ask):
+    ask("What is an Orion 9?")
+
+    assert "Sum of Seats" not in ask("How many seats does it have?").content
+
+
+def test_a_german_plural_names_the_column_of_its_singular(ask):
+    assert "| Aquarell |" in ask("Welche Kurse gibt Lena Voss?").content

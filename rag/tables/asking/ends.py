@@ -22,7 +22,15 @@ from rag.tables.asking.choosing import (
     superlative,
 )
 from rag.tables.asking.question import Question, filters_of, number_in
-from rag.tables.asking.words import ADJECTIVES, IDLE, RANKED_ENDS, SUPERLATIVES, TOP
+from rag.tables.asking.words import (
+    ADJECTIVES,
+    IDLE,
+    MEASURES,
+    OPERATORS,
+    RANKED_ENDS,
+    SUPERLATIVES,
+    TOP,
+)
 from rag.tables.plan import ROWS, Filter, Key, Kind, Measure, Op, Order, Step, TablePlan
 
 BESIDE = re.compile(
@@ -202,7 +210,7 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     if figure is None:
         return _most_rows(question, target, adjective, descending)
     descending = directed(adjective, question.words[at], figure, down=descending)
-    asks_value = _asks_value(question, figure)
+    asks_value = _asks_value(question, figure, at)
     filters = filters_of(question)
     if asks_value:
         kind = Kind.MAX if descending else Kind.MIN
@@ -229,13 +237,19 @@ def _how_many(question: Question, target: str) -> int:
     return max(1, int(count))
 
 
-def _asks_value(question: Question, figure: TableColumn) -> bool:
-    """ "What was the highest attendance" asks for the figure, "which game had …" for the row."""
+def _asks_value(question: Question, figure: TableColumn, at: int) -> bool:
+    """ "What was the highest attendance" asks for the figure, "the cheapest car a day" for a row.
+
+    `at` is where the end is said.
+    """
     words = question.words
     columns = (found for found in question.columns if words[found.start] not in SUPERLATIVES)
     first = next(columns, None)
     starts = words[:1] == ["what"] and words[1:2] and words[1] in ("is", "was", "are", "were", "s")
-    return bool(starts and first is not None and first.column == figure.name)
+    if not starts or first is None or first.column != figure.name:
+        return False
+    behind = [i for i in range(at + 1, len(words)) if words[i] not in MEASURES]  # "most expensive"
+    return not behind or behind[0] in question.used or words[behind[0]] in IDLE | OPERATORS
 
 
 def _most_rows(

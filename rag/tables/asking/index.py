@@ -32,7 +32,13 @@ def stems(word: str) -> tuple[str, ...]:
     """A word without its ending, as an English and as a German one."""
     if not word.isalpha():
         return (word,)
-    return tuple(dict.fromkeys((text_stem(word), text_stem(word, "de"))))
+    return tuple(dict.fromkeys((text_stem(word), _german_stem(word))))
+
+
+def _german_stem(word: str) -> str:
+    """Of "Kurse" and "Kurs" alike, which takes two steps."""
+    stemmed = text_stem(word, "de")
+    return word if stemmed == word else _german_stem(stemmed)
 
 
 def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
