@@ -137,4 +137,4 @@ def test_what_points_at_one_thing_is_not_added_up_over_all(ask):
 
 
 def test_a_german_plural_names_the_column_of_its_singular(ask):
-    assert "| Aquarell |" in ask("Welche Kurse gibt Lena Voss?").content
+    assert "Leitung = Lena Voss, Kurs: [1]" in ask("Welche Kurse gibt Lena Voss?").content
