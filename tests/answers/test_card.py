@@ -290,6 +290,20 @@ def test_no_number_is_invented_whatever_the_documents_say(passages, question):
     assert set(cited_numbers(text)) <= {each.number for each in sources}
 
 
+def test_a_line_that_leaves_the_price_of_a_wide_row_out_is_not_said():
+    header = (
+        "| Code | Name | Fits | Size | Stuff | Weight | In stock | Price |\n" + "| --- " * 8 + "|\n"
+    )
+    row = "| G8 | Gasket 8 | pumps | M8 | rubber | 1 g | 310 | 2.10 EUR |"
+
+    (part,) = card(
+        asked("What is the price of the Gasket 8?", source(1, header + row, "", ()))
+    ).parts
+
+    assert "2.10 EUR" in part.passages[0].text
+    assert not part.line or "2.10 EUR" in part.line
+
+
 class TestWhatIsMarked:
     def marked(self, question, text, title="Manual"):
         (part,) = card(asked(question, source(1, text, title, ()))).parts
