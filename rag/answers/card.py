@@ -43,10 +43,11 @@ def _part(part: Part, asked: Asked, passages: Sequence[Passage]) -> CardPart:
     key = chosen[0].key
     is_weak = all(passage.relevance < WEAK for passage in shown)
     is_said = not is_weak and key is not None and is_sure(asked, ordered, chosen[0])
+    line = line_of(key) if key and is_said else ""
     return CardPart(
         asked=neutralise(part.asked),
         passages=tuple(map(_shown, chosen)),
-        line=line_of(key) if key and is_said else "",
+        line=line if asked.is_served_by(line) else "",  # of a wide row it may leave out the answer
         is_weak=is_weak,
     )
 

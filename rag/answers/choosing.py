@@ -23,6 +23,7 @@ from rag.answers.signs import (
     unit_scores,
 )
 from rag.answers.units import Kind, Unit
+from rag.answers.wanted import TRUTH
 
 SURE = 0.92
 WEAK = 0.05  # relevance of all that is shown, below which nothing is claimed
@@ -82,9 +83,9 @@ def _chosen(asked: Asked, passage: Passage, scores: Sequence[float]) -> Chosen:
 
 
 def may_be_marked(asked: Asked, unit: Unit) -> bool:
-    """What says more than the question does."""
+    """What says more than the question does, or says again what is asked to be true or not."""
     stands = unit.is_statement or unit.kind is Kind.CODE
-    return stands and not asked.only_repeated_by(unit.text)
+    return stands and (asked.wanted == TRUTH or not asked.only_repeated_by(unit.text))
 
 
 # ── The line above ───────────────────────────────────────────────────────────────────────────
@@ -110,7 +111,8 @@ def may_stand_above(asked: Asked, best: Chosen) -> bool:
         return False
     said = f"{best.passage.headings}\n{best.key.above}\n{best.key.text}"
     is_named = not asked.names or asked.has_its_name(said)
-    return is_named and asked.is_served_by(best.key.text)
+    is_news = not asked.only_repeated_by(best.key.text)
+    return is_named and is_news and asked.is_served_by(best.key.text)
 
 
 def is_sure(asked: Asked, passages: Sequence[Passage], best: Chosen) -> bool:

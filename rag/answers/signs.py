@@ -39,6 +39,12 @@ class Asked:
     def terms_of(self, text: str) -> frozenset[str]:
         return terms(text, self.language)
 
+    def held_by(self, text: str) -> frozenset[str]:
+        """The terms of a text; "3 years" does not hold the figure of a "Glidepath 3"."""
+        figures = {name: set(filter(str.isdigit, self.terms_of(name))) for name in self.names}
+        whole = [figures[name] for name in figures if contains_name(text, name)]
+        return self.terms_of(text) - set().union(*figures.values()).difference(*whole)
+
     def rivals_in(self, text: str) -> bool:
         """Whether a text names a sibling, and no product that was asked for.
 
@@ -120,7 +126,7 @@ def unit_scores(asked: Asked, passage: Passage) -> list[float]:
     titled = [name for name in asked.names if contains_name(passage.headings, name)]
     wanted = asked.terms.difference(*map(asked.terms_of, titled)) or asked.terms
     return [
-        share(wanted, asked.terms_of(unit.text))
+        share(wanted, asked.held_by(unit.text))
         + _SERVES * asked.is_served_by(unit.text)
         - asked.rivals_in(unit.text)
         for unit in passage.units

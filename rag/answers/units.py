@@ -14,6 +14,7 @@ _REPEATED = re.compile(r"^(\|.*\n\|[-:| ]+\n)((?:\|.*\n)+)\n+\1", re.MULTILINE)
 _ENTRY = re.compile(r"[ \t]*(?:[-*+•◦‣–][ \t]+|\(?\d{1,3}[.)][ \t]+)(?=\S)")
 _LINE = re.compile(r"[^\n]*")
 _ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
+_LABELLED = re.compile(r"[^\s:][^:\n]{0,40}: +\S[^\n]*")  # "Boiling point: 56 °C"
 _LEADS = re.compile(r"[:：]\s*$")
 _ASKS = re.compile(r"[?？][\"'”’»)\]]*\s*$")
 _LONGEST_TITLE = 8  # words of a line without a full stop that is taken for a title
@@ -130,6 +131,11 @@ class _Reader:
         start, end = block[0].start, block[-1].end
         text = self._passage[start:end]
         self._lead = ""
+        labelled = [bool(_LABELLED.fullmatch(line)) for line in text.split("\n")]
+        if sum(labelled) > 1 and sum(labelled) > len(labelled) / 2:  # values, no titles
+            for line in block:
+                yield self._unit(line.start, line.end, Kind.SENTENCE)
+            return
         for span in split_sentences(text):
             sentence = text[span.start : span.end]
             goes_on = text[span.end : span.end + 1] not in ("", "\n")

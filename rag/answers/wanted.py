@@ -2,6 +2,7 @@
 
 import re
 
+TRUTH = "truth"  # what is answered by yes or no
 # The first that matches holds; German beside English, since the words are few.
 _CUES = (
     (
@@ -25,6 +26,11 @@ _CUES = (
     ("place", r"\b(where|wo|wohin|woher)\b|\b(what|which) (country|city|place|folder|file)\b"),
     ("reason", r"\b(why|what causes?|what caused|warum|weshalb|wieso)\b"),
     ("steps", r"\bhow (do|can|to|should|would|could|does one|is|are)\b|\bwie\b"),
+    (
+        TRUTH,
+        r"^\W*(is|are|was|were|am|do|does|did|has|have|can|could|may|must|shall|should|will|would"
+        r"|ist|sind|war|hat|haben|darf|dürfen|kann|können|muss|müssen|soll|sollen|wird|gibt)\b",
+    ),
 )
 _COMPILED = tuple((kind, re.compile(cue, re.IGNORECASE)) for kind, cue in _CUES)
 _MONTH = (

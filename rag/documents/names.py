@@ -100,6 +100,17 @@ def in_headings(title: str, headings: Sequence[str]) -> list[str]:
     return found
 
 
+def siblings(known: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
+    """Labels of a table that go on behind a known name: `Aero 5 Pro` beside `Aero 5`."""
+    names = set(known)
+    for label in labels:
+        words = label.split()
+        openings = (" ".join(words[:end]) for end in range(1, len(words)))
+        is_name = len(words) <= NAME_WORDS and all(map(_may_belong, words))
+        if is_name and any(opening in names for opening in openings):
+            yield label
+
+
 def _cells(rows: Sequence[Sequence[str]]) -> list[str]:
     labels = [label.strip(" :*#").replace("_", " ") for label in rows[0]]
     sure = [at for at, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]

@@ -56,6 +56,7 @@ class Outline:
         self._levels: list[tuple[int, str]] = []
         self._headings: list[tuple[int, str]] = []
         self._named: list[str] = []
+        self._labels: dict[str, None] = {}  # of the columns and rows of tables
         self._tables: list[RawTable] = []
         self._locator: str | None = None
         self._page: int | None = None
@@ -135,6 +136,8 @@ class Outline:
         if cleaned and not has_header:
             cleaned.insert(0, [""] * len(cleaned[0]))
         self._named.extend(names.in_table(cleaned))
+        self._labels.update(dict.fromkeys(cleaned[0] if cleaned else ()))
+        self._labels.update(dict.fromkeys(row[0] for row in cleaned))
         for part in table_parts(cleaned):
             self._add(part, tight=False)
         self._last_was_entry = False
@@ -175,7 +178,8 @@ class Outline:
             )
         headings = [text for _level, text in self._headings]
         own_title = "" if title == self.stem else title
-        found = (*self.products, *names.in_headings(own_title, headings), *self._named)
+        found = [*self.products, *names.in_headings(own_title, headings), *self._named]
+        found.extend(list(names.siblings(found, self._labels)))
         return ParsedDocument(
             title,
             tuple(sections),

@@ -37,6 +37,7 @@ KINDS = {
 }
 POSSESSIVE = {"his", "hers", "its", "their", "theirs"}
 ENDINGS = {"s": " is", "re": " are", "ve": " have", "d": " would", "ll": " will"}
+QUOTED_LINE = re.compile(r"^>.*", re.MULTILINE)
 QUESTION_HEAD, ANSWER_HEAD = 600, 400  # characters that are read for what is talked of
 SURE = 0.25  # of a choice: below, the pronoun stays
 
@@ -65,9 +66,13 @@ class Turn:
     answer: str
 
     def told(self, lexicon: Names) -> tuple[tuple[Mention, bool], ...]:
-        """What it talks of, and whether the question does."""
+        """What it talks of, and whether the question does.
+
+        Where a quoted passage stands says so only where the question named nothing.
+        """
         asked = mentions(self.question[:QUESTION_HEAD], lexicon)
-        answered = mentions(self.answer[:ANSWER_HEAD], lexicon)
+        quoted = "\n".join(QUOTED_LINE.findall(self.answer)) if asked else ""
+        answered = mentions((quoted or self.answer)[:ANSWER_HEAD], lexicon)
         return (*((each, True) for each in asked), *((each, False) for each in answered))
 
 

@@ -10,6 +10,7 @@ from rag.records import Message, MessageStatus, Resolution, Role, Source, Source
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
+from rag.tables.asking.question import words_of
 from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
@@ -27,8 +28,10 @@ SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 POINTS_BACK = re.compile(
-    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b"
+    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
+    r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
 )
+NARROWS = re.compile(r"^(?:only|just|nur) (?:those|these|the ones|die|diejenigen)\b")
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
@@ -69,6 +72,8 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
+        if not entries and POINTS_BACK.search(normalised(question)):
+            question = resolution.query
         choice = self._reply(session, question, within) or self._of_the_talk(
             question, entries, within
         )
@@ -150,7 +155,18 @@ class TableAnswers:
         if followed and not self.library.names_other(question, followed.table, within):
             return followed
         fresh = self._fresh(question, within, is_asked=is_asked)
+        if followed is None and fresh is None and past and NARROWS.search(normalised(question)):
+            return self._not_known(question, past[-1].result, within)
         return fresh if followed is None or isinstance(fresh, Choice | TableResult) else followed
+
+    def _not_known(self, question: str, last: TableResult, within: Within) -> DirectAnswer | None:
+        """ "Only those on Sunday", of rows that were shown: the words that their table lacks."""
+        table = self.table_of(last, within)
+        if table is None:
+            return None
+        knows = self.library.index(table).knows
+        words = [each for each in words_of(question) if each not in IDLE and not knows(each)]
+        return _declined(not_understood(table, words)) if words else None
 
     def _follow_up(self, question: str, past: Sequence[Entry], within: Within) -> Choice | None:
         if not past:
@@ -248,7 +264,7 @@ class TableAnswers:
         plan, understood = choice.understood.plan, choice.understood
         subject, keys = self.library.index(choice.table).subject, _keys(choice.table)
         is_open = understood.unused or understood.doubts or understood.score < LISTING
-        is_of_rows = plan.columns == (subject,) and bool(plan.filters)
+        is_of_rows = plan.columns in ((subject,), ()) and bool(plan.filters)
         return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
 
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
@@ -263,7 +279,7 @@ class TableAnswers:
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
         plan = choice.understood.plan
-        notes = _notes(choice.understood)
+        notes = (*_notes(choice.understood), *_of_columns(choice))
         result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(notes)}*" if notes else ""
@@ -288,10 +304,19 @@ def _still_assumed(last: TableResult, understood: Understood) -> Understood:
 
 def _notes(understood: Understood) -> tuple[str, ...]:
     """What had to be assumed, and what was left out: for people, in sentences."""
-    notes = [f"I {each}." for each in understood.doubts]
+    notes = [f"I {each.removesuffix('.')}." for each in understood.doubts]
     if understood.unused:
         notes.append(f"Not used: {quoted(understood.unused)}.")
     return tuple(notes)
+
+
+def _of_columns(choice: Choice) -> tuple[str, ...]:
+    """What is known of the columns whose values are compared, put in order or added up."""
+    plan = choice.understood.plan
+    compared = {each.column for each in plan.filters if each.op not in (Op.IS, Op.NOT)}
+    compared |= {each.column for each in plan.measures} | {each.by for each in plan.order}
+    used = [each for each in choice.table.columns if each.name in compared and each.note]
+    return tuple(f"{each.name}: {each.note}." for each in used)
 
 
 def _only_picks(plan: TablePlan) -> bool:

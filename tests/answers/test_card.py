@@ -288,3 +288,46 @@ def test_no_number_is_invented_whatever_the_documents_say(passages, question):
     text = written(asked(question, *sources))
 
     assert set(cited_numbers(text)) <= {each.number for each in sources}
+
+
+def test_a_line_that_leaves_the_price_of_a_wide_row_out_is_not_said():
+    header = (
+        "| Code | Name | Fits | Size | Stuff | Weight | In stock | Price |\n" + "| --- " * 8 + "|\n"
+    )
+    row = "| G8 | Gasket 8 | pumps | M8 | rubber | 1 g | 310 | 2.10 EUR |"
+
+    (part,) = card(
+        asked("What is the price of the Gasket 8?", source(1, header + row, "", ()))
+    ).parts
+
+    assert "2.10 EUR" in part.passages[0].text
+    assert not part.line or "2.10 EUR" in part.line
+
+
+class TestWhatIsMarked:
+    def marked(self, question, text, title="Manual"):
+        (part,) = card(asked(question, source(1, text, title, ()))).parts
+        passage = part.passages[0]
+        return [passage.text[start:end] for start, end in passage.marked]
+
+    def test_says_what_may_be_true_or_not_again_to_answer_it(self):
+        text = (
+            "The lift carries at most 180 kg. Never use the lift in a fire. Children need an adult."
+        )
+
+        assert self.marked("Can I use the lift in a fire?", text) == [
+            "Never use the lift in a fire."
+        ]
+
+    def test_is_no_figure_of_a_name_alone(self):
+        text = "| | Aero 5 | Aero 5 Pro |\n| --- | --- | --- |\n| Noise | 52 dB | 57 dB |\n"
+        text += "| Warranty | 5 years | 6 years |"
+
+        assert len(self.marked("Is the Aero 5 louder?", text, "")) == 2  # as much as the other row
+
+    def test_is_a_value_behind_its_label(self):
+        text = (
+            "Flash point: -14 °C\nBoiling point: 56 to 79 °C\nDensity at 20 °C: 0.82 g/cm3\n\nMore."
+        )
+
+        assert self.marked("What is the flash point?", text) == ["Flash point: -14 °C"]

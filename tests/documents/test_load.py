@@ -238,7 +238,9 @@ class TestText:
             ("§ 1. WHAT ENDS", "All of it."),
         ]
 
-    @pytest.mark.parametrize("numbered", ["{}. {}", "§ {} {}", "Section {}: {}", "{}) {}"])
+    @pytest.mark.parametrize(
+        "numbered", ["{}. {}", "§ {} {}", "Section {}: {}", "SECTION {}: {}", "{}) {}"]
+    )
     def test_has_sections_for_short_lines_that_count(self, numbered):
         heads = [numbered.format(at, word) for at, word in enumerate(("Dose", "Risks", "Care"), 1)]
         blocks = [f"{head}\nOne at night.\nNever two." for head in heads[:2]]
@@ -855,6 +857,24 @@ class TestXlsx:
 
         (text,) = texts(read("a.xlsx", out.getvalue()))
         assert text.endswith("| North | Bread |\n| North | Milk |\n|  | Tea |")
+
+    def test_a_last_column_named_over_two_header_rows_keeps_its_name(self):
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        for row in [
+            ["Pier", "Income", None, "Master"],
+            [None, "Q1", "Q2"],
+            ["North", 1, 2, "Lund"],
+        ]:
+            book.active.append(row)
+        for merged in ("A1:A2", "B1:C1", "D1:D2"):
+            book.active.merge_cells(merged)
+        out = io.BytesIO()
+        book.save(out)
+
+        (text,) = texts(read("a.xlsx", out.getvalue()))
+        assert text.startswith("| Pier | Income Q1 | Income Q2 | Master |")
 
     def test_with_formulas_only_says_what_to_do(self):
         with pytest.raises(Unreadable, match="formulas without stored results"):

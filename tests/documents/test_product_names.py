@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.documents.names import in_headings, in_table, unique
+from rag.documents.names import in_headings, in_table, siblings, unique
 
 
 class TestHeadings:
@@ -78,3 +78,9 @@ class TestTables:
 class TestUnique:
     def test_keeps_the_order_and_drops_what_can_be_no_name(self):
         assert unique(["B 2", "A\n1", "B 2", "7", "x"]) == ("B 2", "A 1")
+
+
+def test_what_stands_beside_a_known_name_in_a_table_is_its_sibling():
+    labels = ["", "Aero 5", "Aero 5 XL", "Aero 5 and more", "Speed", "Aeroplane 5"]
+
+    assert list(siblings(["Aero 5"], labels)) == ["Aero 5 XL"]

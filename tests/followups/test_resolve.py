@@ -384,3 +384,15 @@ def test_every_sign_of_a_candidate_has_its_weight(kind):
     assert found
     assert {len(each.signs) for each in found} == {len(SIGNS)} == {len(WEIGHTS[kind])}
     assert all(0 < probability(kind, each) < 1 for each in found)
+
+
+def test_what_a_question_names_comes_before_the_title_of_the_passage_that_answered():
+    card = (
+        "**Policy HH-12 › Extensions** [1]\n\n> Mobility (e-bikes) costs 48 EUR [1].\n\n"
+        "More passages:\n\n- Policy HH-12 › Excess: You bear the first 150 EUR [2]."
+    )
+    asked = [("What does the Mobility extension cost?", card)]
+    unnamed = [("What does the policy cost?", card)]
+
+    assert resolve("What is its limit?", asked, ["HH-12"]).query == "What is the Mobility's limit?"
+    assert resolve("What is its limit?", unnamed, ["HH-12"]).query == "What is HH-12's limit?"

@@ -167,6 +167,27 @@ class TestFiles:
         assert typed.row_count == 2
         assert typed.data["is_total"].to_pylist() == [False, False, True]
 
+    def test_footnotes_below_a_gap_are_no_rows(self):
+        text = "Pier,Berths,Q1\nNorth,40,82\nWest,18,37\n\na: without showers,,\nb: by day,,\n"
+
+        assert only("a.csv", text).data["row"].to_pylist() == [2, 3]
+
+    def test_a_sparse_line_above_the_header_says_what_its_columns_belong_to(self):
+        text = "Pier,Berths,,Income,,\n,All,Let,Q1,Q2,Master\nNorth,40,33,82,15,Lunde\n" * 2
+
+        names = [each.name for each in only("a.csv", text[: len(text) // 2]).columns]
+
+        assert names == [
+            "Pier", "Berths All", "Berths Let", "Income Q1", "Income Q2", "Income Master",
+        ]  # fmt: skip
+
+    def test_what_could_not_be_read_as_a_value_is_told(self):
+        rows = "".join(f"Club {fee},£{fee}\n" for fee in range(9))
+
+        fee = only("a.csv", f"Club,Fee\n{rows}Choir,free\n").columns[1]
+
+        assert fee.note == "“free” could not be read as a value and counts nowhere"
+
     def test_several_tables_on_a_sheet_are_several(self):
         rows = [
             ["Name", "Price"], ["A", 1], ["B", 2], [], ["City", "People"], ["Rome", 3], ["Oslo", 4],

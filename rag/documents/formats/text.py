@@ -11,7 +11,7 @@ from rag.documents.outline import Outline
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
 BULLET = re.compile(r"\s*(?:[-*•‣▪◦·]|\(?\d{1,3}[.)])\s+\S")
-NUMBERED = re.compile(r"(?:§\s?|[A-Z][a-z]+ )?(\d{1,2})[.):]?\s+[^\W\d_]")  # 3. How to use it
+NUMBERED = re.compile(r"(?:§\s?|[A-Z][A-Za-z]+ )?(\d{1,2})[.):]?\s+[^\W\d_]")  # 3. How to use it
 CLAUSE = re.compile(r"\s*\d{1,3}(?:\.\d{1,3})+\.?\s+\S")  # 4.1 Tenants pay for light.
 SET_IN = ("  ", "\t")
 TITLE_CHARS = 90

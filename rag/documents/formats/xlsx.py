@@ -80,8 +80,8 @@ def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> Non
             continue
         for number in range(first + 1, min(last, rows[-1][0]) + 1):
             row = by_number.get(number, [])
-            if len(row) >= column and not row[column - 1]:
-                row[column - 1] = by_number[first][column - 1]
+            row += [""] * (column - len(row))
+            row[column - 1] = row[column - 1] or by_number[first][column - 1]
 
 
 def _shown(cell: Any, affixes: dict[str, tuple[str, str]]) -> str:

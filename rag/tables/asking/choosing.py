@@ -43,6 +43,7 @@ def is_added(column: TableColumn) -> bool:
     return (
         is_figure
         and column.unit != "%"
+        and not has_years(column)
         and not NOT_ADDED.search(CAMEL.sub(" ", column.name).casefold())
     )
 
@@ -75,17 +76,40 @@ def named_figures(question: Question, start: int = 0) -> list[TableColumn]:
     return free or found
 
 
+OF_TIME = ("year", "-year", "date", "-date")
+ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}  # texts have an order that says nothing
+
+
 def measured_by(question: Question, adjective: str) -> TableColumn | None:
     """The column that an adjective speaks of: "tall" of a height, "cheap" of money."""
-    columns = question.index.table.columns
+    columns = [each for each in question.index.table.columns if each.type in ORDERED]
     named = [question.column(found.column) for found in question.columns]
+    named = [each for each in named if each in columns]
     for hint in MEASURES.get(adjective, ()):
         for column in (*named, *columns):
             if hint == "$" and is_of_money(column):
+                if column not in named:
+                    took(question, "price", [each for each in columns if is_of_money(each)])
                 return column
             if _is_hinted(column, hint):
                 return column
-    return None
+    if set(MEASURES.get(adjective, ())).isdisjoint(OF_TIME):
+        return None
+    times = [column for column in columns if column.type is ColumnType.DATE or has_years(column)]
+    return times[0] if len(times) == 1 else None
+
+
+def took(question: Question, what: str, columns: Sequence[TableColumn]) -> None:
+    """Say that the first of several columns was taken, where there are several."""
+    if len(columns) > 1:
+        question.doubt(f"took {columns[0].name} for the {what}, not {columns[1].name}")
+
+
+def has_years(column: TableColumn) -> bool:
+    """Whether its figures are years, whatever it is called."""
+    if column.type is not ColumnType.NUMBER or column.decimals or not column.low:
+        return False
+    return float(column.low) >= 1000 and 1500 <= float(column.high) <= 2200
 
 
 def is_of_price(adjective: str) -> bool:
@@ -102,7 +126,7 @@ def directed(adjective: str, word: str, column: TableColumn, *, down: bool) -> b
     """Whether the highest figures come first: the oldest have the lowest year, the best rank 1."""
     hints = MEASURES.get(adjective, ())
     is_turned = any(hint[0] == "-" and _is_hinted(column, hint) for hint in hints)
-    dated = column.type in (ColumnType.DATE, ColumnType.QUARTER)
+    dated = column.type in (ColumnType.DATE, ColumnType.QUARTER) or has_years(column)
     is_turned |= dated and adjective in ("old", "young")
     by_rank = is_rank(column) and (not adjective or word == "highest")
     return down != (is_turned or by_rank)

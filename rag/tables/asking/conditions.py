@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.choosing import measured_by
+from rag.tables.asking.choosing import has_years, measured_by, took
 from rag.tables.asking.comparing import (
     Span,
     compare_columns,
@@ -30,6 +30,7 @@ from rag.tables.asking.words import (
     OR_MORE,
     SCALES,
     UNITS,
+    is_of_money,
 )
 from rag.tables.plan import Filter, Op, Part
 from rag.tables.wordforms import normalised
@@ -191,12 +192,12 @@ def _belongs_to(
     start, op = said
     is_year = isinstance(number, int) and 1500 <= number <= 2100 and not unit
     compares = question.words[start:at] if op is not Op.IS else []
-    beside = _beside(question, start, at)
+    beside = _beside(question, start, at, compares=op is not Op.IS)
     if beside is not None and not _takes_unit(question, beside, at, unit):
         beside = None
     if beside is not None:
         is_amount = op is not Op.IS and _may_hold(beside, number)
-        if is_amount or not is_year or _has_years(beside):
+        if is_amount or not is_year or beside.type is ColumnType.DATE or has_years(beside):
             named = _of_named(question, beside, number, op, is_year=is_year)
             if named or op is Op.IS or beside.type in FIGURES:
                 return named
@@ -226,6 +227,9 @@ def _of_holders(
     holders = figures if unit else [column for column in figures if _may_hold(column, number)]
     if op is Op.IS:
         holders = [c for c in question.index.table.columns if _may_hold(c, number)]
+    if len(holders) > 1 and all(map(is_of_money, holders)) and unit:
+        took(question, "price", holders)
+        holders = holders[:1]
     return [Filter(holders[0].name, op, (number,))] if len(holders) == 1 else []
 
 
@@ -256,10 +260,14 @@ def _of_year(column: str, year: int, op: Op) -> list[Filter]:
     return [Filter(column, op, (year,), Part.YEAR)]
 
 
-def _beside(question: Question, start: int, at: int) -> TableColumn | None:
+def _beside(
+    question: Question, start: int, at: int, *, compares: bool = False
+) -> TableColumn | None:
     """The column named nearest to a figure, after it rather than before."""
     near: list[tuple[int, TableColumn]] = []
     for found in question.columns:
+        if compares and question.column(found.column).type is ColumnType.TEXT:
+            continue
         if at < found.start <= at + REACH:
             near.append((found.start - at, question.column(found.column)))
         elif found.end <= at and start - found.end <= REACH - 1:
@@ -267,16 +275,10 @@ def _beside(question: Question, start: int, at: int) -> TableColumn | None:
     return min(near, key=lambda pair: pair[0])[1] if near else None
 
 
-def _has_years(column: TableColumn) -> bool:
-    if column.type is ColumnType.DATE:
-        return True
-    return _range(column)[0] >= 1000 and 1500 <= _range(column)[1] <= 2200
-
-
 def _year(question: Question, number: float, op: Op, at: int) -> list[Filter]:
     columns = question.index.table.columns
     for column in columns:
-        if column.type is ColumnType.NUMBER and _has_years(column):
+        if has_years(column):
             return [Filter(column.name, op, (number,))]
     dates = [column for column in columns if column.type is ColumnType.DATE]
     if dates:

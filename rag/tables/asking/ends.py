@@ -22,7 +22,15 @@ from rag.tables.asking.choosing import (
     superlative,
 )
 from rag.tables.asking.question import Question, filters_of, number_in
-from rag.tables.asking.words import ADJECTIVES, RANKED_ENDS, SUPERLATIVES, TOP
+from rag.tables.asking.words import (
+    ADJECTIVES,
+    IDLE,
+    MEASURES,
+    OPERATORS,
+    RANKED_ENDS,
+    SUPERLATIVES,
+    TOP,
+)
 from rag.tables.plan import ROWS, Filter, Key, Kind, Measure, Op, Order, Step, TablePlan
 
 BESIDE = re.compile(
@@ -163,8 +171,8 @@ def ask_beside(question: Question) -> TablePlan | None:
         return None
     at = question.at(match.start())
     behind = [found for found in question.values if 0 < found.start - at <= 6]
-    if not behind:
-        return None
+    if not behind or not (at + 1 in question.used or question.words[at + 1] in IDLE):
+        return None  # nothing to be beside, or "after-school clubs that are free"
     target, is_named = asked_for(question)
     if not is_named or question.words[0] in ("who", "whom"):
         target = behind[0].column
@@ -202,7 +210,7 @@ def _one_end(question: Question, adjective: str, descending: bool, at: int) -> T
     if figure is None:
         return _most_rows(question, target, adjective, descending)
     descending = directed(adjective, question.words[at], figure, down=descending)
-    asks_value = _asks_value(question, figure)
+    asks_value = _asks_value(question, figure, at)
     filters = filters_of(question)
     if asks_value:
         kind = Kind.MAX if descending else Kind.MIN
@@ -229,25 +237,32 @@ def _how_many(question: Question, target: str) -> int:
     return max(1, int(count))
 
 
-def _asks_value(question: Question, figure: TableColumn) -> bool:
-    """ "What was the highest attendance" asks for the figure, "which game had …" for the row."""
+def _asks_value(question: Question, figure: TableColumn, at: int) -> bool:
+    """ "What was the highest attendance" asks for the figure, "the cheapest car a day" for a row.
+
+    `at` is where the end is said.
+    """
     words = question.words
-    first = next((found for found in question.columns), None)
+    columns = (found for found in question.columns if words[found.start] not in SUPERLATIVES)
+    first = next(columns, None)
     starts = words[:1] == ["what"] and words[1:2] and words[1] in ("is", "was", "are", "were", "s")
-    return bool(starts and first is not None and first.column == figure.name)
+    if not starts or first is None or first.column != figure.name:
+        return False
+    behind = [i for i in range(at + 1, len(words)) if words[i] not in MEASURES]  # "most expensive"
+    return not behind or behind[0] in question.used or words[behind[0]] in IDLE | OPERATORS
 
 
 def _most_rows(
     question: Question, target: str, adjective: str, descending: bool
 ) -> TablePlan | None:
-    """ "Which team appears most": the value that most rows have; nothing of "the cheapest"."""
+    """ "Which team appears most": the value that most rows have; nothing of "the heaviest"."""
+    if adjective:  # of what no column measures
+        return None
     figures = figure_columns(question)
-    if figures and not repeats(question, target) and not is_of_price(adjective):
+    if figures and not repeats(question, target):
         question.doubt(f"ordered by {figures[0].name}: the question names no figure")
         order = (Order(figures[0].name, descending != is_rank(figures[0])),)
         return TablePlan("", filters_of(question), order=order, limit=1, columns=(target,))
-    if adjective:  # of what no column measures
-        return None
     order = (Order("measure 1", descending),)
     return TablePlan(
         "", filters_of(question), (Key(target),), (Measure(Kind.COUNT),), order, limit=1
@@ -265,4 +280,8 @@ def ask_picked(question: Question) -> TablePlan | None:
     if is_named and any(target == each.column for _s, _e, each in question.conditions):
         columns, is_named = [question.index.subject, target], False  # "which cost less than 200"
     chosen = tuple(dict.fromkeys([target] if is_named else columns or [target]))
+    said = {each.column for each in filters if each.op is Op.IS and len(each.values) == 1}
+    names_none = not is_named and not columns and not question.index.has_subject
+    if names_none or said.issuperset(chosen):  # "the ferries to Vest": what they have else
+        return TablePlan("", filters)
     return TablePlan("", filters, columns=chosen)

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process
 
-from rag.records import ColumnType, Table
-from rag.tables.asking.words import SYNONYMS
+from rag.records import ColumnType, Table, TableColumn
+from rag.tables.asking.words import IDLE, SYNONYMS
 from rag.tables.plan import Op, Part
 from rag.tables.wordforms import normalised
 from rag.text.words import stem as text_stem
@@ -32,7 +32,13 @@ def stems(word: str) -> tuple[str, ...]:
     """A word without its ending, as an English and as a German one."""
     if not word.isalpha():
         return (word,)
-    return tuple(dict.fromkeys((text_stem(word), text_stem(word, "de"))))
+    return tuple(dict.fromkeys((text_stem(word), _german_stem(word))))
+
+
+def _german_stem(word: str) -> str:
+    """Of "Kurse" and "Kurs" alike, which takes two steps."""
+    stemmed = text_stem(word, "de")
+    return word if stemmed == word else _german_stem(stemmed)
 
 
 def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
@@ -152,16 +158,25 @@ class TableIndex:
                     elif any(gram in self.others[column] for gram in grams):
                         yield Found(start, end, column, 1.0 + 0.1 * (end - start))
             for word in stems(words[start]):
-                for column in self._partial.get(word, ()):
-                    share = 1 / len(self._partial[word])
-                    yield Found(start, start + 1, column, 0.4 + 0.3 * share)
+                meant = self._meant(word, words)
+                for column in meant:
+                    yield Found(start, start + 1, column, 0.4 + 0.3 / len(meant))
+
+    def _meant(self, word: str, words: Sequence[str]) -> list[str]:
+        """The columns that have this word in their names, and most of the others."""
+        said = {form for each in words for form in stems(each)}
+        held = {
+            column: sum(column in self._partial.get(each, ()) for each in said)
+            for column in self._partial.get(word, ())
+        }
+        return [column for column in held if held[column] == max(held.values())]
 
     @cached_property
     def _partial(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
         for column in self.names:
             forms = (*self.names[column], *self.others[column])
-            for word in {word for form in forms for word in form if len(word) > 2}:
+            for word in {word for form in forms for word in form if _tells(word)}:
                 found[word].append(column)
         return dict(found)
 
@@ -197,12 +212,21 @@ class TableIndex:
     def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
         by_column: dict[str, list[str]] = defaultdict(list)
         ways = _ways(gram.split()) if end - start <= LONGEST_STEMMED else []
-        for column, value in self._exact.get(gram, ()) or dict.fromkeys(
+        for column, value in self._exact_of(gram) or dict.fromkeys(
             each for way in ways for each in self._by_stems.get(" ".join(way), ())
         ):
             by_column[column].append(value)
         for column, values in by_column.items():
             yield Found(start, end, column, _whole_score(end - start), Op.IS, tuple(values))
+
+    def _exact_of(self, gram: str) -> Sequence[tuple[str, str]]:
+        """Values of these words; "from Vest to Orrey" is "Vest – Orrey"."""
+        first, *inner, last = gram.split() if " " in gram else (gram, "")
+        said = [first, *(word for word in inner if word not in IDLE), last]
+        is_said_so = bool(inner) and first not in IDLE and last not in IDLE
+        return self._exact.get(gram, ()) or (
+            self._exact.get(" ".join(said), ()) if is_said_so else ()
+        )
 
     def _parts(self, start: int, end: int, gram: Sequence[str]) -> Iterator[Found]:
         """Values that hold these words one after the other."""
@@ -240,16 +264,29 @@ class TableIndex:
 
     @cached_property
     def subject(self) -> str:
-        """The column that names what a row is about."""
+        """The column that names what a row is about, or comes nearest to that."""
+        named = next(filter(self._names_rows, self._texts), None)
+        nearest = max(self._texts, key=lambda column: column.distinct, default=None)
+        return (named or nearest or self.table.columns[0]).name
+
+    @property
+    def has_subject(self) -> bool:
+        """Whether a column surely does."""
+        return any(map(self._names_rows, self._texts))
+
+    @cached_property
+    def _texts(self) -> list[TableColumn]:
         texts = [c for c in self.table.columns if c.type is ColumnType.TEXT]
-        texts = [c for c in texts if not c.is_identifier] or texts
-        if not texts:
-            return self.table.columns[0].name
+        return [c for c in texts if not c.is_identifier] or texts
+
+    def _names_rows(self, column: TableColumn) -> bool:
         rows = max(1, self.table.row_count)
-        for column in texts:
-            if column.distinct >= 0.8 * (rows - column.blanks) and column.blanks < 0.3 * rows:
-                return column.name
-        return max(texts, key=lambda column: column.distinct).name
+        return column.distinct >= 0.8 * (rows - column.blanks) and column.blanks < 0.3 * rows
+
+
+def _tells(word: str) -> bool:
+    """Whether a word of a column's name can stand for it: `q3`, but no `of` and no bare figure."""
+    return len(word) > 2 or (not word.isalpha() and not word.isdigit())
 
 
 def _said(word: str) -> Iterator[str]:

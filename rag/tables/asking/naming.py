@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from rag.records import ColumnType
 from rag.tables.asking.conditions import read_conditions
-from rag.tables.asking.index import Found, TableIndex
-from rag.tables.asking.question import COMPOUND, Question, number_in, words_of
-from rag.tables.asking.words import IDLE, MONTHS, OPERATORS, TOP
+from rag.tables.asking.index import Found, TableIndex, stems
+from rag.tables.asking.question import COMPOUND, FIGURES, Question, number_in, words_of
+from rag.tables.asking.words import IDLE, MONTHS, OPERATORS, TOP, is_of_money
 from rag.tables.wordforms import unaccented
 
 
@@ -17,6 +17,7 @@ def read_question(text: str, index: TableIndex) -> Question:
     question = Question([part for word in words_of(text) for part in _parts(word, index)], index)
     _counts(question)
     _choose(question, unaccented(text))
+    _prices(question)
     read_conditions(question)
     for found in (*question.columns, *question.values):
         question.use(found.start, found.end)
@@ -73,6 +74,8 @@ def _choose(question: Question, written: str) -> None:
             and found.is_value
             and (other.start, other.end, other.score) == (found.start, found.end, found.score)
         ]
+        if _is_one_of_figures(found, ranked, question):
+            continue
         if twins and found.column not in named:
             said = " ".join(words[found.start : found.end])
             question.doubt(f"took “{said}” for {found.column}, not {twins[0]}")
@@ -82,6 +85,35 @@ def _choose(question: Question, written: str) -> None:
         (question.values if found.is_value else question.columns).append(found)
     question.columns.sort(key=lambda found: found.start)
     question.values.sort(key=lambda found: found.start)
+
+
+def _is_one_of_figures(found: Found, others: Sequence[Found], question: Question) -> bool:
+    """ "Income" of "Income Q1" and "Income Q2": which of these figures is meant nobody knows."""
+    alike = {
+        each.column
+        for each in others
+        if (each.start, each.end, each.score, each.is_value)
+        == (found.start, found.end, found.score, False)
+    }
+    return len(alike) > 1 and all(question.column(each).type in FIGURES for each in alike)
+
+
+def _prices(question: Question) -> None:
+    """ "The price of a bottle" where "Bottle" is in euros; "the cost" where one column is."""
+    money = [each.name for each in question.index.table.columns if is_of_money(each)]
+    named = [each for each in question.columns if each.column in money]
+    known = {at for e in (*question.columns, *question.values) for at in range(e.start, e.end)}
+    for at, word in enumerate(question.words):
+        if at in known or not PRICES & set(stems(word)):
+            continue
+        if named:
+            question.use(at, at + 1)
+        elif len(money) == 1:
+            question.columns.append(Found(at, at + 1, money[0], 1.0))
+            question.columns.sort(key=lambda found: found.start)
+
+
+PRICES = {form for word in ("price", "cost", "preis", "kostet", "kosten") for form in stems(word)}
 
 
 def _as_written(found: Found, written: str) -> Found:

@@ -48,11 +48,19 @@ def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
             blocks[-1].append(row)
     merged: list[list[Row]] = []
     for block in blocks:
+        if merged and _are_notes(block, merged[-1]):
+            continue
         if merged and not _opens(block):
             merged[-1] += block
         else:
             merged.append(block)
     return merged
+
+
+def _are_notes(block: Sequence[Row], above: Sequence[Row]) -> bool:
+    """Whether a block behind a gap only says something below a table: footnotes are no rows."""
+    is_wide = _filled(above[-1][1]) > 2
+    return is_wide and all(_filled(row) == 1 for _number, row in block)
 
 
 def _opens(block: Sequence[Row]) -> bool:
@@ -92,7 +100,10 @@ def _grid(rows: Sequence[Row]) -> Grid | None:
     if at is None:
         width = len(rows[0][1])
         return Grid(tuple(f"Column {i}" for i in range(1, width + 1)), rows)
-    depth = _header_depth([row for _number, row in rows[at : at + 4]])
+    if at and _is_grouping(rows[at - 1], rows[at]):
+        at, depth = at - 1, 2
+    else:
+        depth = _header_depth([row for _number, row in rows[at : at + 4]])
     names = _names([row for _number, row in rows[at : at + depth]])
     body = rows[at + depth :]
     return Grid(names, body) if body and len(names) > 1 else None
@@ -106,6 +117,12 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
             figures = sum(1 for cell in row if _is_figure(cell))
             return None if figures > _filled(row) / 2 and not _are_years(row) else at
     return 0
+
+
+def _is_grouping(above: Row, header: Row) -> bool:
+    """Whether the row directly above the names says of several of them to what they belong."""
+    (number, row), (own, names) = above, header
+    return own == number + 1 and _filled(row[1:]) > 1 and not any(map(_is_figure, row + names))
 
 
 def _are_years(row: Sequence[str]) -> bool:

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.reading.types import Reading
+from rag.tables.reading.types import Reading, is_blank
 from rag.tables.wordforms import LONGEST_EXAMPLE
 
 EXAMPLES = 12
+TOLD_UNREAD = 3
 LOOKED_AT = 2_000  # rows
 DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
@@ -34,8 +35,18 @@ def profile(
         low=low,
         high=high,
         examples=tuple(frequent),
-        note=reading.note,
+        note="; ".join(filter(None, (reading.note, _unread(values, text, has_text)))),
     )
+
+
+def _unread(values: pa.ChunkedArray, text: pa.ChunkedArray, has_text: bool) -> str:
+    """Which cells say something that is no value: "free" among prices counts nowhere."""
+    if not has_text:
+        return ""
+    left = pc.unique(text.filter(pc.is_null(values))).to_pylist()
+    words = [f"“{cell[:LONGEST_EXAMPLE]}”" for cell in left if not is_blank(cell)]
+    told = ", ".join(words[:TOLD_UNREAD]) + " …" * (len(words) > TOLD_UNREAD)
+    return f"{told} could not be read as a value and counts nowhere" if words else ""
 
 
 def _most_frequent(counted: Any) -> list[str]:

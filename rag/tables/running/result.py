@@ -22,7 +22,7 @@ from rag.tables.plan import (
 )
 
 SHOWN_IN_TEXT = 20
-CURRENCIES = "€$£¥₹"  # written before the figure
+CURRENCIES = frozenset("€$£¥₹")  # written before the figure
 MODEL_SQL = "a query written by the model"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets would run
 

@@ -1,0 +1,140 @@
+"""Tables whose columns are not called what people ask for: understood, or said so."""
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from tests.applications import application_of
+
+FILES = {
+    "wines.csv": """Wine,Vintage,Bottle EUR,Glass EUR
+Rioja,2020,27.50,6.20
+Barolo,2016,98.00,19.50
+Malbec,2022,24.00,5.60
+Barbera,2021,29.00,6.50
+Barolo,2011,98.00,19.50
+""",
+    "school-clubs.csv": """Club,Day,Cost per term
+Football,Monday,£42
+Choir,Tuesday,free
+Chess,Wednesday,£15
+Judo,Thursday,£100
+""",
+    "piers.csv": """Pier,Income Q1,Income Q2,Income Q3
+North,8200,15400,22750
+South,6100,11200,14300
+West,3700,6900,8800
+""",
+    "crossings.csv": """Crossing,Departs,Cars
+Vest – Orrey,07:15,48
+Orrey – Vest,08:30,72
+Orrey – Vest,09:40,72
+Vest – Orrey,18:00,48
+""",
+    "hoses.csv": """Hose,Weight g
+Hose 30,160
+Hose 60,290.5
+""",
+    "car-hire.csv": """Class,Example,Seats,Per day
+Mini,Pico 3,4,€39
+Van,Orion 9,9,€98
+""",
+    "programm.csv": """Nr;Kurs;Leitung;Beginn
+H101;Aquarell;Lena Voss;18:00
+H102;Ton;Lena Voss;19:00
+K401;Brot;Jan Mehl;10:00
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+    files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
+    list(application.ingestion.ingest(files))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def ask(application):
+    session = application.store.create("me")
+
+    def ask(question):
+        *_, end = application.assistant.ask(session, question)
+        return end.message
+
+    return ask
+
+
+def test_the_oldest_has_the_lowest_year_whatever_its_column_is_called(ask):
+    oldest = ask("Which is the oldest wine?").content
+
+    assert "lowest 1 by Vintage" in oldest
+    assert "| Barolo | 2011 |" in oldest
+    assert "Malbec" in ask("Which is the newest wine?").content
+
+
+def test_a_price_is_of_the_column_that_is_named_beside_it(ask):
+    assert "€55.30" in ask("What is the average bottle price of the wines?").content
+    assert "**3** rows" in ask("How many wines cost less than 30 euros a bottle?").content
+
+
+def test_of_two_prices_the_first_is_taken_and_that_is_said(ask):
+    cheapest = ask("What is the cheapest wine under 26 euro?").content
+
+    assert "Malbec" in cheapest
+    assert "I took Bottle EUR for the price, not Glass EUR." in cheapest
+
+
+def test_amounts_that_are_texts_are_put_in_no_order(ask):
+    assert ask("What is the most expensive club?").answer.result is None
+
+
+def test_what_stands_in_a_compound_is_no_place_beside_a_row(ask):
+    assert "Choir" in ask("Which after-school clubs are free?").content
+
+
+def test_a_word_of_several_figures_is_not_taken_for_the_first(ask):
+    total = ask("What is the total income of the North pier?")
+
+    assert total.answer.result is None
+    assert "22,750" in ask("What was the highest income in Q3?").content.replace("22750", "22,750")
+
+
+def test_a_value_is_known_by_its_words_in_their_order(ask):
+    there, back = (ask(f"How many crossings are there from {way}?").content for way in WAYS)
+
+    assert "Vest – Orrey: **2** rows" in there
+    assert "Orrey – Vest: **2** rows" in back
+
+
+WAYS = ("Vest to Orrey", "Orrey to Vest")
+
+
+def test_rows_that_nothing_names_are_shown_whole(ask):
+    assert "| Orrey – Vest | 08:30 | 72 |" in ask("Which crossings go from Orrey to Vest?").content
+
+
+def test_the_heaviest_is_named_with_its_weight(ask):
+    assert "| Hose 60 | 290.5 |" in ask("What is the heaviest hose?").content
+
+
+def test_rows_that_were_shown_are_not_narrowed_by_words_that_their_table_lacks(ask):
+    ask("Which crossings go from Orrey to Vest?")
+
+    assert "I do not know what “sunday” means there" in ask("Only those on Sunday").content
+
+
+def test_the_cheapest_of_something_is_named_with_its_price(ask):
+    assert "| Mini | €39 |" in ask("What is the cheapest car per day?").content
+
+
+def test_what_points_at_one_thing_is_not_added_up_over_all(ask):
+    ask("What is an Orion 9?")
+
+    assert "Sum of Seats" not in ask("How many seats does it have?").content
+
+
+def test_a_german_plural_names_the_column_of_its_singular(ask):
+    assert "Leitung = Lena Voss, Kurs: [1]" in ask("Welche Kurse gibt Lena Voss?").content
