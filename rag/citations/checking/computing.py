@@ -33,6 +33,7 @@ _TOLERANCE = 0.005
 _ROUGH = 0.06
 _HALF = 0.5  # of a percentage that was worked out
 _MOST = 14  # figures of one dimension that are combined
+_MOST_COUNTS = 6
 _GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
 _MULTIPLES: dict[str, float] = all_meanings("multiples")
 _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
@@ -129,14 +130,15 @@ def _results(asked: Sum) -> Iterator[_Result]:
     amounts = [each for each in known if each.unit or not figure.unit or each not in own]
     same, counts = _alike(figure, amounts), _counts(own)
     yield from _products(asked, same, counts)
-    yield from _several(asked, same, counts)
+    if asked.is_proof or adds_up(text):
+        yield from _several(asked, same, counts)
     if _DIFFERENCE.search(text):
         pairs = _pairs(_alike(figure, [*amounts, *asked.compared]))
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
         yield from _spans(known)
-    if _SUM.search(text):
+    if adds_up(text):
         yield from _sums(_alike(figure, amounts, each_once=False))
     elif asked.is_proof and _WITH.search(text):
         both = (pair for pair in combinations(same, 2) if asked.grounds.tell_all(*pair))
@@ -178,7 +180,7 @@ def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -
 
 def _several(asked: Sum, same: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
     """`240 + 2 × 45`, `2 × 8 + 3 × 5`, `2 × (6.50 + 3.20)`."""
-    is_sum = bool(_SUM.search(asked.text))
+    is_sum = adds_up(asked.text)
     for one, other in permutations(same[:_MOST], 2):
         fitting = [each for each in counts if asked.counts(each, other)]
         for many in fitting:
@@ -250,7 +252,7 @@ def _columns(asked: Sum) -> Iterator[_Result]:
         if len(same) != len(column) or len(same) < _FEWEST:
             continue
         total, shown = sum(each.base for each in same), " + ".join(each.shown for each in same)
-        if _SUM.search(asked.text):
+        if adds_up(asked.text):
             yield total, shown
         if _AVERAGE.search(asked.text):
             yield total / len(same), f"({shown}) ÷ {len(same)}"
@@ -308,4 +310,4 @@ def _distinct(figures: Sequence[Figure]) -> list[Figure]:
 def _counts(own: Sequence[Figure]) -> list[Figure]:
     """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
     amounts = (f for f in own if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
-    return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0]
+    return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0][:_MOST_COUNTS]

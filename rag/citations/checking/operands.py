@@ -1,9 +1,10 @@
 """The figures that one of a statement may follow from, by what they are given for."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from rag.citations.checking.case import Case
 from rag.citations.checking.given import KINDS, Given, given_by
@@ -12,6 +13,7 @@ from rag.citations.checking.reading import share
 from rag.text.amounts import Figure
 from rag.text.words import stem
 
+Key = TypeVar("Key", str, float)
 _NAMED = 0.3  # what the same name is worth, beside the share of words
 
 
@@ -129,10 +131,25 @@ class Operands:
         return list(found.values())
 
     def _alike(self, amount: Figure) -> list[Given]:
-        return [each for _, each in self._named if each.figure.dimension == amount.dimension]
+        return self._by_dimension.get(amount.dimension, [])
 
     def _of(self, amount: Figure) -> list[Given]:
-        return [each for _, each in self._named if each.figure.base == amount.base]
+        return self._by_value.get(amount.base, [])
+
+    @cached_property
+    def _by_dimension(self) -> dict[str, list[Given]]:
+        return _grouped((each.figure.dimension, each) for _, each in self._named)
+
+    @cached_property
+    def _by_value(self) -> dict[float, list[Given]]:
+        return _grouped((each.figure.base, each) for _, each in self._named)
+
+
+def _grouped(pairs: Iterable[tuple[Key, Given]]) -> dict[Key, list[Given]]:
+    found: dict[Key, list[Given]] = defaultdict(list)
+    for key, each in pairs:
+        found[key].append(each)
+    return found
 
 
 def _common(said: frozenset[str], given: Given) -> frozenset[str]:

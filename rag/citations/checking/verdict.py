@@ -113,7 +113,7 @@ class _Verdict(Case):
         figure = weighed.said.figure
         if weighed.carried is not None or self._is_operand(figure):
             return ""
-        if self._how(figure) or self._how(figure, is_proof=True):
+        if self._may_be_worked_out(figure):
             return ""
         if _PURPOSE.match(self.said.text):
             return ""
@@ -124,7 +124,7 @@ class _Verdict(Case):
 
     def _is_operand(self, figure: Figure) -> bool:
         """Whether another figure of the statement was worked out from this one."""
-        return any(figure.shown in self._how(other) for other in self._own(figure))
+        return any(figure.shown in self._may_be_worked_out(each) for each in self._own(figure))
 
     def _may_follow(self, figure: Figure) -> bool:
         return may_follow(figure, self._own(figure) + self._operands.figures)
@@ -192,6 +192,9 @@ class _Verdict(Case):
             how = compute(Sum(figure, self.said.text, own, known, there, is_proof))
             self._worked_out[figure, is_proof] = how
         return self._worked_out[figure, is_proof]
+
+    def _may_be_worked_out(self, figure: Figure) -> str:
+        return self._how(figure) or self._how(figure, is_proof=True)
 
     @cached_property
     def _worked_out(self) -> dict[tuple[Figure, bool], str]:
