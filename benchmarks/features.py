@@ -12,7 +12,7 @@ _OF_STATEMENTS = (
     "negations", "limits", "telling", "closings", "opposites", "universal", "restricting",
     "around_documents", "prohibiting", "points_back", "narrows", "takes_back", "manners",
     "declines", "reports", "conditions", "supposes", "prevails", "supersedes", "differences",
-    "increases", "decreases", "additions", "averages", "sums", "multiples", "ratios", "shares",
+    "increases", "decreases", "additions", "joint", "averages", "sums", "multiples", "ratios", "shares",
 )  # fmt: skip
 
 

@@ -121,6 +121,7 @@ def test_what_follows_is_worked_out_and_nothing_else(
         "The deposit of the dinghy is €150 more than the canoe's",
         "A canoe costs €55 more for a full day than a rowing boat",
         "Loudspeakers and amplifiers have a warranty of 48 months",
+        "Both warranties are 48 months",
     ],
 )
 def test_no_difference_is_taken_from_what_is_not_compared(said: str) -> None:

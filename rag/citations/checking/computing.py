@@ -36,6 +36,7 @@ _MOST = 14  # figures of one dimension that are combined
 _MOST_COUNTS = 6
 _GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
 _MULTIPLES: dict[str, float] = all_meanings("multiples")
+_JOINT: dict[str, float] = all_meanings("joint")
 _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
 _DAY = 86_400  # seconds
 _ALL_DAY = 24  # hours
@@ -163,7 +164,8 @@ def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -
     """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
     said = [each.lowered for each in tokens(asked.text)]
     periods = {asked.figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
-    named = [factor for word, factor in _MULTIPLES.items() if word in said]
+    taken = _MULTIPLES | _JOINT if adds_up(asked.text) else _MULTIPLES
+    named = [factor for word, factor in taken.items() if word in said]
     for amount in amounts:
         times = [e.value for e in counts if e is not amount and asked.counts(e, amount)]
         times += named
