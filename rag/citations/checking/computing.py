@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, combinations, permutations, product
-from typing import Protocol
 
+from rag.citations.checking.operands import Operands
 from rag.text.amounts import UNIT_SIGNS, Figure, date_parts, number_shown
 from rag.text.languages import all_meanings, told
 from rag.text.words import tokens
@@ -45,29 +45,6 @@ _FEWEST = 3  # values of a column
 _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
-class Grounds(Protocol):
-    """What is known of the figures that another may follow from."""
-
-    def compared(self, figure: Figure) -> Sequence[Figure]:
-        """What the one that is named may be compared with, where no other is: `30 g heavier`."""
-
-    def counts(self, many: Figure, amount: Figure) -> bool:
-        """Whether the amount is one of what is counted: `two adults` and `€8 for adults`."""
-
-    def is_named_apart(self, amount: Figure) -> bool:
-        """Whether the statement names what it alone is given for."""
-
-    def tell_all(self, one: Figure, other: Figure) -> bool:
-        """Whether the statement says nothing but what one of both is given for."""
-
-    def is_per(self, amount: Figure, period: str) -> bool:
-        """Whether it is of so long: of a month."""
-
-    @property
-    def columns(self) -> Sequence[Sequence[Figure]]:
-        """The columns of the tables."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sum:
     """A statement's figure beside those that it may follow from."""
@@ -76,7 +53,7 @@ class Sum:
     text: str
     own: Sequence[Figure]  # the others of the statement
     known: Sequence[Figure]  # these and those of its sources, the nearest first
-    grounds: Grounds
+    grounds: Operands
     is_proof: bool  # else it is enough that it may follow
 
     @property

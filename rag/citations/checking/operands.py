@@ -80,14 +80,20 @@ class Operands:
     # ── Grounds to work something out from them ──
 
     def compared(self, figure: Figure) -> list[Figure]:
-        """See `Grounds`: of one alone, others of its column or of sentences."""
+        """What the one that is named may be compared with, where no other is: `30 g heavier`.
+
+        These are others of its column, or of sentences.
+        """
         alike = self._alike(figure)
         if len(alike) != 1:
             return []
         return [each.figure for _, each in self.nearest if _is_beside(alike[0], each)]
 
     def counts(self, many: Figure, amount: Figure) -> bool:
-        """See `Grounds`: what is counted is named beside the amount, or there is no other."""
+        """Whether the amount is one of what is counted: `two adults` and `€8 for adults`.
+
+        What is counted is named beside it, or there is no other.
+        """
         given = self._of(amount)
         if any(many.unit and each.figure.per == many.unit for each in given):
             return True
@@ -99,7 +105,7 @@ class Operands:
         return not others or any(counted & (each.words | each.lent) for each in given)
 
     def is_named_apart(self, amount: Figure) -> bool:
-        """See `Grounds`: by a word that no other amount is given for."""
+        """Whether the statement names it by a word that no other amount is given for."""
         others = frozenset[str]().union(
             *(each.words for each in self._alike(amount) if each.figure.base != amount.base)
         )
@@ -107,12 +113,12 @@ class Operands:
         return any(said & (each.words - others) for each in self._of(amount))
 
     def tell_all(self, one: Figure, other: Figure) -> bool:
-        """See `Grounds`: each word of the statement stands with one of them."""
+        """Whether each word of the statement stands with one of them."""
         told = (words for words, each in self._named if each.figure in (one, other))
         return frozenset[str]().union(*told).issuperset(self.case.reading.words)
 
     def is_per(self, amount: Figure, period: str) -> bool:
-        """See `Grounds`: it says so, or its header or sentence does."""
+        """Whether it is of so long, as itself, its header or its sentence says."""
         return any(
             period == each.figure.per or stem(period) in each.words | each.lent
             for each in self._of(amount)
