@@ -10,9 +10,10 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 # Words of a language that no sign of a card is read by.
 _OF_STATEMENTS = (
     "negations", "limits", "telling", "closings", "opposites", "universal", "restricting",
-    "around_documents", "prohibiting", "points_back", "narrows", "takes_back", "manners",
+    "around_documents", "prohibiting", "points_back", "narrows", "takes_back", "elides", "manners",
     "declines", "reports", "conditions", "supposes", "prevails", "supersedes", "differences",
-    "increases", "decreases", "additions", "joint", "averages", "sums", "multiples", "ratios", "shares",
+    "increases", "decreases", "additions", "joint", "averages", "sums",
+    "multiples", "ratios", "shares",
 )  # fmt: skip
 
 

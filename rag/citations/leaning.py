@@ -11,6 +11,7 @@ _CJK_PRONOUN = re.compile("[它他她这這那此该該其]|不|否|是的|そ�
 _LIMITS = re.compile(rf"(?:{told('narrows')})\b", re.IGNORECASE)
 # What takes back the sentence before it, whatever that cites.
 _TAKES_BACK = re.compile(rf"(?:{told('takes_back')})\b", re.IGNORECASE)
+_ELIDES = re.compile(rf"\b(?:{told('elides')})[\s.!*_]*(?:\[\d[\d,\s]*\][\s.!]*)*$", re.IGNORECASE)
 _MARKUP = re.compile(r"^[\s>*_\"'“„(«]*(?:\[\d[\d,\s]*\][\s:,]*)*")  # at the beginning of any
 _FEW = 4  # words; with fewer it is part of what it follows
 
@@ -18,7 +19,8 @@ _FEW = 4  # words; with fewer it is part of what it follows
 def leans(sentence: str) -> bool:
     """Whether a sentence only says what it says after the one before it."""
     body = _MARKUP.sub("", sentence, count=1)
-    return bool(_POINTS_BACK.match(body) or _CJK_PRONOUN.match(body) or not says_enough(body, _FEW))
+    points_back = _POINTS_BACK.match(body) or _CJK_PRONOUN.match(body) or _ELIDES.search(body)
+    return bool(points_back or not says_enough(body, _FEW))
 
 
 def limits(sentence: str, *, cites: bool) -> bool:

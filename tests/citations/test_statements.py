@@ -92,6 +92,16 @@ def test_words_that_a_number_stands_for(text: str, expected: list[object]) -> No
         ),
         ("Das Gerät ist rot. Das Licht ist blau [1].", 1, "Das Licht ist blau [1]."),
         ("Das Gerät ist rot. Das ist falsch [1].", 1, "Das Gerät ist rot. Das ist falsch [1]."),
+        (
+            "Only the Barolo is vegan [1]. The white Soave from Verona is not [2].",
+            2,
+            "Only the Barolo is vegan [1]. The white Soave from Verona is not [2].",
+        ),
+        (
+            "Der Barolo ist vegan [1]. Der Soave von dort auch [2].",
+            2,
+            "Der Barolo ist vegan [1]. Der Soave von dort auch [2].",
+        ),
     ],
 )
 def test_quotations_that_stand_alone(text: str, number: int, expected: str) -> None:
