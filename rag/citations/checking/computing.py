@@ -125,7 +125,7 @@ def _results(asked: Sum) -> Iterator[_Result]:
     if figure.unit in ("", "×") and _RATIO.search(text):
         pairs = _pairs(_measured([*known, *asked.compared]))
         yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
-    is_share = asked.is_proof or _SHARE.search(text)
+    is_share = _SHARE.search(text) or any(e.unit == "%" for e in asked.grounds.named(figure))
     shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
     times = (pair for pair in product(counts, shared) if asked.counts(*pair))
     yield from _shares(
