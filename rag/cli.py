@@ -1,6 +1,5 @@
 """The command line: parse, call, present."""
 
-import atexit
 import gc
 import json
 import os
@@ -45,7 +44,6 @@ class Commands(click.Group):
 def main(context: click.Context, named: str | None) -> None:
     """Answers from your own documents, each statement with a numbered citation."""
     gc.set_threshold(*LOADING)
-    atexit.register(gc.freeze)  # the system takes all back: nobody looks through it for garbage
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     # Looking for some would read what each installed package says of itself.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

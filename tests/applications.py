@@ -1,5 +1,6 @@
 """Applications for tests: over a copied database, with templates that are compiled once."""
 
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -7,9 +8,11 @@ from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
 
 from rag.assistant import Assistant, Limits
+from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.memory import Memory, MemoryRules
 from rag.sessions.recall import Recall
+from rag.settings import Settings
 from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
@@ -68,6 +71,16 @@ def application_of(settings):
     """The whole application; only its embedding model is a fake."""
     prepare(make_url(settings.database_url).database)
     return build(settings, embedder=HashEmbedder())
+
+
+@contextmanager
+def application_over(folder, files):
+    """The whole application over some texts, by their files' names."""
+    application = application_of(Settings(data_dir=folder))
+    incoming = [IncomingFile.from_bytes(name, text.encode()) for name, text in files.items()]
+    assert [r.name for r in application.ingestion.ingest(incoming) if r.stage == "failed"] == []
+    yield application
+    application.stop()
 
 
 def remembering(application, model, later=None):

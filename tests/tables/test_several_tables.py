@@ -2,10 +2,8 @@
 
 import pytest
 
-from rag.documents.files import IncomingFile
-from rag.settings import Settings
 from rag.tables.running.result import result_from
-from tests.applications import application_of
+from tests.applications import application_over
 
 FILES = {
     "orders.csv": "Order,Client,Amount,Ordered\n"
@@ -26,11 +24,8 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
-    files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
-    list(application.ingestion.ingest(files))
-    yield application
-    application.stop()
+    with application_over(tmp_path_factory.mktemp("data"), FILES) as application:
+        yield application
 
 
 @pytest.fixture

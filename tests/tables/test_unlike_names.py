@@ -2,9 +2,7 @@
 
 import pytest
 
-from rag.documents.files import IncomingFile
-from rag.settings import Settings
-from tests.applications import application_of
+from tests.applications import application_over
 
 FILES = {
     "wines.csv": """Wine,Vintage,Bottle EUR,Glass EUR
@@ -49,11 +47,8 @@ K401;Brot;Jan Mehl;10:00
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory):
-    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
-    files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
-    list(application.ingestion.ingest(files))
-    yield application
-    application.stop()
+    with application_over(tmp_path_factory.mktemp("data"), FILES) as application:
+        yield application
 
 
 @pytest.fixture

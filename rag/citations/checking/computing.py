@@ -76,8 +76,7 @@ def compute(asked: Sum) -> str:
     margin = _margin(figure, _ROUGH if figure.comparator == "~" else _TOLERANCE)
     exact = _clocks(asked.known) if figure.kind == "clock" else _results(asked)
     found = (how for value, how in exact if abs(value - figure.base) <= margin)
-    compared = [*asked.known, *asked.compared]
-    shares = _percentages(asked.text, compared) if figure.unit == "%" else ()
+    shares = _percentages(asked) if figure.unit == "%" else ()
     rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
     return next(chain(found, rounded), "")
 
@@ -237,14 +236,15 @@ def _columns(asked: Sum) -> Iterator[_Result]:
             yield total / len(same), f"({shown}) ÷ {len(same)}"
 
 
-def _percentages(text: str, known: Sequence[Figure]) -> Iterator[_Result]:
+def _percentages(asked: Sum) -> Iterator[_Result]:
     """What share one amount is of another, or how much more or less, as the words say.
 
     What is more is so by a share of the lower of both, what is less by one of the higher.
     """
+    text = asked.text
     is_change = bool(_DIFFERENCE.search(text))
     is_more, is_less = bool(_INCREASE.search(text)), bool(_DECREASE.search(text))
-    for high, low in _pairs(_measured(known)):
+    for high, low in _pairs(_measured([*asked.known, *asked.compared])):
         ratio = low.base / high.base
         shares = (ratio, 1 / ratio) if _OF.search(text) else ()
         rise = (1 / ratio - 1,) if is_change and is_more >= is_less else ()

@@ -179,16 +179,12 @@ def _tells(one: Term, other: Term) -> bool:
     return one.key == other.key
 
 
-def _measure_alike(one: Figure, other: Figure) -> bool:
-    """Two of one kind, or one of them bare: `at 8` may be a time."""
-    is_bare = any(each.kind == "amount" and not each.unit for each in (one, other))
-    return one.kind == other.kind or is_bare
-
-
 def _excludes(one: Term, other: Term) -> bool:
     """Whether only one of both can stand there: two figures, opposite words, other days."""
     if isinstance(one.key, Figure) and isinstance(other.key, Figure):
-        return _measure_alike(one.key, other.key)
+        figures = (one.key, other.key)
+        is_bare = any(e.kind == "amount" and not e.unit for e in figures)  # `at 8`: a time
+        return is_bare or one.key.kind == other.key.kind
     if isinstance(one.key, Figure) or isinstance(other.key, Figure):
         return False
     against = opposites().get(one.key, frozenset()) | alternatives(one.spelled)
