@@ -6,8 +6,10 @@ import { startLibrary } from "./library.js";
 import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
 import { copyOnClick, dropMenus, showLocalTimes } from "./parts.js";
+import { startPeek } from "./peek.js";
 
 startPanel();
+startPeek();
 startChoice();
 startConversation();
 startLibrary();

@@ -64,6 +64,8 @@ class Citation:
     reason: str = ""  # of the verdict, one sentence for people; "" where nothing was compared
     attributed: bool = False  # placed by attribution, not by the writer
     judged_by: str = ""  # the model whose verdict this is; "" where words decided
+    stated: str = ""  # of a contradiction by words: what the statement says, such as "410 g"
+    given: str = ""  # … and what the source says there, such as "112 g"
 
 
 @dataclass(frozen=True, slots=True)
