@@ -9,9 +9,9 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
-from rag.documents.storing.lists import ORDERS
 from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
+from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
 from rag.web.access import rights
