@@ -74,6 +74,7 @@ def memory_of(application: "Application") -> Memory:
         made=application.metrics.count_summary,
     )
     memory.compact_later(application.jobs.submit_compaction)
+    memory.recall_in_previews(application.recall)
     return memory
 
 
