@@ -219,8 +219,8 @@ class TestPrint:
 
         shown = get(f"/sessions/{session.id}/print").text(".answered")
 
-        assert "[1] The source does not speak of this." in shown
-        assert "without a source" in shown
+        assert "It weighs 9 g [1]. Warning: The source does not speak of this." in shown
+        assert "It can fly. no source" in shown
 
     def test_of_another_owners_conversation_is_not_found(self, application, get):
         other = application.store.create("somebody else")
