@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
+from rag.tables.bounds import refuse_vast
 from rag.tables.reading.types import read_date, read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
@@ -150,7 +151,8 @@ class Choice:
 
 
 def plan_from(given: Mapping[str, Any]) -> TablePlan:
-    """A plan from JSON. Raises UserError that names what is wrong."""
+    """A plan from JSON. Raises UserError that names what is wrong, or too much."""
+    refuse_vast(given)
     try:
         return _READER().validate_python(_plain(given))
     except ValidationError as error:
