@@ -243,6 +243,19 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+@main.command()
+@click.option("--http", "is_http", is_flag=True, help="Streamable HTTP instead of standard input.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where --http listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True)
+@click.option("--url", help="The Groundnote server to ask; without, the one here, or none.")
+@click.pass_obj
+def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | None) -> None:
+    """Serve the library to clients of the Model Context Protocol (Claude Desktop, Cursor, …)."""
+    from rag.commands.mcp import serve_mcp
+
+    serve_mcp(settings, is_http=is_http, host=host, port=port, url=url)
+
+
 @main.group(invoke_without_command=True)
 @click.pass_context
 def collections(context: click.Context) -> None:

@@ -28,7 +28,7 @@ ORDER = [
     {"assistant", "memory"},
     {"jobs"},
     {"wiring"},
-    {"web", "evaluation"},
+    {"web", "evaluation", "mcp"},
     {"commands"},
     {"cli", "__init__"},
 ]

@@ -15,7 +15,7 @@ from rag.web.access.limits import limit_rates
 from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections, context, documents, messages, sessions, tables
+from rag.web.api import collections, context, documents, evidence, messages, sessions, tables
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
@@ -80,7 +80,7 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(home / 'static')}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables):
+    for module in (documents, collections, sessions, messages, context, tables, evidence):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
