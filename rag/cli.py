@@ -140,6 +140,23 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
 
 
 @main.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
+@click.pass_obj
+def demo(settings: "Settings", port: int | None) -> None:
+    """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
+    from rag.commands.ingest import ingest_paths, was_ingested
+    from rag.web.serving.server import serve as serve_web
+    from rag.wiring.shipped import shipped
+
+    web = settings.web.model_copy(update={} if port is None else {"port": port})
+    own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
+    paths = (shipped("library"),)
+    if not was_ingested(own, paths):
+        ingest_paths(own, paths, console=_console())
+    serve_web(own)
+
+
+@main.command()
 @click.pass_obj
 def worker(settings: "Settings") -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""

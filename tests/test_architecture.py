@@ -30,7 +30,7 @@ ORDER = [
     {"wiring"},
     {"web", "evaluation", "mcp"},
     {"commands"},
-    {"cli", "__init__"},
+    {"cli", "wsgi", "__init__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
