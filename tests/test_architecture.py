@@ -31,9 +31,9 @@ ORDER = [
     {"assistant", "memory"},
     {"jobs"},
     {"wiring"},
-    {"web", "evaluation"},
+    {"web", "evaluation", "mcp"},
     {"commands"},
-    {"cli", "__init__"},
+    {"cli", "wsgi", "__init__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
