@@ -3,7 +3,8 @@
 import pytest
 
 from rag.records import EVERYTHING
-from rag.web import edition, pages_home
+from rag.web import edition
+from rag.wiring.shipped import shipped
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 
@@ -250,9 +251,7 @@ class TestFilesOfThePages:
             for link in get("/").all("link[rel=modulepreload]")
         }
 
-        assert announced == {each.name for each in (pages_home() / "static").glob("*.js")} - {
-            "app.js"
-        }
+        assert announced == {each.name for each in shipped("static").glob("*.js")} - {"app.js"}
 
 
 class TestWhatIsAway:
