@@ -8,7 +8,7 @@ from itertools import groupby, pairwise, zip_longest
 from markupsafe import Markup, escape
 
 from rag.errors import NotFound
-from rag.records import Chunk, Section, Source, SourceState
+from rag.records import Chunk, Section, Source, SourceState, Verdict
 from rag.text.sentences import CODE_INDENT, Span, trimmed
 from rag.web.access.rights import readable
 from rag.web.current import application
@@ -114,13 +114,18 @@ def _clauses(stated: Sequence[Stated]) -> list[str]:
 
 def _marks(text: str, passage: Span, said: Sequence[Span], stated: Sequence[Stated]) -> Marks:
     """Where nothing in the passage says it, none of its words is marked more than the others."""
-    decides = tuple(
-        _shifted(found, span.start)
+    found = {
+        span: tuple(
+            _shifted(words, span.start)
+            for each in stated
+            for words in deciding(each, text[span.start : span.end])[1]
+        )
         for span in said
-        for each in stated
-        for found in deciding(each, text[span.start : span.end])[1]
-    )
-    return Marks(passage, tuple(said), decides, is_whole=not stated)
+    }
+    if any(each.verdict is Verdict.CONTRADICTED for each in stated) and any(found.values()):
+        found = {span: words for span, words in found.items() if words}
+    decides = tuple(words for each in found.values() for words in each)
+    return Marks(passage, tuple(found), decides, is_whole=not stated)
 
 
 def _quotes(text: str, marks: Marks) -> tuple[str, ...]:
