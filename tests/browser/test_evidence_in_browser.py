@@ -299,6 +299,38 @@ class TestAGlance:
         expect(page.get_by_role("tooltip")).to_be_in_viewport(ratio=1)
 
 
+class TestCopy:
+    @pytest.fixture
+    def copied(self, open_page, checked):
+        page = open_page(checked, permissions=["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#status")).to_have_text("Copied with its sources.")
+
+        def copied(kind):
+            return page.evaluate(
+                """async (kind) => {
+                    const [item] = await navigator.clipboard.read();
+                    return (await item.getType(kind)).text();
+                }""",
+                kind,
+            )
+
+        return copied
+
+    def test_gives_markdown_with_warnings_and_sources(self, copied):
+        text = copied("text/plain")
+
+        assert "cable [1]. *(⚠ The source says something else.)* The battery" in text
+        assert text.endswith("*(no source)*\n\n[1] Aero 5 manual, § Weight and battery (aero.md)")
+
+    def test_gives_rich_text_with_warnings_and_sources(self, copied):
+        html = copied("text/html")
+
+        assert re.search(r"cable&nbsp;\[1\]\.<em> \(⚠ The source says something else\.\)</em>", html)
+        assert "[1] Aero 5 manual, § Weight and battery (aero.md)</p>" in html
+        assert not re.search("class|aria|Warning", html)
+
+
 class TestEverybodyCanReadIt:
     @pytest.mark.parametrize("look", LOOKS)
     def test_the_conversation_its_passage_and_its_pages(self, open_page, checked, look):

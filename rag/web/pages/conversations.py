@@ -23,7 +23,7 @@ from rag.web.pages.forms import wanted_collections, wanted_index, words
 from rag.web.pages.queue import led_when_due
 from rag.web.pages.show import Shown, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
-from rag.web.pages.transcript import Place, transcript_of, with_footnotes
+from rag.web.pages.transcript import Place, footnotes, transcript_of
 from rag.web.turns import Turn, turns
 
 pages = Blueprint("pages", __name__)
@@ -171,13 +171,12 @@ def source(session_id: str, number: int) -> str:
         raise NotFound(f"This conversation has no source [{number}].")
     stated = _cited_for(session, number)
     evidence = evidence_of(found[0], stated)
-    quoted = with_footnotes(found[0].text, found)
     return show_page(
         "source.html",
         session=session.read(),
         evidence=evidence,
         statements=[shown_statement(each, evidence.quotes) for each in stated if each.citation],
-        quoted=quoted,
+        footnote=footnotes(found),
         computed=_computed(session, number),
     )
 
