@@ -8,7 +8,7 @@ from itertools import groupby, pairwise, zip_longest
 from markupsafe import Markup, escape
 
 from rag.errors import NotFound
-from rag.records import Chunk, Section, Source, SourceState, Verdict
+from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
 from rag.text.sentences import CODE_INDENT, Span, trimmed
 from rag.web.access.rights import readable
 from rag.web.current import application
@@ -77,6 +77,7 @@ class Evidence:
     section_index: int | None  # in the document as it is now; None for a snapshot
     page: int | None = None
     quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
+    document: Document | None = None  # as it is now, where it still says so
 
     @property
     def is_current(self) -> bool:
@@ -149,7 +150,8 @@ def _in_document(
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
     quotes = _quotes(section.text, marks)
-    return Evidence(source, tuple(parts), section.index, section.page, quotes)
+    document = application().documents.document(chunk.document_id, readable())
+    return Evidence(source, tuple(parts), section.index, section.page, quotes, document)
 
 
 def _said(
