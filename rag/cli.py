@@ -12,6 +12,7 @@ import click
 
 from rag.commands.remote import RemoteServer, Told
 from rag.errors import RagError
+from rag.unexpected import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
 
 Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
 )
@@ -28,13 +30,21 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 class Commands(click.Group):
-    """Shows our own errors as one message, not as a traceback; they end with status 1."""
+    """The outermost edge: an error is one message, never a traceback, and ends with status 1."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        with ERRORS.watching():
+            return super().main(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
         except RagError as error:
             raise click.ClickException(str(error)) from error
+        except (*OF_CLICK, BrokenPipeError):
+            raise
+        except Exception as error:
+            raise click.ClickException(ERRORS.told(error)) from error
 
 
 @click.group(cls=Commands)
@@ -51,6 +61,7 @@ def main(context: click.Context, named: str | None) -> None:
     from rag.settings import load_settings
 
     context.obj = load_settings(named)
+    ERRORS.folder = context.obj.data_dir
 
 
 @main.command()
