@@ -192,9 +192,10 @@ class TestAnswers:
         assert not get(f"/sessions/{session.id}").all(".searched")
 
     def test_copies_with_its_footnotes(self, asked, get):
-        copied = get(asked).all("[data-copy]")[0].attributes["data-copy"]
+        button = get(asked).all("[data-copy]")[0].attributes
 
-        assert copied == "It weighs 120 g [1].\n\n[1] Aero 5 manual, § Weight (manual.md)"
+        assert button["data-copy"] == "It weighs 120 g [1]."
+        assert button["data-sources"] == "[1] Aero 5 manual, § Weight (manual.md)"
 
     def test_copies_what_is_wrong_with_a_statement_beside_it(self, session, get):
         flags = [("[1]", UNSUPPORTED, False)]
