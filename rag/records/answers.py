@@ -1,7 +1,9 @@
 """Sources, citations and answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from rag.records.cards import Card
 
@@ -104,6 +106,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A reading of a question that is not sure enough to be its answer."""
+
+    label: str  # the question that asks it, word for word
+    plan: Mapping[str, Any]  # of a table, as `POST /tables/query` takes it
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was said, and how far its sources carry it."""
 
@@ -116,3 +126,4 @@ class Answer:
     result: int | None = None  # the number of the source that is the table this answer shows
     card: Card | None = None  # of an answer without a model: its text is this in Markdown
     notices: tuple[Notice, ...] = ()
+    offers: tuple[Offer, ...] = ()  # what may have been meant, to choose from

@@ -6,12 +6,30 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
-from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
+from rag.records import (
+    Message,
+    MessageStatus,
+    Offer,
+    Resolution,
+    Role,
+    Source,
+    SourceState,
+    Table,
+    Within,
+)
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
 from rag.tables.asking.question import words_of
-from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
+from rag.tables.asking.which import (
+    asking_which,
+    in_question,
+    is_asking,
+    named_in,
+    not_understood,
+    offer_of,
+    quoted,
+)
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
@@ -19,6 +37,7 @@ from rag.tables.plan import ROWS, Kind, Op, TablePlan, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
+OFFERED = 3
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
 PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
@@ -140,12 +159,25 @@ class TableAnswers:
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
     def _reply(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
-        """What was asked before, of the table that now is named as the one that was meant."""
+        """An offer that is taken; what was asked before, of the table that is named now."""
         told = list(pairwise(session.recent(4)))  # this turn's messages are stored already
         asked, answer = next((pair for pair in reversed(told) if _is_told(pair[1])), (None, None))
-        if asked is None or answer is None or not is_asking(answer.content):
+        if asked is None or answer is None or answer.answer is None:
+            return None
+        for offer in answer.answer.offers:
+            if normalised(offer.label) == normalised(reply):
+                return self._taken(offer, within)
+        if not is_asking(answer.content):
             return None
         return named_in(reply, self.library.understand(asked.content, within))
+
+    def _taken(self, offer: Offer, within: Within) -> Choice | None:
+        plan = plan_from(offer.plan)
+        try:
+            table = self.library.store.table(plan.table, within)
+        except NotFound:
+            return None
+        return Choice(table, Understood(plan, SURE))
 
     def _of_the_talk(
         self, question: str, past: Sequence[Entry], within: Within, *, is_asked: bool = False
@@ -208,17 +240,23 @@ class TableAnswers:
             planned = self._planner(question, choices)
             if planned is not None:
                 return planned
+        return self._said_of(question, choices, is_asked=is_asked)
+
+    def _said_of(
+        self, question: str, choices: Sequence[Choice], *, is_asked: bool
+    ) -> Choice | DirectAnswer | None:
+        """The best reading if it uses every word; else it is offered, or asked back."""
+        best = choices[0]
+        if best.understood.unused and not is_asked:
+            return _offered(choices)
         if not is_asked and not self._is_for_us(best):
             return None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         rivals = self._saying_otherwise(best, rivals)
-        if rivals:
-            is_sure = is_asked or best.understood.score >= ASSUMING
-            said = asking_which([best, *rivals])
-            return _declined(said) if is_sure else None
-        if best.understood.unused and not is_asked:
-            return _declined(not_understood(best.table, best.understood.unused))
-        return best
+        if not rivals:
+            return best
+        is_sure = is_asked or best.understood.score >= ASSUMING
+        return asking_which([best, *rivals]) if is_sure else None
 
     def _as_good(self, question: str, choice: Choice, best: Choice) -> bool:
         """Whether it fits as well: as sure, or with a plan of the same words, named no less."""
@@ -255,8 +293,6 @@ class TableAnswers:
         understood, plan = choice.understood, choice.understood.plan
         if _counts_one(choice) or (_only_picks(plan) and not self._lists(choice)):
             return False
-        if understood.unused:
-            return understood.score >= SURE + 1 and len(understood.unused) <= 1
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
     def _lists(self, choice: Choice) -> bool:
@@ -367,6 +403,19 @@ def _plain(cell: object) -> object:
         return float(str(cell))
     except ValueError:
         return str(cell)
+
+
+def _known(understood: Understood) -> float:
+    """How much of the question the table knows, whatever else it says."""
+    return understood.score + 0.5 * len(understood.unused)
+
+
+def _offered(choices: Sequence[Choice]) -> DirectAnswer | None:
+    """The likeliest readings of a question that says more than the table knows."""
+    likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
+    likely = [each for each in likely if not _only_picks(each.understood.plan)]
+    found = {in_question(each): offer_of(each) for each in likely[:OFFERED]}
+    return DirectAnswer("", made_by=TABLES, offers=tuple(found.values())) if found else None
 
 
 def _declined(text: str) -> DirectAnswer:

@@ -3,23 +3,42 @@
 import re
 from collections.abc import Sequence
 
-from rag.records import Table
+from rag.records import Offer, Table
+from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice
+from rag.tables.plan import in_words
 from rag.text.words import STOP_WORDS
 
-ASKED = "Several tables fit this question equally well. Which one do you mean?"
+ASKED = "Several tables fit this question equally well"
 OFFERED = 6
 _IDLE = STOP_WORDS | IDLE | {"one", "table", "sheet", "file", "list", "tabelle", "datei", "blatt"}
 
 
-def asking_which(choices: Sequence[Choice]) -> str:
-    """The tables, for a person to name one."""
-    names = "\n".join(
-        f"- {choice.table.label}, {choice.table.row_count:,} rows ({choice.table.document_name})"
-        for choice in choices[:OFFERED]
-    )
-    return f"{ASKED}\n\n{names}"
+def asking_which(choices: Sequence[Choice]) -> DirectAnswer:
+    """The tables, for a person to choose one."""
+    names = [_name_among(each.table, choices) for each in choices[:OFFERED]]
+    text = f"{ASKED}: {', '.join(names)}. Which one do you mean?"
+    plans = [each.understood.plan.as_dict() for each in choices[:OFFERED]]
+    offers = tuple(map(Offer, names, plans))
+    return DirectAnswer(text, made_by=TABLES, declined=True, offers=offers)
+
+
+def _name_among(table: Table, choices: Sequence[Choice]) -> str:
+    """By which it can be told from the others."""
+    alike = [each for each in choices if each.table.label == table.label]
+    return f"{table.label} in {table.document_name}" if len(alike) > 1 else table.label
+
+
+def in_question(choice: Choice) -> str:
+    """A plan as a question that a person may choose."""
+    said = in_words(choice.understood.plan)
+    return f"{said[:1].upper()}{said[1:]} ({choice.table.label})?"
+
+
+def offer_of(choice: Choice) -> Offer:
+    """What is offered in place of an answer that nobody can be sure of."""
+    return Offer(in_question(choice), choice.understood.plan.as_dict())
 
 
 def is_asking(answer: str) -> bool:

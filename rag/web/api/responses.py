@@ -14,6 +14,7 @@ from rag.records import (
     Finished,
     Mention,
     Notice,
+    Offer,
     Quotation,
     Role,
     SummaryReport,
@@ -126,6 +127,7 @@ class MessageModel(Told):
     usage: Usage | None
     error: str | None
     notices: list[Notice]
+    offers: list[Offer]
 
     @model_validator(mode="before")
     @classmethod
@@ -138,6 +140,7 @@ class MessageModel(Told):
             "model": None,
             "usage": None,
             "notices": [],
+            "offers": [],
         }
         return answer | values
 
