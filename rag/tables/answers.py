@@ -22,22 +22,22 @@ from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
 from rag.tables.asking.question import words_of
 from rag.tables.asking.which import (
+    WORTH_ASKING,
     asking_which,
-    in_question,
     is_asking,
     named_in,
     not_understood,
-    offer_of,
+    offered,
+    only_picks,
     quoted,
 )
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import ROWS, Kind, Op, TablePlan, Understood, plan_from
+from rag.tables.plan import ROWS, Kind, Op, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
-OFFERED = 3
 PAST = 10  # entries of the conversation that feed follow-ups
 TOO_NEAR = 0.01  # two tables this close fit equally well
 PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
@@ -45,7 +45,6 @@ ASSUMING = 1.5  # of the score: something had to be assumed, and is said
 LISTING = 1.0  # of the score: what rows are called, and a condition
 SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
-WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 POINTS_BACK = re.compile(
     r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
     r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
@@ -235,7 +234,7 @@ class TableAnswers:
         best = choices[0] if is_asked else next(filter(_is_closed, choices), choices[0])
         choices = [best, *(each for each in choices if each is not best)]
         is_open = bool(best.understood.unused or best.understood.doubts)
-        is_open = is_open and (is_asked or not _only_picks(best.understood.plan))
+        is_open = is_open and (is_asked or not only_picks(best.understood.plan))
         if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
             planned = self._planner(question, choices)
             if planned is not None:
@@ -248,7 +247,7 @@ class TableAnswers:
         """The best reading if it uses every word; else it is offered, or asked back."""
         best = choices[0]
         if best.understood.unused and not is_asked:
-            return _offered(choices)
+            return offered(choices)
         if not is_asked and not self._is_for_us(best):
             return None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
@@ -291,7 +290,7 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if _counts_one(choice) or (_only_picks(plan) and not self._lists(choice)):
+        if _counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
             return False
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
@@ -355,19 +354,9 @@ def _of_columns(choice: Choice) -> tuple[str, ...]:
     return tuple(f"{each.name}: {each.note}." for each in used)
 
 
-def _only_picks(plan: TablePlan) -> bool:
-    """One cell, as texts give it too: not worth a model's call before the answer's own."""
-    return not (plan.measures or plan.order or plan.step or _is_sought(plan))
-
-
 def _is_closed(choice: Choice) -> bool:
     """Not one cell with words of the question left open."""
-    return not (choice.understood.unused and _only_picks(choice.understood.plan))
-
-
-def _is_sought(plan: TablePlan) -> bool:
-    """Rows that a condition looks for which no text says: a bound, or two columns compared."""
-    return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)
+    return not (choice.understood.unused and only_picks(choice.understood.plan))
 
 
 def _counts_one(choice: Choice) -> bool:
@@ -403,19 +392,6 @@ def _plain(cell: object) -> object:
         return float(str(cell))
     except ValueError:
         return str(cell)
-
-
-def _known(understood: Understood) -> float:
-    """How much of the question the table knows, whatever else it says."""
-    return understood.score + 0.5 * len(understood.unused)
-
-
-def _offered(choices: Sequence[Choice]) -> DirectAnswer | None:
-    """The likeliest readings of a question that says more than the table knows."""
-    likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
-    likely = [each for each in likely if not _only_picks(each.understood.plan)]
-    found = {in_question(each): offer_of(each) for each in likely[:OFFERED]}
-    return DirectAnswer("", made_by=TABLES, offers=tuple(found.values())) if found else None
 
 
 def _declined(text: str) -> DirectAnswer:

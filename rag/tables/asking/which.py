@@ -7,11 +7,13 @@ from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE
 from rag.tables.library import Choice
-from rag.tables.plan import in_words
+from rag.tables.plan import Op, TablePlan, Understood, in_words
 from rag.text.words import STOP_WORDS
 
 ASKED = "Several tables fit this question equally well"
 OFFERED = 6
+READINGS = 3  # that are offered at once
+WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
 _IDLE = STOP_WORDS | IDLE | {"one", "table", "sheet", "file", "list", "tabelle", "datei", "blatt"}
 
 
@@ -79,3 +81,26 @@ def not_understood(table: Table, words: Sequence[str]) -> str:
 def quoted(words: Sequence[str]) -> str:
     """Words of a question."""
     return ", ".join(f"“{word}”" for word in words)
+
+
+def _known(understood: Understood) -> float:
+    """How much of the question the table knows, whatever else it says."""
+    return understood.score + 0.5 * len(understood.unused)
+
+
+def offered(choices: Sequence[Choice]) -> DirectAnswer | None:
+    """The likeliest readings of a question that says more than the table knows."""
+    likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
+    likely = [each for each in likely if not only_picks(each.understood.plan)]
+    found = {in_question(each): offer_of(each) for each in likely[:READINGS]}
+    return DirectAnswer("", made_by=TABLES, offers=tuple(found.values())) if found else None
+
+
+def only_picks(plan: TablePlan) -> bool:
+    """One cell, as texts give it too: not worth a model's call before the answer's own."""
+    return not (plan.measures or plan.order or plan.step or _is_sought(plan))
+
+
+def _is_sought(plan: TablePlan) -> bool:
+    """Rows that a condition looks for which no text says: a bound, or two columns compared."""
+    return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)
