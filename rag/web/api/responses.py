@@ -15,6 +15,7 @@ from rag.records import (
     Judging,
     Mention,
     Notice,
+    Offer,
     Quotation,
     Role,
     SetAside,
@@ -144,6 +145,7 @@ class MessageModel(Told):
     judging: Judging  # whether a judge's verdicts are still to come: pending, done, failed, off
     judging_failure: str
     set_aside: SetAside | None
+    offers: list[Offer]
 
     @model_validator(mode="before")
     @classmethod
@@ -159,6 +161,7 @@ class MessageModel(Told):
             "judging": Judging.OFF,
             "judging_failure": "",
             "set_aside": None,
+            "offers": [],
         }
         return answer | values
 

@@ -147,6 +147,7 @@ class Completion(Answering):
             "citations": [CitationModel.of(citation).as_json() for citation in citations],
             "sources": [SourceModel.of(source).as_json() for source in end.sources],
             "notices": [each.text for each in answer.notices] if answer else [],
+            "offers": [each.label for each in answer.offers] if answer else [],
         }
 
 
