@@ -17,7 +17,7 @@ LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
-.PHONY: run test check check-style check-types check-tests install dev clients format lock sbom clean
+.PHONY: run test check check-style check-types check-tests install dev clients format lock sbom clean docs
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
@@ -82,3 +82,8 @@ sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (
 
 clean:  ## forget the environment; documents and conversations (var/) stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+docs:  ## the documentation as pages in site/
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10" "mkdocstrings[python]>=0.30,<3"
+	$(VENV)/docs/bin/mkdocs build --strict --quiet

@@ -140,6 +140,23 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
 
 
 @main.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
+@click.pass_obj
+def demo(settings: "Settings", port: int | None) -> None:
+    """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
+    from rag.commands.ingest import ingest_paths, was_ingested
+    from rag.web.serving.server import serve as serve_web
+    from rag.wiring.shipped import shipped
+
+    web = settings.web.model_copy(update={} if port is None else {"port": port})
+    own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
+    paths = (shipped("library"),)
+    if not was_ingested(own, paths):
+        ingest_paths(own, paths, console=_console())
+    serve_web(own)
+
+
+@main.command()
 @click.pass_obj
 def worker(settings: "Settings") -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""
@@ -241,6 +258,19 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+@main.command()
+@click.option("--http", "is_http", is_flag=True, help="Streamable HTTP instead of standard input.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where --http listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True)
+@click.option("--url", help="The Groundnote server to ask; without, the one here, or none.")
+@click.pass_obj
+def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | None) -> None:
+    """Serve the library to clients of the Model Context Protocol (Claude Desktop, Cursor, …)."""
+    from rag.commands.mcp import serve_mcp
+
+    serve_mcp(settings, is_http=is_http, host=host, port=port, url=url)
 
 
 @main.group(invoke_without_command=True)

@@ -35,7 +35,7 @@ function openOnClick(event) {
   showInPanel(link);
 }
 
-async function showInPanel(link) {
+async function showInPanel(link, { isAgain = false } = {}) {
   const title = link.dataset.panel || `Source [${link.dataset.n}]`;
   const body = document.getElementById("panel-body");
   const isInside = panel.contains(link);
@@ -52,13 +52,13 @@ async function showInPanel(link) {
     head(wordsOf(body, ".evidence-title") || title, wordsOf(body, ".evidence-place"));
     letScroll(body);
     showMark(body);
-    announce(`${title} is shown.`);
+    if (!isAgain) announce(`${title} is shown.`);
   } catch (error) {
     const note = Object.assign(document.createElement("p"), { textContent: error.message });
     note.className = "note is-error";
     body.replaceChildren(note);
   }
-  document.getElementById("panel-title").focus({ preventScroll: true });
+  if (!isAgain) document.getElementById("panel-title").focus({ preventScroll: true });
 }
 
 function head(title, place) {
@@ -115,4 +115,8 @@ export function closePanel() {
   target?.focus();
 }
 
-export const forgetEvidence = () => kept.clear();
+/** What is known of the evidence may be another now. */
+export function renewEvidence() {
+  kept.clear();
+  if (panel?.open && opener?.isConnected) showInPanel(opener, { isAgain: true });
+}

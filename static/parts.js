@@ -28,33 +28,6 @@ export async function reasonOf(response) {
   }
 }
 
-/** Take over the parts of a page that are marked for it, without losing the place in them. */
-export function takeParts(page, root = document) {
-  for (const fresh of page.querySelectorAll("[data-part]")) {
-    const old = root.getElementById(fresh.id);
-    if (!old || old.contains(document.activeElement) || old.isEqualNode(fresh)) continue;
-    const scrolled = [...old.querySelectorAll(".sessions")].map((each) => each.scrollTop);
-    keepChoices(old, fresh);
-    old.replaceWith(document.adoptNode(fresh));
-    root.getElementById(fresh.id).querySelectorAll(".sessions").forEach((each, at) => {
-      each.scrollTop = scrolled[at] ?? 0;
-    });
-  }
-}
-
-/** What was ticked and chosen stays so. */
-function keepChoices(old, fresh) {
-  const ticked = new Set([...old.querySelectorAll("input:checked")].map(keyOf));
-  for (const box of fresh.querySelectorAll("[type=checkbox]")) box.checked = ticked.has(keyOf(box));
-  const chosen = new Map([...old.querySelectorAll("select")].map((each) => [each.name, each.value]));
-  for (const list of fresh.querySelectorAll("select")) {
-    const value = chosen.get(list.name);
-    if ([...list.options].some((each) => each.value === value)) list.value = value;
-  }
-}
-
-const keyOf = (box) => `${box.name} ${box.value}`;
-
 /** Times of the server, in the reader's own zone and language. */
 export function showLocalTimes(page) {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });

@@ -14,8 +14,8 @@ from rag.tables.asking.question import words_of
 from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
-from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import ROWS, Kind, Op, TablePlan, Understood, plan_from
+from rag.tables.library import TableLibrary
+from rag.tables.plan import ROWS, Choice, Kind, Op, TablePlan, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 

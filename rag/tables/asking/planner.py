@@ -12,7 +12,7 @@ from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
 from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
-from rag.tables.plan import TablePlan, Understood, named_columns
+from rag.tables.plan import Kind, TablePlan, Understood, named_columns
 from rag.text.languages import words
 
 
@@ -28,7 +28,8 @@ def understand(text: str, index: TableIndex) -> Understood | None:
         if plan is not None:
             plan = add_chart(plan, question, " ".join(question.words))
             _leave_out(question, plan)
-            _let_pass(question)
+            if not _counts_unasked(question, plan):
+                _let_pass(question)
             unused = question.unused()
             score = _score(question, plan, unused)
             return Understood(plan, score, unused, tuple(question.doubts))
@@ -47,6 +48,12 @@ def _leave_out(question: Question, plan: TablePlan) -> None:
             question.used -= set(range(found.start, found.end))
     if question.words[0] in AUXILIARIES and plan.limit != 1:
         question.doubt("gave the rows or figures: whether that means yes is left to you")
+
+
+def _counts_unasked(question: Question, plan: TablePlan) -> bool:
+    """Rows counted where nobody asked how many: what else the question says is what it asks."""
+    is_count = [each.kind for each in plan.measures] == [Kind.COUNT]
+    return is_count and not COUNTED & set(question.words)
 
 
 def _let_pass(question: Question) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rag.records import Table
 from rag.tables.asking.words import IDLE
-from rag.tables.library import Choice
+from rag.tables.plan import Choice
 from rag.text.words import STOP_WORDS
 
 ASKED = "Several tables fit this question equally well. Which one do you mean?"

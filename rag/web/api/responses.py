@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import to_jsonable_python
@@ -12,10 +12,12 @@ from rag.records import (
     Citation,
     ContextConfig,
     Finished,
+    Judging,
     Mention,
     Notice,
     Quotation,
     Role,
+    SetAside,
     SummaryReport,
     Unsourced,
     Usage,
@@ -70,15 +72,28 @@ class SourcesModel(Told):
 
 
 class CitationModel(Told):
-    """One number at one place of a text: `text[start:end]` is its whole marker."""
+    """One number at one place of a text: `text[start:end]` is its whole marker.
+
+    Of a contradiction by words `stated` is what the statement says, `given` what its source says.
+    """
 
     n: int = Field(validation_alias="number")
     start: int
     end: int
-    verdict: str
+    verdict: str  # supported, computed, contradicted, off_subject, open
     reason: str
+    by: Literal["words", "judge"]
+    judged_by: str  # the judge's model
     attributed: bool
-    judged_by: str
+    stated: str
+    given: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_who(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or "by" in values:
+            return values
+        return dict(values) | {"by": "judge" if values.get("judged_by") else "words"}
 
 
 class ShownPassageModel(Told):
@@ -126,6 +141,9 @@ class MessageModel(Told):
     usage: Usage | None
     error: str | None
     notices: list[Notice]
+    judging: Judging  # whether a judge's verdicts are still to come: pending, done, failed, off
+    judging_failure: str
+    set_aside: SetAside | None
 
     @model_validator(mode="before")
     @classmethod
@@ -138,6 +156,9 @@ class MessageModel(Told):
             "model": None,
             "usage": None,
             "notices": [],
+            "judging": Judging.OFF,
+            "judging_failure": "",
+            "set_aside": None,
         }
         return answer | values
 

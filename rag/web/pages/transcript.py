@@ -14,11 +14,11 @@ from rag.records import (
     Session,
     Source,
     Summary,
-    Verdict,
 )
 from rag.seams import LIBRARY, TABLES, SessionHandle
-from rag.web.html.answers import Register, answer_html, plain_html, warnings_of
+from rag.web.html.answers import Register, answer_html, plain_html
 from rag.web.html.results import ShownResult, result_of, without_rows
+from rag.web.html.warned import with_warnings
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -35,17 +35,13 @@ class ShownMessage:
     sources: tuple[Source, ...]  # those it cites, by number
     searched_for: str  # the question that stands alone, where that is another than was asked
     query: str  # the question as it was searched for
-    warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
-    has_attributed: bool
-    has_open: bool
-    has_unsourced: bool
     is_last: bool
     result: ShownResult | None = None  # the table that was computed
 
     @property
     def copied(self) -> str:
-        """What the copy button gives: the text and its footnotes."""
-        return with_footnotes(self.message.content, self.sources)
+        """What the copy button gives as Markdown: the text, what is wrong with it, its sources."""
+        return with_footnotes(with_warnings(self.message), self.sources)
 
     @property
     def is_answer(self) -> bool:
@@ -205,7 +201,6 @@ def _with_result(handle: SessionHandle, shown: ShownMessage) -> ShownMessage:
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
     is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
-    citations = message.answer.citations if message.answer else ()
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != asked.strip()
@@ -216,10 +211,6 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         sources=sources,
         searched_for=resolved if is_other else "",
         query=resolved or asked,
-        warnings=warnings_of(message.content, citations),
-        has_attributed=any(citation.attributed for citation in citations),
-        has_open=any(each.verdict is Verdict.OPEN for each in citations),
-        has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
     )
 

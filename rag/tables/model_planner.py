@@ -7,8 +7,8 @@ from rag.errors import UserError
 from rag.records import ChatMessage, Role, Table
 from rag.seams import ChatModel
 from rag.short_calls import json_object, reply_soon
-from rag.tables.library import Choice, TableLibrary
-from rag.tables.plan import Kind, Op, Part, checked, plan_from
+from rag.tables.library import TableLibrary
+from rag.tables.plan import Choice, Kind, Op, Part, checked, plan_from
 from rag.tables.running.engine import OWN_NAME
 from rag.tables.running.result import TableResult
 
