@@ -11,7 +11,7 @@ from rag.records.answers import (
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
+from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,
@@ -67,7 +67,6 @@ __all__ = [
     "NOTHING",
     "Answer",
     "Card",
-    "CardPart",
     "ChatMessage",
     "Chunk",
     "Citation",
