@@ -14,7 +14,7 @@ from rag.records.answers import (
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
+from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,
@@ -70,7 +70,6 @@ __all__ = [
     "NOTHING",
     "Answer",
     "Card",
-    "CardPart",
     "ChatMessage",
     "Chunk",
     "Citation",

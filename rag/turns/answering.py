@@ -328,8 +328,9 @@ def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
     text = draft.preface + draft.text
     citations = _all_cited(text, Verdict.SUPPORTED)
     notices = _notices(draft, text, shown)
-    is_weak = all(part.is_weak for part in card.parts)
-    return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
+    return Answer(
+        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
+    )
 
 
 def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
