@@ -56,7 +56,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 @contextmanager
 def library(settings: Settings, folder: Path) -> Iterator[Application]:
     """An application over one folder of documents, in a folder that is deleted at the end."""
-    from rag.web.serving.server import opened
+    from rag.web.server import opened
 
     with tempfile.TemporaryDirectory(prefix="groundnote-") as place:
         own = settings.model_copy(
