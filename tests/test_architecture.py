@@ -12,7 +12,7 @@ from rag.wiring.stores import open_database
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens", "hangup", "calm", "parallel"},
+    {"errors", "records", "tokens", "hangup", "calm", "parallel", "budget"},
     {"tracing"},
     {"metrics"},
     {"seams", "progress"},

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from rag.budget import paced
 from rag.citations.checking.asking import Asked
 from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
@@ -89,7 +90,7 @@ def judge_parts(
 ) -> list[JudgedPart]:
     """The verdict of each part that cites something."""
     found: list[JudgedPart] = []
-    for statement in statements:
+    for statement in paced(statements, weight=16):
         for part in statement.parts:
             said = _said(text, statement, part)
             cited = [sources[number] for number in part.numbers if number in sources]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import regex
 
+from rag.budget import spend
 from rag.citations import grammar
 from rag.text.layout import Lines
 
@@ -83,6 +84,7 @@ class Scanner:
             self._final = True
             self._text += "\n"  # for patterns that look one character ahead
         while self._at < end:
+            spend()
             try:
                 yield self._next()
             except _MoreNeeded:

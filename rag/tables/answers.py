@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rag.errors import NotFound, UserError
+from rag.errors import NotFound, TooLarge, UserError
 from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import edited, standing
@@ -14,6 +14,7 @@ from rag.tables.asking.question import words_of
 from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
+from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.library import Choice, TableLibrary
 from rag.tables.plan import ROWS, Kind, Op, TablePlan, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
@@ -67,7 +68,7 @@ class TableAnswers:
     ) -> DirectAnswer | None:
         """The figures; a plain no where the table cannot say; None where no table is asked."""
         within = session.within()
-        if not self.library.store.ids(within):
+        if len(question) > LONGEST_QUESTION or not self.library.store.ids(within):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
@@ -84,7 +85,12 @@ class TableAnswers:
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
-        """The result alone. Raises UserError where no table can say."""
+        """The result alone. Raises UserError where no table can say, or the question is vast."""
+        if len(question) > LONGEST_QUESTION:
+            raise TooLarge(
+                f"The question has {len(question):,} characters; a table is asked in at most "
+                f"{LONGEST_QUESTION:,}. Send a plan, or ask for less at once."
+            )
         choice = self._of_the_talk(question, past, within, is_asked=True)
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)

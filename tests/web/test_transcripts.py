@@ -131,7 +131,7 @@ class TestFinder:
         past = self.grown(bens, table, [], "a", "b")
 
         assert find(past).owner == "anna"
-        assert table.find("anna", chain(past)[-1]) == []
+        assert table.find("anna", chain(past)[-1:]) == {}
 
     def test_may_be_told_a_state_twice(self, find, table):
         session = find([])
@@ -139,4 +139,4 @@ class TestFinder:
 
         table.remember(session, chain(past)[-1:], index=2)
 
-        assert len(table.find("anna", chain(past)[-1])) == 1
+        assert len(table.find("anna", chain(past)[-1:])[chain(past)[-1]]) == 1

@@ -51,8 +51,8 @@ def _leave_out(question: Question, plan: TablePlan) -> None:
 
 def _let_pass(question: Question) -> None:
     """One verb, or one noun for the rows, that the table does not know is said and let pass."""
-    words = question.words
-    open_ones = [at for at, word in enumerate(words) if at not in question.used | _held(question)]
+    words, taken = question.words, question.used | _held(question)
+    open_ones = [at for at in range(len(words)) if at not in taken]
     open_ones = [at for at in open_ones if words[at] not in IDLE]
     is_known = bool(question.values or question.conditions or question.columns)
     if len(open_ones) != 1 or not is_known or words[open_ones[0]] not in question.unused():

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import ImportedMessage, Role
 from rag.seams import Wishes
-from rag.web.api.requests import Words
+from rag.web.api.requests import MAX_QUESTION_CHARS, Place, Words
 
 MODEL = "groundnote"
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
@@ -27,10 +27,13 @@ REFUSED: ResponseDict = {
 }
 
 
+Stop = Annotated[str, Field(max_length=1_000)]
+
+
 class ContentPart(BaseModel):
     """A part of a message; only text can be answered."""
 
-    type: str
+    type: Place
     text: Words = ""
     refusal: Words = ""  # in an assistant's message
 
@@ -38,8 +41,8 @@ class ContentPart(BaseModel):
 class ClientMessage(BaseModel):
     """One message of the client's transcript; items of other kinds have no role."""
 
-    role: str = ""
-    content: Words | list[ContentPart] | None = None
+    role: Place = ""
+    content: Words | Annotated[list[ContentPart], Field(max_length=1000)] | None = None
 
     def text(self, field: str) -> str:
         """Raises UserError, which names the field of the request, for what is not text."""
@@ -62,8 +65,8 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    session_id: str | None = None
-    collections: list[str] | str | None = None
+    session_id: Place | None = None
+    collections: Annotated[list[Place], Field(max_length=1000)] | Stop | None = None
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -75,13 +78,13 @@ class AskingBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: str = MODEL
+    model: Place = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
 
     def collections(self) -> list[str] | None:
@@ -176,8 +179,8 @@ class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    instructions: Words | None = None
-    previous_response_id: str | None = None
+    instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
+    previous_response_id: Place | None = None
     store: bool | None = None
 
     def asked(self) -> Asked:
