@@ -121,6 +121,7 @@ def lists(server):
             yield place, f"{LISTED} keys", {f"k{at}": at for at in range(LISTED)}
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_anything_is_answered_or_refused(server):
     assert badly_served(server, texts(server, TRIED)) == []
 
@@ -145,6 +146,7 @@ GROWING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", GROWING)
 def test_what_a_text_costs_grows_as_it_does(server, which):
     method, path, name, longest = GROWING[which]
