@@ -133,10 +133,21 @@ class Assistant:
         """The messages of `context` alone."""
         return self._memory.context(session)[0]
 
-    def compact(self, session: SessionHandle) -> SummaryReport | None:
-        """Summarise all but the newest turns now; None if there is nothing to summarise."""
-        summary = self._memory.compact(session)
+    def compact(
+        self, session: SessionHandle, *, keep_turns: int | None = None
+    ) -> SummaryReport | None:
+        """Summarise all but the newest turns now; None if there is nothing to summarise.
+
+        How many are kept word for word, the session's configuration says, unless told here.
+        """
+        summary = self._memory.compact(session, keep_turns=keep_turns)
         return None if summary is None else summary.report
+
+    def preview(self, session: SessionHandle, question: str) -> tuple[ChatMessage, ...]:
+        """What a model would be sent for a question beside the sources found; stores nothing."""
+        resolution = self.resolve(session, question)
+        resolved = resolution.query if resolution.is_followup else ""
+        return self._memory.preview(session, question, resolved)
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
@@ -168,7 +179,7 @@ class Assistant:
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
         with draft.trace.part("direct") as span:
-            direct = self._answering.direct(session, question, resolution)
+            direct = self._answering.direct(session, question, resolution, draft)
             span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
             yield from self._say(session, turn, direct, draft)

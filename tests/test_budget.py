@@ -2,10 +2,10 @@
 
 import pytest
 
-from rag.budget import Budget, begin, current_owner, limited, paced, spend
 from rag.citations.markers import keep_markers
 from rag.errors import Left, OverBudget
 from rag.hangup import HangUp
+from rag.limits.budget import Budget, begin, current_owner, limited, paced, spend
 
 
 def test_a_loop_goes_on_as_long_as_it_may():

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import regex
 
-from rag.budget import spend
 from rag.citations import grammar
+from rag.limits.budget import spend
 from rag.text.layout import Lines
 
 MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.budget import Budget, limited
 from rag.calm import tell
 from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
+from rag.limits.budget import Budget, limited
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
 
-from rag.budget import paced
 from rag.citations.register import as_source
 from rag.database import messages, reading, sessions, storable, writing
 from rag.errors import NotFound
+from rag.limits.budget import paced
 from rag.records import (
     EVERYTHING,
     ContextConfig,

@@ -23,6 +23,15 @@ MOST_COLUMNS = 2_000  # of a grid whose rows are computed with; its text is sear
 LONGEST_QUESTION = 2_000  # characters: longer ones tell, and ask no table
 
 
+def refuse_long(question: str) -> None:
+    """Raises TooLarge with both numbers."""
+    if len(question) > LONGEST_QUESTION:
+        raise TooLarge(
+            f"The question has {len(question):,} characters; a table is asked in at most "
+            f"{LONGEST_QUESTION:,}. Send a plan, or ask for less at once."
+        )
+
+
 def refuse_vast(plan: Mapping[str, Any]) -> None:
     """Raises TooLarge that names what is too much, how much came and how much may."""
     seen, waiting = 0, [("plan", plan, 1)]

@@ -16,7 +16,6 @@ from rag.tables.bounds import refuse_vast
 from rag.tables.reading.types import read_date, read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
-ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 MOST_ROWS = 1_000
 MOST_SAID = 6  # values of a condition in words
 MONTHS = {str(number): month_name[number] for number in range(1, 13)}
@@ -141,6 +140,14 @@ class Understood:
     score: float
     unused: tuple[str, ...] = ()  # words of the question that the plan does not use
     doubts: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A table with what a question asks of it."""
+
+    table: Table
+    understood: Understood
 
 
 def plan_from(given: Mapping[str, Any]) -> TablePlan:

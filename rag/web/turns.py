@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from flask import current_app
 
-from rag.budget import Budget, limited
 from rag.errors import ModelInterrupted, RagError
 from rag.hangup import STOPPED, HangUp
+from rag.limits.budget import Budget, limited
 from rag.records import Discarded, Event, Failed, Finished, Message, Text
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL

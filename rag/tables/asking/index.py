@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process
 
-from rag.budget import paced
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.asking.words import IDLE, SYNONYMS
 from rag.tables.plan import Op, Part

@@ -5,14 +5,12 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
-from rag.budget import paced
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,
-    ROW,
     ROWS,
-    TOTAL,
     Filter,
     Key,
     Kind,
@@ -25,7 +23,7 @@ from rag.tables.plan import (
     column_of,
     measure_names,
 )
-from rag.tables.reading.types import read_date, read_number
+from rag.tables.reading.types import ROW, TOTAL, read_date, read_number
 from rag.tables.running.engine import DATA
 
 Expression = exp.Expr

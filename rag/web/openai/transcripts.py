@@ -12,8 +12,8 @@ from hashlib import sha256
 
 from sqlalchemy import Engine, delete, insert, select, update
 
-from rag.budget import paced
 from rag.database import reading, storable, transcript_hashes, writing
+from rag.limits.budget import paced
 from rag.records import ContextConfig, ImportedMessage, Role
 from rag.seams import ConversationStore, SessionHandle
 
@@ -77,17 +77,20 @@ class TranscriptTable:
             )
             connection.execute(insert(table), rows)
 
+    def find(self, owner: str, hash_: str) -> list[KnownState]:
+        """States with this chain."""
+        return self._find_all(owner, [hash_]).get(hash_, [])
+
     def known(self, owner: str, hashes: Sequence[str]) -> Iterator[tuple[int, list[KnownState]]]:
         """How many messages lead to states that are known, and these; the longest first."""
         for end in paced(range(len(hashes), 0, -LOOKED_UP), weight=LOOKED_UP):
             some = hashes[max(0, end - LOOKED_UP) : end]
-            found = self.find(owner, some)
+            found = self._find_all(owner, some)
             for length in range(end, end - len(some), -1):
                 if hashes[length - 1] in found:
                     yield length, found[hashes[length - 1]]
 
-    def find(self, owner: str, hashes: Sequence[str]) -> dict[str, list[KnownState]]:
-        """The states with these chains; of chains without any, nothing."""
+    def _find_all(self, owner: str, hashes: Sequence[str]) -> dict[str, list[KnownState]]:
         table, states = transcript_hashes, defaultdict[str, list[KnownState]](list)
         query = select(table.c.hash, table.c.session_id, table.c.index)
         query = query.where(table.c.owner == owner, table.c.hash.in_(hashes))
