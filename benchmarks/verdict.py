@@ -1,6 +1,6 @@
 """How often statements are warned of, honest or not, and whether added numbers are right.
 
-python -m benchmarks.verdict [--cases FILE…] [--data DIR] [--embed] [--show]
+python -m benchmarks.verdict [--cases [FILE…]] [--data DIR] [--embed] [--show]
 """
 
 import argparse
@@ -27,6 +27,7 @@ from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.retrieval.passages import neighbourhood
 from rag.seams import Embedder
 
+CASES = Path(__file__).parent / "verdicts"
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
 HONEST, DISTORTED, DISHONEST = "honest", "distorted", "other dishonest"
 OTHERS = {"fabrication", "uncited fabrication", "wrong citation"}
@@ -92,6 +93,12 @@ def written(given: Mapping[str, str], number: int) -> Source:
         passage=given["text"],
         content_hash="",
     )
+
+
+def brings_sources(path: Path) -> bool:
+    """Others name what a public set holds."""
+    with path.open() as file:
+        return "sources" in json.loads(file.readline())
 
 
 def answers(path: Path) -> Iterator[Answer]:
@@ -208,7 +215,7 @@ def print_attributed(name: str, statements: Iterator[Unnumbered], *, every: bool
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=Path, nargs="+", default=[])
+    parser.add_argument("--cases", type=Path, nargs="*", help="all that bring their own sources")
     parser.add_argument("--data", type=Path, help="folder of the public sets")
     parser.add_argument("--embed", action="store_true", help="with the packaged embedding model")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
@@ -219,7 +226,11 @@ def main() -> None:
         for name, is_dev in product(ANSWERED, (True, False)):
             told = of_set(asked.data, name, dev=is_dev)
             print_attributed(f"{name}, {'dev' if is_dev else 'held out'}", told, every=asked.show)
-    for path in asked.cases:
+    given = [path for path in asked.cases or () if not brings_sources(path)]
+    if given:
+        parser.error(f"{given[0]} is over a public set: leave --cases out and give --data")
+    every = filter(brings_sources, sorted(CASES.glob("*.jsonl")))
+    for path in [] if asked.cases is None else asked.cases or every:
         print_cases(path, embedder, every=asked.show)
         print_attributed(path.name, of_cases(path), every=asked.show)
 

@@ -12,6 +12,7 @@ import click
 
 from rag.commands.remote import RemoteServer, Told
 from rag.errors import RagError
+from rag.unexpected import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
@@ -24,6 +25,7 @@ LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
 )
@@ -31,13 +33,21 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 class Commands(click.Group):
-    """Shows our own errors as one message, not as a traceback; they end with status 1."""
+    """The outermost edge: an error is one message, never a traceback, and ends with status 1."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        with ERRORS.watching():
+            return super().main(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
         except RagError as error:
             raise click.ClickException(str(error)) from error
+        except (*OF_CLICK, BrokenPipeError):
+            raise
+        except Exception as error:
+            raise click.ClickException(ERRORS.told(error)) from error
 
 
 @click.group(cls=Commands)
@@ -54,6 +64,7 @@ def main(context: click.Context, named: str | None) -> None:
     from rag.settings import load_settings
 
     context.obj = load_settings(named)
+    ERRORS.folder = context.obj.data_dir
 
 
 @main.command()
@@ -140,6 +151,23 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
     changes = {key: value for key, value in given if value is not None}
     web = settings.web.model_copy(update=changes)
     serve_web(settings.model_copy(update={"web": web}))
+
+
+@main.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
+@click.pass_obj
+def demo(settings: "Settings", port: int | None) -> None:
+    """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
+    from rag.commands.ingest import ingest_paths, was_ingested
+    from rag.web.serving.server import serve as serve_web
+    from rag.wiring.shipped import shipped
+
+    web = settings.web.model_copy(update={} if port is None else {"port": port})
+    own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
+    paths = (shipped("library"),)
+    if not was_ingested(own, paths):
+        ingest_paths(own, paths, console=_console())
+    serve_web(own)
 
 
 @main.command()
@@ -258,6 +286,19 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+@main.command()
+@click.option("--http", "is_http", is_flag=True, help="Streamable HTTP instead of standard input.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where --http listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8001, show_default=True)
+@click.option("--url", help="The Groundnote server to ask; without, the one here, or none.")
+@click.pass_obj
+def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | None) -> None:
+    """Serve the library to clients of the Model Context Protocol (Claude Desktop, Cursor, …)."""
+    from rag.commands.mcp import serve_mcp
+
+    serve_mcp(settings, is_http=is_http, host=host, port=port, url=url)
 
 
 @main.group(invoke_without_command=True)

@@ -133,6 +133,18 @@ class TestJobQueue:
         with pytest.raises(NotFound, match="nobody"):
             queue.table.job("nobody")
 
+    def test_is_given_back_once_and_by_who_saw_it_last(self, table):
+        added = table.add("ingest", "half-done.pdf")
+        table.claim(added.id)
+        seen = table.job(added.id)
+
+        assert table.give_back(seen)
+        assert not table.give_back(seen)
+
+        table.claim(added.id)
+        assert not table.give_back(seen)  # it is running again, since
+        assert table.job(added.id).state is JobState.RUNNING
+
     def test_does_jobs_about_one_subject_one_after_the_other_in_order(self, queue):
         begun, seen = threading.Event(), []
 

@@ -15,7 +15,7 @@ from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
-from rag.seams.judging import Judge, OpenStatement
+from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
 from rag.text.languages import told
@@ -40,12 +40,17 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPart:
-    """Words of an answer, what they cite, and the verdict over them."""
+    """Words of an answer, and the verdict over them for each number that they carry."""
 
     statement: Statement
     part: Part
     said: Said
-    judgement: Judgement
+    verdicts: Mapping[int, Judgement]
+
+    @property
+    def is_warned(self) -> bool:
+        """By each of its numbers."""
+        return all(each.verdict.is_warning for each in self.verdicts.values())
 
 
 def check(
@@ -56,11 +61,11 @@ def check(
     question: str = "",
     embedder: Embedder | None = None,
 ) -> Checked:
-    """Judge each citation by what it cites; a number that `sources` lacks carries nothing.
+    """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
 
-    What words leave open, `judge` is asked for, all in one call; it takes its time. A statement
-    that names nothing is about what the question names. With an embedding model, it is asked
-    where words alone nearly say that a source does not speak of a statement.
+    What words do not make certain, `judge` is asked for, warnings too; it takes its time. A
+    statement that names nothing is about what the question names. With an embedding model, it is
+    asked where words alone nearly say that a source does not speak of a statement.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
@@ -87,45 +92,74 @@ def judge_parts(
     asked: Asked,
     embedder: Embedder | None = None,
 ) -> list[JudgedPart]:
-    """The verdict of each part that cites something."""
+    """The verdicts of each part that cites something."""
     found: list[JudgedPart] = []
     for statement in statements:
         for part in statement.parts:
             said = _said(text, statement, part)
-            cited = [sources[number] for number in part.numbers if number in sources]
+            cited = {number: sources[number] for number in part.numbers if number in sources}
             if cited and not said.around:
-                said = replace(said, about=asked.subject_of(said.text, cited[0].lexicon))
-            judgement = Judgement(Verdict.OPEN)
+                lexicon = next(iter(cited.values())).lexicon
+                said = replace(said, about=asked.subject_of(said.text, lexicon))
+            verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
-                judgement = judge_by_words(said, cited, embedder) if cited else _NO_SOURCE
-            found.append(JudgedPart(statement, part, said, judgement))
+                verdicts = dict.fromkeys(part.numbers, _NO_SOURCE)
+                verdicts |= _for_each(said, cited, embedder)
+            found.append(JudgedPart(statement, part, said, verdicts))
     return found
+
+
+def _for_each(
+    said: Said, cited: Mapping[int, SourceText], embedder: Embedder | None
+) -> dict[int, Judgement]:
+    """The verdict for each number, from its source alone; the others tell what it need not carry.
+
+    Two sources may carry a part each: what one of them lacks is no contradiction where another
+    gives it. Where one alone carries all, nothing is put together, and the others have to as well.
+    """
+    alone = {n: judge_by_words(said, [source], embedder) for n, source in cited.items()}
+    is_certain = any(each.verdict.is_certain for each in alone.values())
+    if len(cited) < 2 or is_certain:
+        return alone
+    together = judge_by_words(said, list(cited.values()), embedder)
+    if together.verdict is Verdict.COMPUTED:
+        return {n: together if not e.verdict.is_warning else e for n, e in alone.items()}
+    if together.verdict is Verdict.CONTRADICTED:
+        return alone
+    kept = {n: e for n, e in alone.items() if e.verdict is not Verdict.CONTRADICTED}
+    return dict.fromkeys(cited, Judgement(Verdict.OPEN)) | kept
 
 
 def _with_opinions(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
-    """Open statements with the opinion of a judge, shown as the judge's."""
+    """What is not certain with the opinions of a judge, shown as the judge's."""
     asked = [
-        each for each in judged if each.statement.states and each.judgement.verdict is Verdict.OPEN
+        (at, number)
+        for at, each in enumerate(judged)
+        for number, judgement in each.verdicts.items()
+        if each.statement.states and number in sources and not judgement.verdict.is_certain
     ]
     if judge is None or not asked:
         return judged
-    opinions = judge.judge([_open_statement(each, sources) for each in asked])
-    told = {
-        id(each): replace(
-            each, judgement=Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
-        )
-        for each, opinion in zip(asked, opinions, strict=True)
-        if opinion is not None
-    }
-    return [told.get(id(each), each) for each in judged]
+    statements = [_open_statement(judged[at].said, n, sources[n]) for at, n in asked]
+    told = dict(zip(asked, judge.judge(statements), strict=True))
+    return [
+        replace(each, verdicts={n: _told(told.get((at, n)), e, judge) for n, e in own})
+        for at, each in enumerate(judged)
+        for own in [each.verdicts.items()]
+    ]
 
 
-def _open_statement(each: JudgedPart, sources: Mapping[int, SourceText]) -> OpenStatement:
-    cited = [sources[number] for number in each.part.numbers if number in sources]
-    evidence = tuple(window for source in cited for window in nearest_windows(each.said, source))
-    return OpenStatement(" ".join(f"{each.said.around} {each.said.text}".split()), evidence)
+def _told(opinion: Opinion | None, by_words: Judgement, judge: Judge) -> Judgement:
+    if opinion is None:
+        return by_words
+    return Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
+
+
+def _open_statement(said: Said, number: int, source: SourceText) -> OpenStatement:
+    text = " ".join(f"{said.around} {said.text}".split())
+    return OpenStatement(text, tuple(nearest_windows(said, source)), number)
 
 
 def _said(text: str, statement: Statement, part: Part) -> Said:
@@ -184,7 +218,7 @@ def _of_marker(
         if number in each.part.numbers and each.statement.start <= start < each.statement.end
     ]
     touching = [each for each in own if _touches(text, each.part, start, end)]
-    found = [each.judgement for each in touching or own]
+    found = [each.verdicts[number] for each in touching or own]
     warning = next((each for each in found if each.verdict.is_warning), None)
     return warning or (found[0] if found else None)
 
@@ -209,9 +243,7 @@ class _Above:
         cited = {number for each in judged for number in each.part.numbers}
         told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
         told += [
-            _read(f"{each.said.around} {each.said.text}")
-            for each in judged
-            if not each.judgement.verdict.is_warning
+            _read(f"{each.said.around} {each.said.text}") for each in judged if not each.is_warned
         ]
         self._told = told
 

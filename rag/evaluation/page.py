@@ -143,7 +143,8 @@ def plot(turns: Sequence[Played]) -> Markup:
         '<text x="0" y="14">{most:,}</text><text x="0" y="{foot}">tokens</text>'
         '<text x="{left}" y="{h}">turn 1</text>'
         '<text x="{w}" y="{h}" text-anchor="end">turn {last}</text>'
-        '<polyline points="{line}" fill="none" stroke="var(--mark)" stroke-width="1.5"/>{marks}</svg>'
+        '<polyline points="{line}" fill="none" stroke="var(--mark)" stroke-width="1.5"/>'
+        "{marks}</svg>"
     ).format(
         w=WIDTH, h=HEIGHT, most=most, foot=HEIGHT - FOOT, left=LEFT, last=turns[-1].number,
         line=line, marks=marks,

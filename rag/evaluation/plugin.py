@@ -1,4 +1,4 @@
-"""Scripted conversations as tests of pytest: `*.conversation.json`, `.yaml` and `.yml` are collected.
+"""Scripted conversations as tests of pytest: it collects `*.conversation.json`, `.yaml` and `.yml`.
 
 Loaded by every pytest of an environment that has Groundnote, so nothing else of it is imported
 before such a file is run.

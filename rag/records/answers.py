@@ -1,7 +1,9 @@
 """Sources, citations and answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from rag.records.cards import Card
 
@@ -39,18 +41,23 @@ class Source:
 
 
 class Verdict(StrEnum):
-    """What comparing a statement with its own cited source gave."""
+    """What comparing a statement with the source of one of its numbers gave."""
 
     SUPPORTED = "supported"  # the source carries it
     COMPUTED = "computed"  # recomputed from figures of its sources, and right
     CONTRADICTED = "contradicted"  # the source says another thing of the same
     OFF_SUBJECT = "off_subject"  # the source does not speak of this
-    OPEN = "open"  # words cannot decide; shown as not checked
+    OPEN = "open"  # nobody could decide: the quiet default
     UNSOURCED = "unsourced"  # without a number, and no source carries it
 
     @property
     def is_warning(self) -> bool:
         return self in (Verdict.CONTRADICTED, Verdict.OFF_SUBJECT)
+
+    @property
+    def is_certain(self) -> bool:
+        """Words prove it: no judge is asked."""
+        return self in (Verdict.SUPPORTED, Verdict.COMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Citation:
     reason: str = ""  # of the verdict, one sentence for people; "" where nothing was compared
     attributed: bool = False  # placed by attribution, not by the writer
     judged_by: str = ""  # the model whose verdict this is; "" where words decided
+    stated: str = ""  # of a contradiction by words: what the statement says, such as "410 g"
+    given: str = ""  # … and what the source says there, such as "112 g"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,23 @@ class Usage:
 
     prompt_tokens: int
     completion_tokens: int
+
+
+class Judging(StrEnum):
+    """Whether a judge looks at what words could not decide of an answer."""
+
+    OFF = "off"  # there is no judge, or nothing to ask
+    PENDING = "pending"  # it is asked now; its verdicts come later
+    DONE = "done"
+    FAILED = "failed"  # it gave none: what words decided stands
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """What a model said where the passages that were found stand first instead."""
+
+    text: str  # with its markers
+    reason: str  # one sentence for people
 
 
 class NoticeKind(StrEnum):
@@ -104,6 +130,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A reading of a question that is not sure enough to be its answer."""
+
+    label: str  # the question that asks it, word for word
+    plan: Mapping[str, Any]  # of a table, as `POST /tables/query` takes it
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was said, and how far its sources carry it."""
 
@@ -116,3 +150,7 @@ class Answer:
     result: int | None = None  # the number of the source that is the table this answer shows
     card: Card | None = None  # of an answer without a model: its text is this in Markdown
     notices: tuple[Notice, ...] = ()
+    judging: Judging = Judging.OFF
+    judging_failure: str = ""  # "The check failed: …", of one that failed
+    set_aside: SetAside | None = None  # the end of `text` says the same in Markdown
+    offers: tuple[Offer, ...] = ()  # what may have been meant, to choose from

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from math import prod
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 
-from rag.database import reading
+from rag.database import chunks, inside, reading
 from rag.errors import StorageFailed
 from rag.records import Within
 from rag.retrieval.fts5 import Fts5Words
@@ -131,7 +131,8 @@ class LexicalIndex:
         weighed = [each for each in asked if each.term.counts]
         size = self._size(connection, known, within)
         weights = [idf(size, each.frequency) for each in weighed]
-        holders = self._words.holders(connection, [each.term for each in weighed], chunk_ids)
+        readable = _readable(connection, chunk_ids, within)
+        holders = self._words.holders(connection, [each.term for each in weighed], readable)
         held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
@@ -230,6 +231,14 @@ class LexicalIndex:
                     self._known = _Known(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
+
+
+def _readable(connection: Connection, chunk_ids: Sequence[str], within: Within) -> Sequence[str]:
+    """Those of the chunks that the asker may read."""
+    if within.ids is None:
+        return chunk_ids
+    is_open = inside(chunks.c.collection_id, within)
+    return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
 
 
 def _meant(vocabulary: Vocabulary, query: str, held: Held) -> list[Term]:

@@ -9,22 +9,24 @@ from rag.records import Verdict
 
 @dataclass(frozen=True, slots=True)
 class OpenStatement:
-    """A statement that its source may carry, and the windows of the source nearest to it."""
+    """A statement that a source may carry, and the windows of the source nearest to it."""
 
     text: str
     evidence: tuple[str, ...]
+    number: int = 0  # of the source
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge thinks: supported, contradicted or off_subject, with its reason."""
+    """What a judge thinks: supported, contradicted, off_subject, or open where it carries a part;
+    with its reason."""
 
     verdict: Verdict
     reason: str = ""
 
 
 class Judge(Protocol):
-    """Called once for all open statements of an answer, when its text stands."""
+    """Called once for all that words do not make certain in an answer, when its text stands."""
 
     @property
     def name(self) -> str:

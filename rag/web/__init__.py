@@ -2,20 +2,18 @@
 
 from datetime import timedelta
 from hashlib import sha256
-from importlib.metadata import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Flask
 from flask_openapi3.models.info import Info
 
-from rag.settings import HOME
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections, context, documents, messages, sessions, tables
+from rag.web.api import collections, context, documents, evidence, messages, sessions, tables
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
@@ -32,13 +30,13 @@ from rag.web.serving import operations
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
+from rag.wiring.shipped import shipped
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
 
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
-LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
 
 
@@ -67,7 +65,7 @@ ANSWERING = TELLING | {
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json("rag.assistant", "rag.web.problems")
-    home = pages_home()
+    static = shipped("static")
     app = DescribedApp(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
@@ -75,25 +73,17 @@ def create_app(application: "Application") -> Flask:
         validation_error_model=Problem,
         validation_error_callback=refuse_fields,
         doc_ui=False,
-        template_folder=str(home / "templates"),
-        static_folder=str(home / "static"),
-        static_url_path=f"/static/{edition(home / 'static')}",
+        template_folder=str(shipped("templates")),
+        static_folder=str(static),
+        static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables):
+    for module in (documents, collections, sessions, messages, context, tables, evidence):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app
-
-
-def pages_home() -> Path:
-    """Where `templates` and `static` lie: in the checkout, or where the package was installed."""
-    if (HOME / "templates" / LAYOUT).is_file():
-        return HOME
-    installed = (Path(str(file.locate())) for file in files("groundnote") or ())
-    return next(path.parents[1] for path in installed if path.name == LAYOUT)
 
 
 def edition(folder: Path) -> str:

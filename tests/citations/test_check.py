@@ -410,3 +410,20 @@ def test_attribution_only_adds_markers_of_its_sources(text: str) -> None:
     assert added <= {(m.start, m.end) for m in find_markers(attributed.text)}
     assert set(cited_numbers(attributed.text)) <= set(cited_numbers(text)) | set(SOURCES)
     assert keep_markers(attributed.text, lambda n: n in (*SOURCES, 99)).removed == ()
+
+
+def test_each_number_of_a_group_says_for_itself() -> None:
+    text = "The Tarn 2 costs EUR 149 [4][5]."
+
+    price, bicycles = check(text, SOURCES).citations
+
+    assert (price.number, price.verdict) == (4, Verdict.SUPPORTED)
+    assert (bicycles.number, bicycles.verdict.is_warning) == (5, True)
+
+
+def test_what_one_source_of_a_group_lacks_another_may_carry() -> None:
+    text = "Doors are locked at 22:00 and customers may return a device within 14 days [2][5]."
+
+    verdicts = [each.verdict for each in check(text, SOURCES).citations]
+
+    assert Verdict.CONTRADICTED not in verdicts

@@ -42,6 +42,7 @@ from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
+from tests.fakes import HashEmbedder
 from tests.prepared import migrated
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -222,6 +223,7 @@ class FakeApplication:
         self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))
         self.asked = TableAnswers(TableLibrary(self.tables))
         self.retriever = FakeRetriever()
+        self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
         self.metrics = self.figures = Metrics()

@@ -28,8 +28,8 @@ from rag.database import sections as section_table
 from rag.database import tables as table_table
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
-from rag.documents.lists import DocumentLists, document_from
 from rag.documents.storing.index_debts import IndexDebts, chunk_from, chunk_query
+from rag.documents.storing.lists import DocumentLists, document_from
 from rag.documents.storing.store_rows import (
     StoredDocument,
     batches,

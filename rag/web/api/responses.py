@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import to_jsonable_python
@@ -12,10 +12,13 @@ from rag.records import (
     Citation,
     ContextConfig,
     Finished,
+    Judging,
     Mention,
     Notice,
+    Offer,
     Quotation,
     Role,
+    SetAside,
     SummaryReport,
     Unsourced,
     Usage,
@@ -70,19 +73,32 @@ class SourcesModel(Told):
 
 
 class CitationModel(Told):
-    """One number at one place of a text: `text[start:end]` is its whole marker."""
+    """One number at one place of a text: `text[start:end]` is its whole marker.
+
+    Of a contradiction by words `stated` is what the statement says, `given` what its source says.
+    """
 
     n: int = Field(validation_alias="number")
     start: int
     end: int
-    verdict: str
+    verdict: str  # supported, computed, contradicted, off_subject, open
     reason: str
+    by: Literal["words", "judge"]
+    judged_by: str  # the judge's model
     attributed: bool
-    judged_by: str
+    stated: str
+    given: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_who(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or "by" in values:
+            return values
+        return dict(values) | {"by": "judge" if values.get("judged_by") else "words"}
 
 
 class ShownPassageModel(Told):
-    """A passage of source `n` as it stands there; `marked` is what matters most in its text."""
+    """A passage of source `n` as it stands there; `marked` is what is nearest to the question."""
 
     n: int = Field(validation_alias="number")
     heading: str
@@ -90,19 +106,14 @@ class ShownPassageModel(Told):
     marked: list[tuple[int, int]]
 
 
-class CardPartModel(Told):
-    """What was found for one question: `line` is quoted where it surely answers, else empty."""
-
-    asked: str
-    line: str
-    is_weak: bool
-    passages: list[ShownPassageModel]
-
-
 class CardModel(Told):
-    """An answer without a model: passages, each with its number."""
+    """An answer without a model: passages in the order of the search, each with its number.
 
-    parts: list[CardPartModel]
+    `said` comes first where these hardly answer; it is empty otherwise.
+    """
+
+    said: str
+    passages: list[ShownPassageModel]
     mentions: list[Mention]
 
 
@@ -126,6 +137,10 @@ class MessageModel(Told):
     usage: Usage | None
     error: str | None
     notices: list[Notice]
+    judging: Judging  # whether a judge's verdicts are still to come: pending, done, failed, off
+    judging_failure: str
+    set_aside: SetAside | None
+    offers: list[Offer]
 
     @model_validator(mode="before")
     @classmethod
@@ -138,6 +153,10 @@ class MessageModel(Told):
             "model": None,
             "usage": None,
             "notices": [],
+            "judging": Judging.OFF,
+            "judging_failure": "",
+            "set_aside": None,
+            "offers": [],
         }
         return answer | values
 

@@ -1,6 +1,6 @@
 """What clients of the OpenAI protocol ask, understood."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +13,9 @@ from rag.seams import Wishes
 from rag.web.api.requests import Words
 
 MODEL = "groundnote"
+LINKS = "links"
+CITATION_FORMS = ("numbers", LINKS)
+MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
@@ -40,6 +43,13 @@ class ClientMessage(BaseModel):
 
     role: str = ""
     content: Words | list[ContentPart] | None = None
+    type: str = ""
+    id: str = ""  # of an item that a reference stands for
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it only names what was said."""
+        return self.type == "item_reference"
 
     def text(self, field: str) -> str:
         """Raises UserError, which names the field of the request, for what is not text."""
@@ -63,7 +73,9 @@ class Metadata(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     session_id: str | None = None
+    session: Annotated[Words, Field(max_length=200)] | None = None  # the client's own name of it
     collections: list[str] | str | None = None
+    citations: str | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -89,9 +101,27 @@ class AskingBody(BaseModel):
         told = self.metadata.collections if self.metadata else None
         if isinstance(told, str):  # stock clients take nothing but texts
             told = [each.strip() for each in told.split(",") if each.strip()]
-        if self.model.startswith(MODEL_OF_ONE):
-            return [*(told or ()), self.model.removeprefix(MODEL_OF_ONE)]
-        return told
+        _, _, one = self.model.partition(":")
+        return [*(told or ()), one] if one and self.names_us else told
+
+    @property
+    def name(self) -> str:
+        """The client's own for this conversation; "" where it has none."""
+        return (self.metadata.session or "").strip() if self.metadata else ""
+
+    @property
+    def names_us(self) -> bool:
+        """Whether the model is the library, however its numbers are written."""
+        return self.model.partition(":")[0] in (MODEL, MODEL_WITH_LINKS)
+
+    @property
+    def wants_links(self) -> bool:
+        """Whether each number is to lead to its source. Raises UserError."""
+        told = self.metadata.citations if self.metadata else None
+        if told not in (None, *CITATION_FORMS):
+            known = ", ".join(CITATION_FORMS)
+            raise UserError(f"metadata.citations: {told[:60]!r} is not known. Known: {known}.")
+        return told == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
     def wishes(self) -> Wishes:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
@@ -180,10 +210,14 @@ class ResponseBody(AskingBody):
     previous_response_id: str | None = None
     store: bool | None = None
 
-    def asked(self) -> Asked:
-        """Raises UserError."""
+    def items(self) -> list[ClientMessage]:
+        """The question, or the whole conversation."""
         given = self.input
-        said = [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+        return [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+
+    def asked(self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it) -> Asked:
+        """`resolve` gives what a reference stands for. Raises UserError."""
+        said = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
         return understood(said, "input")

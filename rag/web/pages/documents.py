@@ -9,9 +9,9 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
-from rag.documents.lists import ORDERS
 from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
+from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
 from rag.web.access import rights
@@ -161,8 +161,10 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
     found = rights.document(document_id)
-    at = wanted_index("at", request.args) or 0
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
+    at = wanted_index("at", request.args)
+    if at is None:
+        at = passage.section_index if passage is not None else 0
     sections = _sections(found, at, passage)
     tables = application().tables.tables(rights.readable(), document_id=found.id)
     return show_page(
