@@ -179,7 +179,7 @@ class Assistant:
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
         with draft.trace.part("direct") as span:
-            direct = self._answering.direct(session, question, resolution)
+            direct = self._answering.direct(session, question, resolution, draft)
             span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
             yield from self._say(session, turn, direct, draft)

@@ -77,6 +77,17 @@ class TestIngest:
         assert (report.stage, report.done, report.total) == (Stage.FINISHED, 2, 2)
         assert house.is_level()
 
+    def test_opens_the_index_in_its_own_thread_before_anything_is_embedded(self, house):
+        """What index and embedder load is loaded by one thread: two would meet it half loaded."""
+        here, happened = threading.current_thread(), []
+        embed = house.embedder.embed
+        house.index.check = lambda: happened.append(("opened", threading.current_thread()))
+        house.embedder.embed = lambda texts: happened.append(("embedded", here)) or embed(texts)
+
+        house.ingest_text("manual.md", MANUAL)
+
+        assert happened == [("opened", here), ("embedded", here)]
+
     def test_shows_the_heading_to_the_embedder_and_not_in_the_text(self, house):
         house.ingest_text("manual.md", MANUAL)
 

@@ -32,6 +32,7 @@ from rag.sessions.owned import Key
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
+from rag.turns.any_text import cite_text
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
@@ -47,6 +48,7 @@ HIDDEN = {
     "nimbus.csv": "Product,Region,Margin\nNimbus 7,North,41\nNimbus 7,East,17\n",
 }
 QUERY = "weighs filter Nimbus Aero"  # words of open texts and of hidden ones
+CITED = "The Nimbus 7 weighs 950 g. The Aero 5 weighs 120 g."
 
 
 class Library(NamedTuple):
@@ -176,6 +178,7 @@ CASES = {
     ),
     "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
+    "turns/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
 OF_US = Within(frozenset({DEFAULT_COLLECTION}))
 NO_DOCUMENT = Within(frozenset({"404"}))

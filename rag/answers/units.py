@@ -40,18 +40,12 @@ class Unit:
     kind: Kind
     text: str
     above: str = ""  # the title, the lead-in and the header row that it stands below
-    header: tuple[str, ...] = ()  # of a row: what its table calls the columns
 
     @property
     def is_statement(self) -> bool:
         """Whether it says something, and can stand alone."""
         stands = self.kind in (Kind.SENTENCE, Kind.ROW, Kind.ENTRY)
         return stands and not _ASKS.search(self.text) and any(map(str.isalnum, self.text))
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """Of a row."""
-        return cells_of(self.text)
 
 
 def units_of(passage: str) -> list[Unit]:
@@ -101,11 +95,9 @@ class _Reader:
             if shape in ("row", "code"):
                 self._lead = ""
 
-    def _unit(
-        self, start: int, end: int, kind: Kind, header: Sequence[str] = (), above: str = ""
-    ) -> Unit:
+    def _unit(self, start: int, end: int, kind: Kind, above: str = "") -> Unit:
         told = " › ".join(filter(None, (self._title, self._lead, above)))
-        return Unit(start, end, kind, self._passage[start:end], told, tuple(header))
+        return Unit(start, end, kind, self._passage[start:end], told)
 
     def _rows(self, block: Sequence[_Line]) -> Iterator[Unit]:
         texts = [self._passage[line.start : line.end] for line in block]
@@ -113,7 +105,7 @@ class _Reader:
         header = cells_of(texts[0]) if is_ruled else ()
         for line, text in list(zip(block, texts, strict=True))[2 if is_ruled else 0 :]:
             if not _RULE.match(text.strip()):
-                yield self._unit(line.start, line.end, Kind.ROW, header, " | ".join(header))
+                yield self._unit(line.start, line.end, Kind.ROW, " | ".join(header))
 
     def _entries(self, block: Sequence[_Line]) -> Iterator[Unit]:
         """Each with the lines that go on with it."""

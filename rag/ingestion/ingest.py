@@ -177,6 +177,8 @@ class Ingestion:
         were stored meanwhile.
         """
         on_the_way: list[Chunk] = []
+        if self._store.unembedded(1):  # before threads share what opening it loads
+            self._index.check()
         with ThreadPoolExecutor(1, thread_name_prefix="index") as writer:
             written = writer.submit(list[Chunk])
             while not is_enough() and (chunks := self._missing(on_the_way)):

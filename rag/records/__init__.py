@@ -6,6 +6,7 @@ from rag.records.answers import (
     Judging,
     Notice,
     NoticeKind,
+    Offer,
     SetAside,
     Source,
     SourceState,
@@ -13,7 +14,7 @@ from rag.records.answers import (
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
+from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,
@@ -69,7 +70,6 @@ __all__ = [
     "NOTHING",
     "Answer",
     "Card",
-    "CardPart",
     "ChatMessage",
     "Chunk",
     "Citation",
@@ -96,6 +96,7 @@ __all__ = [
     "MessageStatus",
     "Notice",
     "NoticeKind",
+    "Offer",
     "ParsedDocument",
     "Quotation",
     "RawTable",

@@ -46,6 +46,9 @@ class Embedder(Protocol):
 class ChunkIndex(Protocol):
     """Nearest chunks by vector. An index over the database that can always be rebuilt from it."""
 
+    def check(self) -> None:
+        """Open it, with all that is to be loaded for it. Raises IndexMismatch for other vectors."""
+
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         """Add or overwrite; each chunk is in one collection."""
 

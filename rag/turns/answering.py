@@ -166,12 +166,14 @@ class Answering:
         self._learn = learn
 
     def direct(
-        self, session: SessionHandle, question: str, resolution: Resolution
+        self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
-        """What needs no writer, from the first that can answer so."""
+        """What needs no writer, from the first that can answer so; offers stay with the draft."""
         for each in self._beside.direct:
             answer = each.answer(session, question, resolution)
             if answer is not None:
+                draft.offers += answer.offers
+            if answer is not None and answer.text:
                 return answer
         return None
 
@@ -192,6 +194,7 @@ class Answering:
             model=direct.made_by,
             result=direct.result,
             notices=tuple(draft.notices),
+            offers=draft.offers,
         )
 
     def worth_showing(self, found: "Found") -> Shown:
@@ -253,6 +256,7 @@ class Answering:
             answer = quoted(draft, draft.card, shown)
         else:
             answer = self._checked(session, draft, shown)
+        answer = replace(answer, offers=draft.offers)
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
@@ -324,8 +328,9 @@ def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
     text = draft.preface + draft.text
     citations = _all_cited(text, Verdict.SUPPORTED)
     notices = _notices(draft, text, shown)
-    is_weak = all(part.is_weak for part in card.parts)
-    return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
+    return Answer(
+        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
+    )
 
 
 def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:

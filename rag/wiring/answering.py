@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
-from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
 from rag.followups.resolve import FollowUps
 from rag.followups.rules import CUE_WORDS
@@ -37,7 +36,6 @@ def retriever_of(application: "Application") -> HybridRetriever:
         application.words,
         application.documents,
         reranker=open_reranker(application.settings),
-        split=lambda query, within: searched_apart(query, application.documents.lexicon(within)),
     )
 
 
@@ -105,7 +103,11 @@ def assistant_of(application: "Application") -> Assistant:
     settings, documents = application.settings, application.documents
     count, model = application.count, application.model
     mentions = NameMentions(application.words, documents, documents.lexicon)
-    without_model = CardWriter(lexicon=documents.lexicon, mentions=mentions)
+    without_model = CardWriter(
+        lambda texts: application.embedder.embed(texts),
+        lexicon=documents.lexicon,
+        mentions=mentions,
+    )
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)

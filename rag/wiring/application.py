@@ -165,6 +165,7 @@ class Application:
 
     @once
     def retriever(self) -> "HybridRetriever":
+        import_module("chromadb")  # before any thread can ask: see `load`
         from rag.wiring.answering import retriever_of
 
         return retriever_of(self)
@@ -192,10 +193,10 @@ class Application:
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
-        libraries that import each other can see one half made. Raises SetupError."""
+        libraries that import each other can see one half made, and the client of models looks for
+        what the index loads. Raises SetupError."""
         with _LOADING:
             _ = self.assistant, self.ingestion
-            import_module("chromadb")
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
 

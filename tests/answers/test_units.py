@@ -3,7 +3,6 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.answers.quoting import line_of
 from rag.answers.units import Kind, units_of
 
 PASSAGE = """Setup
@@ -48,21 +47,13 @@ def test_a_unit_knows_what_stands_above_it():
     entry, row = units_of(PASSAGE)[5], units_of(PASSAGE)[8]
 
     assert entry.above == "Setup › Do this:"
-    assert row.header == ("Name", "Weight")
+    assert row.above.endswith("Name | Weight")
 
 
 def test_questions_titles_and_leads_state_nothing():
     stated = [unit.text for unit in units_of(PASSAGE) if unit.is_statement]
 
     assert not {"Setup", "What now?", "Do this:"} & set(stated)
-
-
-def test_a_row_is_quoted_below_what_its_table_calls_the_cells():
-    assert line_of(units_of(PASSAGE)[9]) == "Aero 7 — Weight: 510 g"
-
-
-def test_a_row_without_a_header_is_quoted_as_it_stands():
-    assert line_of(units_of("| Aero 7 | 510 g |")[0]) == "Aero 7; 510 g"
 
 
 @given(st.text(alphabet="ab .?:|-*1\n \t#", max_size=80))

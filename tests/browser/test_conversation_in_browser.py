@@ -223,7 +223,7 @@ class TestWithScripts:
 
     def test_the_very_sentence_is_marked_and_in_sight(self, page):
         ask(page)
-        stated = page.locator(".answer .card-first mark").first.text_content()
+        stated = page.locator(".answer .card-passage mark").first.text_content()
 
         chip(page).click()
 

@@ -9,7 +9,7 @@ from rag.documents.outline import Outline
 from rag.errors import TooLarge
 
 SECTION_ROWS = 40
-LONGEST_IN_TEXT = 400  # rows; longer tables are represented by a sample
+LONGEST_IN_TEXT = 10_000  # rows, about a minute of embedding; a sample stands for longer tables
 NUMERIC = re.compile(r"[-+]?[\d.,\s]*\d[\d.,\s]*\s?[%€$£]?|\d{4}-\d\d-\d\d.*")
 YEAR = re.compile(r"(?:19|20)\d\d")
 NumberedRow = tuple[int, list[str]]
@@ -20,7 +20,7 @@ def write_rows(
 ) -> None:
     """One section for every 40 rows, each under the header; `place` begins their locators.
 
-    Of a long table only a sample becomes text: its rows are found by asking the table.
+    Of a very long table only a sample becomes text: its rows are found by asking the table.
     """
     filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
     outline.rows(filled, name=name)
