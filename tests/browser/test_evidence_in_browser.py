@@ -31,6 +31,8 @@ MANUAL = b"""# Aero 5 manual
 The Aero 5 weighs 120 g without its cable. Its case is made of grey aluminium. The battery lasts
 30 hours at medium volume.
 """
+SALES = "Product,Region,Revenue\n" + "".join(f"Lamp {n},North,{100 + n}\n" for n in range(1, 120))
+SALES = SALES.encode()
 LIGHT = "The case of the Aero 5 is grey and light [1]."
 AXE = Path(__file__).parents[1] / "web/clients/node_modules/axe-core/axe.min.js"
 LOOKS = {
@@ -100,7 +102,7 @@ def live(tmp_path_factory):
         llm = {"base_url": model.url, "model": "fake", "max_retries": 0, "tools": False}
         settings = Settings(data_dir=data_dir, llm=llm, follow_up={"use_model": False})
         application = application_of(settings)
-        files = {"aero.md": MANUAL, "nimbus.pdf": handbook()}
+        files = {"aero.md": MANUAL, "nimbus.pdf": handbook(), "sales.csv": SALES}
         list(application.ingestion.ingest(IncomingFile.from_bytes(*each) for each in files.items()))
         application.start()
         app = app_of(application)
@@ -185,7 +187,7 @@ def conversation(live, found_by, text, *unsourced):
     handle = live.application.store.create("local", title="Checked")
     handle.register(live.application.retriever.by_words(found_by, EVERYTHING, limit=1))
     turn = handle.begin(QUESTION)
-    markers = zip(find_markers(text), VERDICTS, strict=True)
+    markers = zip(find_markers(text), VERDICTS, strict=False)
     citations = tuple(Citation(1, each.start, each.end, verdict) for each, verdict in markers)
     answer = Answer(text, citations, unsourced, model="fake")
     done = replace(turn.answer, content=text, status=MessageStatus.COMPLETE, answer=answer)
@@ -446,6 +448,25 @@ class TestAPrintedPage:
         expect(page.locator("#panel .sheet mark").first).to_be_visible()
 
         assert found_by_axe(page) == []
+
+
+class TestARowOfASheet:
+    def test_is_shown_with_its_number_and_leads_to_its_table(self, open_page, live):
+        page = open_page(conversation(live, "Lamp 77", "Lamp 77 brought 999 in the North [1]."))
+
+        chips(page).first.click()
+
+        expect(page.locator("#panel-title")).to_contain_text("This source says 177.")
+        expect(page.locator("#panel-place")).to_have_text(
+            re.compile("sales · rows 42–81 · row 78$")
+        )
+        row = page.locator("#panel tr.is-marked")
+        expect(row).to_be_in_viewport()
+        assert row.locator("td").all_text_contents() == ["78", "Lamp 77", "North", "177"]
+        page.get_by_role("link", name="See the row in its table").click()
+        expect(page.locator("tr.is-marked")).to_contain_text("Lamp 77")
+        expect(page.locator("tr.is-marked")).to_be_in_viewport()
+        expect(page.get_by_text("Row 78 is marked.")).to_be_visible()
 
 
 def darkest(page):

@@ -179,6 +179,7 @@ def source(session_id: str, number: int) -> str:
         statements=[shown_statement(each, evidence.quotes) for each in stated if each.citation],
         footnote=footnotes(found),
         original=_original(evidence, stated),
+        table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
 
@@ -191,6 +192,16 @@ def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | 
     marked = evidence.quotes or ((evidence.source.text,) if not stated else ())
     page = evidence.page if document.media_type == PDF else None
     return {"document": document, "page": page, "marked": marked}
+
+
+def _table_of(evidence: Evidence) -> str:
+    """The id of the table that has the rows, where there can be no doubt; else ""."""
+    if evidence.document is None or not evidence.rows:
+        return ""
+    found = application().tables.tables(readable(), document_id=evidence.document.id)
+    named = [each for each in found if f"sheet {each.name}," in evidence.source.locator]
+    (only,) = named if len(named) == 1 else found if len(found) == 1 else (None,)
+    return only.id if only is not None else ""
 
 
 def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
