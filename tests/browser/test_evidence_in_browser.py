@@ -16,7 +16,15 @@ from werkzeug.serving import make_server
 
 from rag.citations.markers import find_markers
 from rag.documents.files import IncomingFile
-from rag.records import EVERYTHING, Answer, Citation, MessageStatus, Unsourced, Verdict
+from rag.records import (
+    EVERYTHING,
+    Answer,
+    Citation,
+    Judging,
+    MessageStatus,
+    Unsourced,
+    Verdict,
+)
 from rag.seams.judging import Opinion
 from rag.settings import Settings
 from tests.applications import app_of, application_of
@@ -150,6 +158,21 @@ class TestTheJudgesWord:
         expect(chips.nth(1)).to_have_class(re.compile("is-warned"))
         expect(chips.nth(1)).to_be_focused()
         expect(page.locator("#status")).to_have_text(re.compile("Warning: 1 statement does not"))
+
+    def test_comes_to_a_page_that_was_opened_meanwhile(self, page, live, checked):
+        handle = live.application.store.open(checked.rpartition("/")[2], owner="local")
+        message = handle.message(1)
+        judged = message.answer
+        pending = replace(judged, judging=Judging.PENDING, citations=())
+        handle.judge(replace(message, answer=pending))
+        page.goto(checked)
+        expect(page.locator(".answer")).to_contain_text("The statements are being checked.")
+
+        handle.judge(replace(message, answer=judged))
+
+        expect(page.locator(".answer .warning")).to_have_count(2)
+        expect(page.locator(".answer")).not_to_contain_text("being checked")
+        expect(page.locator("#status")).to_have_text(re.compile("Warning: 2 statements do not"))
 
     def test_leaves_an_open_passage_open(self, page, live, ask):
         ask(page, LIGHT)
