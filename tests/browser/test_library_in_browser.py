@@ -59,7 +59,7 @@ class TestUpload:
         let_go.set()
         expect(library.locator(".list")).to_contain_text("Transformer.md")
         expect(library.locator(".jobs")).to_have_count(0)
-        expect(library.locator("#status")).to_have_text(re.compile(r"^All files are read\. \d+ in"))
+        expect(library.locator("#status")).to_have_text("Transformer.md added to the library.")
 
     def test_takes_dropped_files(self, library):
         bring(library, "drop", "dropped.md")

@@ -1,33 +1,44 @@
-// Files that were dropped beside the library's page: a notice says what becomes of them.
+// Files are added in one way wherever they come from; a notice says what becomes of them.
 import { takeFilesAnywhere } from "./dropping.js";
+import { watchLibrary } from "./library.js";
 import { morph, takeParts } from "./morph.js";
 import { announce, loadPage } from "./parts.js";
 import { sendFiles } from "./upload.js";
 
 const notice = document.getElementById("notice");
+const form = document.querySelector("[data-upload]"); // on the library's page
 const POLL_MS = 700;
 const ENDED = ["done", "failed"];
 
-export function startNotice() {
-  if (!notice || document.querySelector("[data-upload]")) return;
+export function startUploads() {
+  if (!notice) return;
   notice.querySelector("button").addEventListener("click", close);
   notice.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.preventDefault(); // it stops no answer
     close();
   });
-  takeFilesAnywhere(send);
+  takeFilesAnywhere(add);
+  const field = form?.querySelector("[type=file]");
+  const addChosen = () => field.files.length && add([...field.files]);
+  field?.addEventListener("change", addChosen);
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    addChosen();
+  });
 }
 
 function close() {
   notice.hidden = true;
-  document.getElementById("question")?.focus();
+  document.querySelector("#question, #files")?.focus();
 }
 
-async function send(files) {
+async function add(files) {
   const what = files.length === 1 ? files[0].name : `${files.length} files`;
   const sent = await sendFiles(files, (share) => tell(`Sending ${what}`, [], share));
+  form?.reset();
   if (sent.jobs.length) tell(`Reading ${what}`);
+  showLibrary();
   const jobs = [];
   for (const job of sent.jobs) { // they are read one after the other
     jobs.push(await ended(job));
@@ -35,10 +46,10 @@ async function send(files) {
   }
   const added = jobs.filter((each) => each.state === "done");
   const refused = [...sent.refused, ...jobs.filter((each) => each.state !== "done").map(reason)];
-  const words = `${added.length === 1 ? added[0].document : `${added.length} files`} added to the library.`;
-  tell(added.length ? words : "Nothing was added.", refused, null);
-  announce([added.length ? words : "Nothing was added.", ...refused.map(line)].join(" "));
-  if (added.length) await showLibrary();
+  const words = added.length ? `${added.length === 1 ? added[0].document : `${added.length} files`} added to the library.` : "Nothing was added.";
+  tell(words, refused, null);
+  announce([words, ...refused.map(line)].join(" "));
+  await showLibrary();
 }
 
 /** A job when it has come to its end; one that cannot be asked about is said to have failed. */
@@ -68,9 +79,10 @@ function tell(words, refused = [], share = undefined) {
   );
 }
 
-/** What a new conversation says of the library is no longer so. */
+/** What this page says of the library is no longer so. */
 async function showLibrary() {
   const welcome = document.getElementById("welcome");
+  if (form) return watchLibrary();
   const page = welcome && (await loadPage(location.href).catch(() => null));
   const fresh = page?.getElementById("welcome");
   if (!fresh || !welcome.isConnected) return;
