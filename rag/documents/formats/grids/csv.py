@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rag.documents.cleaning import clean, decode
-from rag.documents.formats.grid import CellCount, write_rows
+from rag.documents.formats.grids.grid import CellCount, write_rows
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import Unreadable

@@ -8,7 +8,7 @@ from datetime import datetime, time
 from typing import Any
 
 from rag.documents.cleaning import one_line
-from rag.documents.formats.grid import CellCount, write_rows
+from rag.documents.formats.grids.grid import CellCount, write_rows
 from rag.documents.formats.packages import check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rag.documents.formats.docx_numbers import WORD, Numbers
 from rag.documents.formats.packages import check_package, damage_told
+from rag.documents.formats.word.math import MATH, latex
+from rag.documents.formats.word.numbers import WORD, Numbers
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.tables import spread
@@ -16,21 +17,14 @@ LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
 TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/main}blip"
 UNSEEN = {f"{WORD}{name}" for name in ("pPr", "rPr", "del", "moveFrom")}
-UNREAD = {
-    what: re.compile(rf"{part}\d*\.xml")
-    for what, part in (
-        ("headers", "header"),
-        ("footers", "footer"),
-        ("comments", "comments"),
-    )
-}
 NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
-TEXT_RUN = re.compile(rb"<w:t[ >]")
+RUNNING = re.compile(r"(header|footer)\d*\.xml")
+COMMENTS = re.compile(r"comments\d*\.xml")
 DEEPEST = 12  # tables and content controls inside each other
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; headers, footers and comments are left out."""
+    """Fill the outline; notes, headers, footers and comments stand behind the text."""
     import docx
     from docx.opc.exceptions import OpcError
 
@@ -39,34 +33,50 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         document = docx.Document(io.BytesIO(data))
         outline.fallback_title = document.core_properties.title or ""
         styles = {style.style_id: style.name or "" for style in document.styles}
-        body, notes = document.element.body, list(_notes(document))
+        body = document.element.body
+        behind = [*_notes(document), *_running(document), *_comments(document)]
         numbers = Numbers(document)
     if body is not None:
         _Walk(outline, styles, numbers).blocks(body, 0)
-        for note in notes:
-            outline.paragraph(note)
-        _report(document, body, outline)
+        for text in behind:
+            outline.paragraph(text)
+        outline.pictures = sum(1 for _picture in body.iter(PICTURE))
 
 
 def _notes(document: Any) -> Iterator[str]:
     """Footnotes and endnotes, behind the text."""
+    for _kind, part in _parts(document, NOTES):
+        for note in part.iterchildren(f"{WORD}footnote", f"{WORD}endnote"):
+            text = " ".join("".join(_visible(note)).split())
+            if text:
+                yield text
+
+
+def _running(document: Any) -> Iterator[str]:
+    """What stands above and below every page, each once."""
+    told: set[str] = set()
+    for kind, part in _parts(document, RUNNING):
+        text = " ".join("".join(_visible(part)).split())
+        if text and text not in told and not text.isdecimal():
+            told.add(text)
+            yield f"{kind[1].capitalize()}: {text}"
+
+
+def _comments(document: Any) -> Iterator[str]:
+    for _kind, part in _parts(document, COMMENTS):
+        for comment in part.iterchildren(f"{WORD}comment"):
+            text = " ".join("".join(_visible(comment)).split())
+            if text:
+                yield f"Comment by {comment.get(f'{WORD}author') or 'somebody'}: {text}"
+
+
+def _parts(document: Any, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Any]]:
+    """The parts of the package with such names, parsed."""
     from docx.oxml import parse_xml
 
     for part in document.part.package.iter_parts():
-        if NOTES.fullmatch(part.partname.rsplit("/", 1)[-1]):
-            for note in parse_xml(part.blob).iterchildren(f"{WORD}footnote", f"{WORD}endnote"):
-                text = " ".join("".join(_visible(note)).split())
-                if text:
-                    yield text
-
-
-def _report(document: Any, body: Any, outline: Outline) -> None:
-    outline.pictures = sum(1 for _picture in body.iter(PICTURE))
-    parts = [part for part in document.part.package.iter_parts() if TEXT_RUN.search(part.blob)]
-    names = [part.partname.rsplit("/", 1)[-1] for part in parts]
-    found = [what for what, shape in UNREAD.items() if any(map(shape.fullmatch, names))]
-    if found:
-        outline.left_out.append(f"{', '.join(found)}: only the body is read")
+        if kind := shape.fullmatch(part.partname.rsplit("/", 1)[-1]):
+            yield kind, parse_xml(part.blob)
 
 
 class _Walk:
@@ -134,6 +144,8 @@ def _visible(element: Any) -> Iterator[str]:
             yield "\n"
         elif child.tag == f"{WORD}noBreakHyphen":
             yield "-"
+        elif child.tag == f"{MATH}oMath":
+            yield f" ${latex(child)}$ "
         elif child.tag not in {*UNSEEN, TEXT_BOX_FALLBACK}:
             edge = "\n" * (child.tag == f"{WORD}p")  # a paragraph of a text box
             yield from (edge, *_visible(child), edge)
