@@ -1,5 +1,4 @@
 import re
-import time
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.retrieval.conftest import Library
+from tests.waiting import until
 
 
 @pytest.fixture(params=["engine", pytest.param("postgres", marks=pytest.mark.slow)])
@@ -325,10 +325,7 @@ def test_a_large_library_reads_its_words_beside_the_query(library: Library, monk
     library.add("Lamp", *texts)
 
     assert titles(library, "lamp", limit=1) == ["Lamp"]  # before the words are known
-    deadline = time.monotonic() + 10
-    while titles(library, "garphite", limit=1) != ["Lamp"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: titles(library, "garphite", limit=1) == ["Lamp"])
 
 
 @pytest.mark.parametrize(
