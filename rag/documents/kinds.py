@@ -12,12 +12,12 @@ SUPPORTED = "Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, reStructuredText and pl
 OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """A format that we can read; the value is its media type, `word` what people call it."""
 
     word: str
 
-    def __new__(cls, media_type: str, word: str) -> "Kind":
+    def __new__(cls, media_type: str, word: str) -> "FileKind":
         kind = str.__new__(cls, media_type)
         kind._value_, kind.word = media_type, word
         return kind
@@ -34,15 +34,15 @@ class Kind(StrEnum):
 
 
 ENDINGS = {
-    Kind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
-    Kind.HTML: ".html .htm .xhtml",
-    Kind.CSV: ".csv .tsv",
-    Kind.RST: ".rst .rest",
-    Kind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
+    FileKind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
+    FileKind.HTML: ".html .htm .xhtml",
+    FileKind.CSV: ".csv .tsv",
+    FileKind.RST: ".rst .rest",
+    FileKind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
 }
 BY_ENDING = {ending: kind for kind, endings in ENDINGS.items() for ending in endings.split()}
-BY_ENDING[""] = Kind.TEXT
-BY_FOLDER = {"word/": Kind.DOCX, "ppt/": Kind.PPTX, "xl/": Kind.XLSX}
+BY_ENDING[""] = FileKind.TEXT
+BY_FOLDER = {"word/": FileKind.DOCX, "ppt/": FileKind.PPTX, "xl/": FileKind.XLSX}
 ZIPPED_OTHERS = {
     b"application/vnd.oasis.opendocument.text": "an OpenDocument text; save it as DOCX",
     b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet; save it as XLSX",
@@ -62,10 +62,10 @@ ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 HTML_STARTS = (b"<!doctype html", b"<html")
 
 
-def kind_of(name: str, data: bytes) -> Kind:
+def kind_of(name: str, data: bytes) -> FileKind:
     """Raises Unreadable for formats that we do not read, saying which do."""
     if b"%PDF-" in data[:1024]:
-        return Kind.PDF
+        return FileKind.PDF
     if data.startswith(ZIP_MAGIC):
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
@@ -87,7 +87,7 @@ def _unsupported(name: str, description: str) -> Unreadable:
     return Unreadable(name, f"this is {description}. Supported are {SUPPORTED}.")
 
 
-def _zipped_kind(name: str, data: bytes) -> Kind:
+def _zipped_kind(name: str, data: bytes) -> FileKind:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.namelist()
@@ -131,13 +131,13 @@ def _binary_description(name: str) -> str:
     return "a binary file of an unknown format"
 
 
-def _text_kind(name: str, data: bytes) -> Kind:
+def _text_kind(name: str, data: bytes) -> FileKind:
     ending = ending_of(name)
     start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if ending in {".docx", ".pptx", ".xlsx", ".pdf"} and not start.startswith(HTML_STARTS):
         raise _unsupported(name, _binary_description(name))
-    if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not Kind.MARKDOWN:
-        return Kind.HTML
+    if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
+        return FileKind.HTML
     kind = BY_ENDING.get(ending)
     if kind is None:
         raise Unreadable(name, f"{ending} files are not read. Supported are {SUPPORTED}.")

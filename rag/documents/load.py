@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
-from rag.documents.kinds import Kind, kind_of
+from rag.documents.kinds import FileKind, kind_of
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
@@ -13,15 +13,15 @@ from rag.records import ParsedDocument
 # A reader fills the outline; its module is imported when the first file of its kind comes.
 Reader = Callable[[bytes, Outline, LoadLimits], None]
 READERS = {
-    Kind.MARKDOWN: "markdown",
-    Kind.HTML: "html",
-    Kind.PDF: "pdf.reader",
-    Kind.DOCX: "docx",
-    Kind.PPTX: "pptx",
-    Kind.XLSX: "xlsx",
-    Kind.CSV: "csv",
-    Kind.RST: "rst",
-    Kind.TEXT: "text",
+    FileKind.MARKDOWN: "markdown",
+    FileKind.HTML: "html",
+    FileKind.PDF: "pdf.reader",
+    FileKind.DOCX: "docx",
+    FileKind.PPTX: "pptx",
+    FileKind.XLSX: "xlsx",
+    FileKind.CSV: "csv",
+    FileKind.RST: "rst",
+    FileKind.TEXT: "text",
 }
 
 
@@ -50,6 +50,6 @@ def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
         )
 
 
-def _reader(kind: Kind) -> Reader:
+def _reader(kind: FileKind) -> Reader:
     module = import_module(f"rag.documents.formats.{READERS[kind]}")
     return cast(Reader, module.read)

@@ -446,7 +446,12 @@ WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
 
 @given(WRITTEN, WRITTEN)
 def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
-    terms = [Term(("abc",)), Term(("ab",)), Term(("a", "abc")), Term(("abc", "abca"))]
+    terms = [
+        Term(("abc",)),
+        Term(("ab",)),
+        Term(("a", "abc")),
+        Term(("abc", "abca")),
+    ]
     stems = _Stems("porter", terms)
 
     stems.read(7, heading, told)
@@ -464,10 +469,10 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
 
 
 def test_terms_of_nearly_every_chunk_rank_nothing_beside_rarer_ones() -> None:
-    def weighed(word: str, frequency: int) -> word_index.Weighed:
-        return word_index.Weighed(Term((word,)), frequency, word_index.idf(10_000, frequency))
+    def weighed(word: str, frequency: int) -> word_index.WeighedTerm:
+        return word_index.WeighedTerm(Term((word,)), frequency, word_index.idf(10_000, frequency))
 
-    def words(*asked: word_index.Weighed) -> list[str]:
+    def words(*asked: word_index.WeighedTerm) -> list[str]:
         return [each.term.tokens[0] for each in word_index.Plan.of(asked).all]
 
     rare, common, unknown = weighed("lamp", 9), weighed("press", 9_900), weighed("lxmp", 0)

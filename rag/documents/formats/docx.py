@@ -42,7 +42,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         body, notes = document.element.body, list(_notes(document))
         numbers = Numbers(document)
     if body is not None:
-        _Walk(outline, styles, numbers).blocks(body, 0)
+        _DocxWalk(outline, styles, numbers).blocks(body, 0)
         for note in notes:
             outline.paragraph(note)
         _report(document, body, outline)
@@ -69,7 +69,7 @@ def _report(document: Any, body: Any, outline: Outline) -> None:
         outline.left_out.append(f"{', '.join(found)}: only the body is read")
 
 
-class _Walk:
+class _DocxWalk:
     """Walks the body's XML itself: python-docx leaves out content controls and text boxes."""
 
     def __init__(self, outline: Outline, styles: dict[str, str], numbers: Numbers) -> None:
