@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.settings import Settings
 
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
@@ -201,27 +204,41 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-k", "named", default="", help="Only those whose file or title holds these words.")
+@click.option(
+    "--model",
+    default="",
+    type=click.Choice(["", "none", "recorded", "live"]),
+    help="Who answers; without, a recording where there is one, else what the settings name.",
+)
+@click.option("--record", "records", is_flag=True, help="Keep the model's replies beside it.")
+@click.option("--repeat", "repeats", default=1, type=click.IntRange(1, 100), help="So often.")
+@click.option("--pair", "is_pair", is_flag=True, help="Say what compaction costs.")
+@click.option("--documents", type=FOLDER, help="Over these instead of what a file names.")
+@click.option("--compare", type=FILE, help="Beside an earlier --json: better, worse, same.")
+@click.option("--html", type=NEW_FILE, help="Write a report to look at.")
+@click.option("--junit", type=NEW_FILE, help="Write a report for a build server.")
 @as_json_option
 @click.pass_obj
-def regress(settings: "Settings", files: tuple[Path, ...], as_json: bool) -> None:
-    """Replay scripted conversations; folders stand for the .json files in them."""
-    from rag.commands.evaluate import regress as replay_all
-    from rag.evaluation import report
+def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> None:
+    """Replay scripted conversations; folders stand for the files in them."""
+    from rag.commands import evaluate
+    from rag.evaluation.replay import Options
 
-    console = _console()
-    replays = []
-    for replay in replay_all(settings, files):
-        replays.append(replay)
-        if not as_json:
-            report.show(replay, console)
-    if as_json:
-        click.echo(json.dumps(report.as_json(replays), ensure_ascii=False))
-    if not all(replay.passed for replay in replays):
-        raise click.exceptions.Exit(1)
+    wanted = evaluate.Wanted(files, given["named"], given["repeats"], given["is_pair"])
+    options = Options(given["model"], given["records"], documents=given["documents"])
+    outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
+    written = evaluate.Written(**outputs)
+    console = _console(stderr=written.as_json)
+    code, told = evaluate.run(settings, wanted, options, written, console)
+    if written.as_json:
+        click.echo(told)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 @main.command("eval")
-@click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("questions", type=FILE)
 @click.argument("documents", type=click.Path(exists=True, path_type=Path))
 @as_json_option
 @click.pass_obj

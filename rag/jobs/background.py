@@ -14,6 +14,7 @@ from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
+from rag.limits.budget import Budget, limited
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
+COMPACT_SECONDS = 60.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
@@ -223,4 +225,5 @@ class Background:
 
     def _compact_session(self, running: RunningJob) -> None:
         session_id, _, owner = running.job.subject.partition(" ")
-        self._compact(self._store.open(session_id, owner=owner))
+        with limited(Budget(COMPACT_SECONDS, owner=owner)):
+            self._compact(self._store.open(session_id, owner=owner))

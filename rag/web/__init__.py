@@ -35,6 +35,7 @@ from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
+from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
@@ -119,6 +120,7 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     compress_texts(app)
     protect(app, settings.web)
+    give_budgets(app)
     limit_rates(app, settings.web)
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):

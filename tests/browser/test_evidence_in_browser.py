@@ -326,7 +326,9 @@ class TestCopy:
     def test_gives_rich_text_with_warnings_and_sources(self, copied):
         html = copied("text/html")
 
-        assert re.search(r"cable&nbsp;\[1\]\.<em> \(⚠ The source says something else\.\)</em>", html)
+        assert re.search(
+            r"cable&nbsp;\[1\]\.<em> \(⚠ The source says something else\.\)</em>", html
+        )
         assert "[1] Aero 5 manual, § Weight and battery (aero.md)</p>" in html
         assert not re.search("class|aria|Warning", html)
 

@@ -203,7 +203,7 @@ def test_at_most_so_many_turns_run_at_once():
         yield Text("a")
 
     class Session:
-        id = "s"
+        id, owner = "s", "anna"
 
     begun = [turns.start(Session(), ask) for _ in range(6)]
     for turn in begun:
@@ -223,7 +223,7 @@ def test_a_server_that_ends_says_so_in_its_answers():
         yield Text("b")
 
     class Session:
-        id = "s"
+        id, owner = "s", "anna"
 
     turn: Turn = turns.start(Session(), ask)
     turns.close()
