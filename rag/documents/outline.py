@@ -18,7 +18,7 @@ DEEPEST_PATH = 6
 
 
 @dataclass(slots=True)
-class _Draft:
+class _SectionDraft:
     """A section being written."""
 
     path: tuple[str, ...]
@@ -52,7 +52,7 @@ class Outline:
         self.media_type = media_type
         self._max_characters = max_characters
         self._characters = 0
-        self._drafts: list[_Draft] = []
+        self._drafts: list[_SectionDraft] = []
         self._levels: list[tuple[int, str]] = []
         self._headings: list[tuple[int, str]] = []
         self._named: list[str] = []
@@ -218,7 +218,7 @@ class Outline:
     def _begin(self, *, opens: bool) -> None:
         path = tuple(title for _level, title in self._levels)
         self._last_was_entry = False
-        self._drafts.append(_Draft(path, self._locator, self._page, [], opens=opens))
+        self._drafts.append(_SectionDraft(path, self._locator, self._page, [], opens=opens))
 
     def _choose_title(self) -> str:
         top = min((level for level, _text in self._headings), default=0)

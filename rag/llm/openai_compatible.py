@@ -18,7 +18,7 @@ from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError,
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
-from rag.llm.replies import Reply
+from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
@@ -34,7 +34,7 @@ _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class WholeReply:
     """A whole reply."""
 
     text: str
@@ -43,7 +43,7 @@ class Completion:
     is_cut: bool = False  # it ends before its end, because it may not be longer
 
 
-def complete(model: ChatModel, request: ModelRequest) -> Completion:
+def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
     """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -55,7 +55,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
         is_cut = is_cut or delta.cut
         calls.extend(delta.tool_calls)
         usage = delta.usage or usage
-    return Completion("".join(texts), tuple(calls), usage, is_cut)
+    return WholeReply("".join(texts), tuple(calls), usage, is_cut)
 
 
 class OpenAIChatModel:
@@ -126,9 +126,9 @@ class OpenAIChatModel:
         except UnreadableReply as error:
             raise self._server.unreadable(str(error)) from error
 
-    def _reply_to(self, request: ModelRequest) -> Reply:
+    def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
-        return Reply(SpokenText(tools, holds=self._habits.thinks_unopened))
+        return ArrivingReply(SpokenText(tools, holds=self._habits.thinks_unopened))
 
     def _client(self) -> "OpenAI":
         with self._opening:

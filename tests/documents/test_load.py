@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.documents.kinds import Kind
+from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import TooLarge, Unreadable
@@ -893,7 +893,7 @@ class TestXlsx:
 def test_the_page_of_documents_names_every_format_that_is_read():
     page = (Path(__file__).parents[2] / "templates" / "documents.html").read_text("utf-8").lower()
 
-    assert [kind.word for kind in Kind if kind.word.lower() not in page] == []
+    assert [kind.word for kind in FileKind if kind.word.lower() not in page] == []
 
 
 class TestRefusals:

@@ -44,6 +44,7 @@ from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
 from tests.fakes import HashEmbedder
 from tests.prepared import migrated
+from tests.waiting import LONG
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -120,7 +121,7 @@ class FakeAssistant:
             yield Sources(tuple(sources))
             for delta in self.deltas:
                 if self.wait is not None:
-                    self.wait.wait(10)
+                    self.wait.wait(LONG)
                 yield Text(delta)
             if self.surprise is not None:
                 raise self.surprise

@@ -11,6 +11,7 @@ from rag.web import ANSWERING
 from rag.web.serving.lanes import AnswerLane
 from tests.applications import app_of
 from tests.deployment.conftest import until
+from tests.waiting import LONG
 
 
 def enter(lane, owner, **patience):
@@ -32,7 +33,7 @@ class Asker:
 
     def _enter(self):
         try:
-            self.ticket = enter(self._lane, self._owner, patience_seconds=30)
+            self.ticket = enter(self._lane, self._owner, patience_seconds=LONG)
         except ServiceUnavailable as error:
             self.refusal = error
 

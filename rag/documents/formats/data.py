@@ -6,7 +6,7 @@ from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
 from rag.documents.formats.grids.grid import CellCount, write_rows
-from rag.documents.kinds import Kind
+from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import Unreadable
@@ -20,9 +20,9 @@ WIDEST = 200  # keys of a record that makes a row
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; the kind was told by the name."""
     text = clean(decode(data))
-    kind = next(each for each in Kind if each.value == outline.media_type)
+    kind = next(each for each in FileKind if each.value == outline.media_type)
     try:
-        if kind is Kind.XML:
+        if kind is FileKind.XML:
             from defusedxml.ElementTree import fromstring
 
             root = fromstring(text)
@@ -33,11 +33,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise Unreadable(outline.name, f"this is no valid {kind.word}: {reason}.") from error
     outline.title = outline.stem
-    _Walk(outline, CellCount(outline.name, limits)).value(value, 1)
+    _DataWalk(outline, CellCount(outline.name, limits)).value(value, 1)
 
 
-def _parsed(text: str, kind: Kind) -> Any:
-    if kind is Kind.YAML:
+def _parsed(text: str, kind: FileKind) -> Any:
+    if kind is FileKind.YAML:
         import yaml
 
         try:
@@ -45,7 +45,7 @@ def _parsed(text: str, kind: Kind) -> Any:
         except yaml.YAMLError as error:
             raise ValueError(str(error)) from error
         return documents[0] if len(documents) == 1 else documents
-    if kind is Kind.JSON_LINES:
+    if kind is FileKind.JSON_LINES:
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     return json.loads(text)
 
@@ -91,7 +91,7 @@ def _element(element: Any, depth: int) -> Any:
     return found
 
 
-class _Walk:
+class _DataWalk:
     """Recursive descent through plain values."""
 
     def __init__(self, outline: Outline, cells: CellCount) -> None:

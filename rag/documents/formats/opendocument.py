@@ -36,13 +36,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     title = meta.find(f".//{TITLE}") if meta is not None else None
     body = content.find(f"{OFFICE}body")
     if body is not None:
-        _Walk(outline).children(body, 0)
+        _OdfWalk(outline).children(body, 0)
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
     if title is not None and one_line(title.text or ""):
         outline.fallback_title = one_line(title.text or "")
 
 
-class _Walk:
+class _OdfWalk:
     """Recursive descent, in reading order."""
 
     def __init__(self, outline: Outline) -> None:

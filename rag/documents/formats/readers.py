@@ -4,42 +4,42 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
-from rag.documents.kinds import Kind, kind_of
+from rag.documents.kinds import FileKind, kind_of
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 
 Reader = Callable[[bytes, Outline, LoadLimits], None]  # fills the outline
 READERS = {
-    Kind.MARKDOWN: "markdown",
-    Kind.HTML: "html",
-    Kind.PDF: "pdf.reader",
-    Kind.DOCX: "word.reader",
-    Kind.PPTX: "pptx",
-    Kind.XLSX: "grids.xlsx",
-    Kind.CSV: "grids.csv",
-    Kind.RST: "rst",
-    Kind.TEXT: "text",
-    Kind.EPUB: "epub",
-    Kind.EML: "mail",
-    Kind.MSG: "mail",
-    Kind.ODT: "opendocument",
-    Kind.ODP: "opendocument",
-    Kind.ODS: "grids.sheets",
-    Kind.XLS: "grids.sheets",
-    Kind.RTF: "rtf",
-    Kind.NOTEBOOK: "notebook",
-    Kind.JSON: "data",
-    Kind.JSON_LINES: "data",
-    Kind.YAML: "data",
-    Kind.XML: "data",
-    Kind.SUBTITLES: "subtitles",
+    FileKind.MARKDOWN: "markdown",
+    FileKind.HTML: "html",
+    FileKind.PDF: "pdf.reader",
+    FileKind.DOCX: "word.reader",
+    FileKind.PPTX: "pptx",
+    FileKind.XLSX: "grids.xlsx",
+    FileKind.CSV: "grids.csv",
+    FileKind.RST: "rst",
+    FileKind.TEXT: "text",
+    FileKind.EPUB: "epub",
+    FileKind.EML: "mail",
+    FileKind.MSG: "mail",
+    FileKind.ODT: "opendocument",
+    FileKind.ODP: "opendocument",
+    FileKind.ODS: "grids.sheets",
+    FileKind.XLS: "grids.sheets",
+    FileKind.RTF: "rtf",
+    FileKind.NOTEBOOK: "notebook",
+    FileKind.JSON: "data",
+    FileKind.JSON_LINES: "data",
+    FileKind.YAML: "data",
+    FileKind.XML: "data",
+    FileKind.SUBTITLES: "subtitles",
 }
 MOST_INSIDE = 50  # files that stand in another one
 DEEPEST_INSIDE = 3  # a mail in a mail in a mail
 
 
-def reader_of(kind: Kind) -> Reader:
+def reader_of(kind: FileKind) -> Reader:
     """Its module is loaded now."""
     module = import_module(f"rag.documents.formats.{READERS[kind]}")
     return cast(Reader, module.read)

@@ -37,7 +37,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         behind = [*_notes(document), *_running(document), *_comments(document)]
         numbers = Numbers(document)
     if body is not None:
-        _Walk(outline, styles, numbers).blocks(body, 0)
+        _DocxWalk(outline, styles, numbers).blocks(body, 0)
         for text in behind:
             outline.paragraph(text)
         outline.pictures = sum(1 for _picture in body.iter(PICTURE))
@@ -79,7 +79,7 @@ def _parts(document: Any, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str
             yield kind, parse_xml(part.blob)
 
 
-class _Walk:
+class _DocxWalk:
     """Walks the body's XML itself: python-docx leaves out content controls and text boxes."""
 
     def __init__(self, outline: Outline, styles: dict[str, str], numbers: Numbers) -> None:
