@@ -156,7 +156,8 @@ class Background:
         self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
     def submit_compaction(self, session: SessionHandle) -> Job:
-        return self._queue.submit(COMPACT, f"{session.id} {session.owner}")
+        subject = f"{session.id} {session.owner}"
+        return self._queue.submit(COMPACT, subject, owner=session.owner)
 
     def job(self, job_id: str) -> Job:
         """Raises NotFound."""

@@ -8,14 +8,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import mktime_tz, parsedate_tz
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError, UnreadableReply
+from rag.errors import (
+    Busy,
+    ContextTooLong,
+    Left,
+    ModelError,
+    ModelInterrupted,
+    ModelUnavailable,
+    SetupError,
+    UnreadableReply,
+)
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
+from rag.limits.shares import PATIENCE_SECONDS, Lane
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
 from rag.llm.replies import Reply
@@ -84,6 +94,7 @@ class OpenAIChatModel:
         self._server = Server(base_url, model, api_key)
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
+        self._lane: Lane | None = None
         self._too_long: Callable[[int | None], None] = lambda fits: None
         self._habits = Habits(self._server, asking or Asking())
         self._opened: OpenAI | None = None
@@ -98,11 +109,34 @@ class OpenAIChatModel:
         """False once the server has refused tools."""
         return "tools" not in self._habits.refused
 
+    def wait_in(self, lane: Lane) -> None:
+        """Make each call in turn with all others that wait there."""
+        self._lane = lane
+
     def when_too_long(self, tell: Callable[[int | None], None]) -> None:
         """Have what the window takes told when messages did not fit; None if the server is mum."""
         self._too_long = tell
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        with self._place(request):
+            yield from self._streamed(request)
+
+    @contextmanager
+    def _place(self, request: ModelRequest) -> Iterator[None]:
+        """In turn with all who call this server. Raises ModelUnavailable when it is too long."""
+        if self._lane is None:
+            yield
+            return
+        patience = min(PATIENCE_SECONDS, request.timeout_seconds or PATIENCE_SECONDS)
+        try:
+            with self._lane.place(patience_seconds=patience):
+                yield
+        except Busy as error:
+            raise ModelUnavailable(str(error)) from error
+        except Left as error:
+            raise ModelInterrupted(str(error)) from error
+
+    def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
         patience = _Patience(self._timeout_seconds, request.timeout_seconds)
         wrote = False
