@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 CONNECT_SECONDS = 10.0
+OWN_SETTING = "llm.timeout_seconds"
 LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
 _FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # of a 429 for good
 _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525), 529})
@@ -138,7 +139,9 @@ class OpenAIChatModel:
 
     def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
-        patience = _Patience(self._timeout_seconds, request.timeout_seconds)
+        patience = _Patience(
+            self._timeout_seconds, request.timeout_seconds, request.timeout_setting
+        )
         wrote = False
         try:
             with self._open(client, request) as response:
@@ -154,6 +157,8 @@ class OpenAIChatModel:
                 self._too_long(tokens_that_fit(str(translated)))
             raise translated from error
         except ModelInterrupted as error:
+            if has_hung_up():  # some servers end a stream that is cut by closing it in good order
+                raise ModelInterrupted(hang_up_reason() or "") from error
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error
             raise self._server.broken_off(str(error)) from error
@@ -255,7 +260,7 @@ class OpenAIChatModel:
             case ServerComplaint():
                 return self._server.refused(None, str(error))
             case _ if _is_timeout(error):
-                return self._server.silent(patience.limit_seconds, wrote=wrote)
+                return self._server.silent(patience.limit_seconds, patience.setting, wrote=wrote)
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
@@ -267,6 +272,7 @@ class _Patience:
 
     idle_limit: float  # between two pieces that say something; comments and pings do not
     total_limit: float | None
+    total_setting: str = ""
     got_something: bool = False
     _idle: float = field(default=0.0, init=False)
     _total: float = field(default=0.0, init=False)
@@ -274,6 +280,12 @@ class _Patience:
     @property
     def limit_seconds(self) -> float:
         return min(self.idle_limit, self.total_limit or self.idle_limit)
+
+    @property
+    def setting(self) -> str:
+        """The one that acts: to raise the other would change nothing."""
+        is_own = self.total_limit is not None and self.total_limit <= self.idle_limit
+        return (self.total_setting if is_own else "") or OWN_SETTING
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
