@@ -104,7 +104,7 @@ def _asked(
         answer = str(each["answer"])
         nearest_of = {turn: nearest(texts[turn], answer) for turn in evidence}
         wanted = set(words_of(answer))
-        best = max(evidence, key=lambda turn: len(wanted & set(words_of(nearest_of[turn]))))  # noqa: B023
+        best = max(evidence, key=lambda turn: len(wanted & set(words_of(nearest_of[turn]))))
         yield Probe(each["question"], ((nearest_of[best], numbers[best]),))
 
 

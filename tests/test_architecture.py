@@ -15,7 +15,7 @@ from rag.wiring.stores import open_database
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens", "hangup", "calm", "parallel", "unexpected"},
+    {"errors", "records", "tokens", "hangup", "calm", "parallel"},
     {"limits"},
     {"tracing"},
     {"metrics"},

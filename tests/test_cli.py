@@ -75,14 +75,14 @@ class TestWithoutAModel:
 
         result = run("regress", script)
 
-        assert result.exit_code == 1
-        assert "turns.0" in result.output
+        assert result.exit_code == 2
+        assert "line 1, turn 1: a turn needs one of ask" in result.output
 
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (b'{"id": "a"}', "line 1 is no question. question: Field required"),
-            (b'{"id": ', "line 1 is not valid JSON"),
+            (b'{"id": "a"}', 'line 1, "question": this key is missing'),
+            (b'{"id": ', "line 1: not JSON"),
             (b"\n\n", "holds no question"),
             (b"\xff\xfe", "is not text in UTF-8"),
         ],
@@ -107,7 +107,7 @@ class TestWithoutAModel:
         measured = run("eval", tmp_path / "questions.jsonl", tmp_path / "empty")
 
         assert (replayed.exit_code, measured.exit_code) == (1, 1)
-        assert "holds no .json file" in replayed.output
+        assert "holds no .json or .yaml file" in replayed.output
         assert "holds no documents" in measured.output
 
     def test_a_server_that_died_without_a_word_is_not_taken_for_running(self, tmp_path):

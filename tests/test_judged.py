@@ -12,7 +12,7 @@ from rag.errors import Conflict, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.seams.judging import Opinion
 from rag.turns.answering import Answering, Checks
-from rag.web.sse import encode
+from rag.web.api.sse import encode
 from rag.web.turns import Turns
 from tests.citations.test_copies import Meanings
 from tests.fakes import ScriptedModel

@@ -10,10 +10,18 @@ from flask_openapi3.models.info import Info
 
 from rag.web import turns
 from rag.web.access.limits import limit_rates
-from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections, context, documents, evidence, messages, sessions, tables
+from rag.web.api import (
+    collections,
+    context,
+    documents,
+    evidence,
+    messages,
+    operations,
+    sessions,
+    tables,
+)
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
@@ -23,10 +31,10 @@ from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
+from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
-from rag.web.serving import operations
 from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers

@@ -6,7 +6,7 @@ import pytest
 
 from rag.errors import IndexMismatch, ModelUnavailable
 from rag.records import Compacted, Failed, Resolved, Text, ToolUsed
-from rag.web.sse import encode, frame
+from rag.web.api.sse import encode, frame
 from tests.web.fake_application import REPORT
 
 

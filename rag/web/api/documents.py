@@ -5,6 +5,7 @@ from flask import Response
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION
 from rag.web.access import rights
+from rag.web.access.rights import open_session
 from rag.web.api.library import (
     DocumentModel,
     DocumentsModel,
@@ -22,7 +23,7 @@ from rag.web.api.requests import (
     UploadForm,
 )
 from rag.web.api.uploads import RefusedFile, sort_upload
-from rag.web.current import application, checked_id, open_session
+from rag.web.current import application, checked_id
 from rag.web.described import DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
 

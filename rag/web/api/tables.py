@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
 from rag.tables.plan import plan_from
-from rag.web.access.rights import readable
+from rag.web.access.rights import open_session, readable
 from rag.web.api.requests import Body, PageQuery, TableQuestion
-from rag.web.current import application, checked_id, open_session
+from rag.web.current import application, checked_id
 from rag.web.described import DescribedApi, Told
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")

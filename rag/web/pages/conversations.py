@@ -12,8 +12,8 @@ from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import choices, readable
-from rag.web.current import application, default_config, open_session
+from rag.web.access.rights import choices, open_session, readable
+from rag.web.current import application, default_config
 from rag.web.html.cards import marked_in, passage_html
 from rag.web.html.evidence import evidence_of
 from rag.web.html.plan_form import form_of

@@ -9,8 +9,8 @@ from rag.database import storable
 from rag.errors import NotFound
 from rag.tables.plan import plan_from
 from rag.tables.running.result import as_csv, as_xlsx, result_from
-from rag.web.access.rights import readable
-from rag.web.current import application, checked_id, open_session
+from rag.web.access.rights import open_session, readable
+from rag.web.current import application, checked_id
 from rag.web.html.plan_form import plan_from_form
 from rag.web.pages.forms import wanted_index
 from rag.web.pages.show import show_page

@@ -8,8 +8,8 @@ from rag.citations.markers import cited_numbers
 from rag.errors import ModelInterrupted
 from rag.records import Discarded, Event, Failed, Finished, Message, MessageStatus, Text
 from rag.seams import SessionHandle
+from rag.web.api.sse import PING_SECONDS, framed, frames_of
 from rag.web.html.live import LiveHtml
-from rag.web.sse import PING_SECONDS, framed, frames_of
 from rag.web.turns import Turn
 
 LOOK_SECONDS = 0.5
