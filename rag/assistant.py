@@ -281,7 +281,12 @@ class Assistant:
         fewer, asked, refused = 0, 0, None
         shown = self._answering.worth_showing(found)
         while True:
-            prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
+            try:
+                prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
+            except TooLarge as error:  # the question alone does not fit
+                alone = Prepared((), 0, tuple(shown.sources))
+                yield from self._answering.without_model(session, alone, found, draft, error)
+                return alone.shown
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats
             try:

@@ -55,6 +55,7 @@ class LlmSettings(_Section):
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
+    calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
     @property
     def is_configured(self) -> bool:

@@ -37,6 +37,8 @@ class Quoting:
 
     name = "quoting"
 
+    reads_context = True
+
     def write(self, request):
         yield ModelDelta(f"{request.sources[0].text[:-1]} {request.sources[0].marker}.")
 

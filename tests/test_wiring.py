@@ -84,7 +84,7 @@ class TestParts:
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
         assert application.ready() == {
             "database": True,
-            "model": False,
+            "embedding_model": False,
             "index": False,
             "queue": True,
             "storage": True,
@@ -92,7 +92,7 @@ class TestParts:
         application.warm_up()
         assert application.ready() == {
             "database": True,
-            "model": True,
+            "embedding_model": True,
             "index": True,
             "queue": True,
             "storage": True,

@@ -45,6 +45,7 @@ from rag.records.events import (
     Sources,
     Text,
     ToolUsed,
+    Waiting,
 )
 from rag.records.jobs import Job, JobState
 from rag.records.sessions import (
@@ -122,5 +123,6 @@ __all__ = [
     "Unsourced",
     "Usage",
     "Verdict",
+    "Waiting",
     "Within",
 ]

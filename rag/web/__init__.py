@@ -122,6 +122,7 @@ def configure(app: Flask, application: "Application") -> None:
     protect(app, settings.web)
     give_budgets(app)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
+    are_one = settings.auth.mode == "single"
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

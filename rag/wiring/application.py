@@ -298,7 +298,7 @@ class Application:
         """What answers need, and whether it is there."""
         checks: dict[str, Callable[[], Any]] = {
             "database": self._ask_database,
-            "model": self._ask_model,
+            "embedding_model": self._ask_model,
             "index": self._ask_index,
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
@@ -312,7 +312,7 @@ class Application:
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
-        has_begun = checks["model"] or self.tried.is_set()
+        has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
 
     def _ask_model(self) -> None:
