@@ -13,9 +13,8 @@ Marks = tuple[tuple[int, int], ...]
 
 MOST = 2  # sentences of one passage
 MOST_UNITS = 40  # of one passage that are compared by meaning: those with the most words asked for
-WORDS = 0.5  # what all words of the question count beside a likeness of 1
-LEAST = 0.35  # of a unit that is marked
-BEHIND = 0.12  # of the second one, at most, behind the first
+WORDS = 0.25  # what all words of the question count beside a likeness of 1
+LEAST = 0.25  # of a unit that is marked
 
 
 def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[list[Marks], float]:
@@ -67,12 +66,9 @@ def _shared(asked: frozenset[str], code: str, unit: Unit) -> float:
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> Marks:
     ordered = sorted(scored, key=lambda pair: -pair[0])[:MOST]
-    if not ordered or ordered[0][0] < LEAST:
-        return ()
-    (highest, best), *others = ordered
-    near = [unit for score, unit in others if score > highest - BEHIND]
-    is_alone = Kind.ROW in (best.kind, *(unit.kind for unit in near))
-    return tuple(sorted((u.start, u.end) for u in (best, *([] if is_alone else near))))
+    best = [unit for score, unit in ordered if score >= LEAST]
+    chosen = best[:1] if Kind.ROW in (unit.kind for unit in best) else best
+    return tuple(sorted((unit.start, unit.end) for unit in chosen))
 
 
 def _words(text: str, code: str) -> frozenset[str]:
