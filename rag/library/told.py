@@ -37,7 +37,6 @@ _ENGLISH = {
     "which": "Several documents are called so. Which one do you mean?",
     "part": "{title}, section “{heading}”",
     "section": "1 section",
-    "section": "1 section",
     "sections": "{n} sections",
     "pages": "{n} pages",
     "greeting": "Hello. Ask what the documents say; “which documents do you have” lists them.",
