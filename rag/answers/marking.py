@@ -1,9 +1,9 @@
 """What is marked in a passage: at most two sentences, or a row, nearest to the question."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from rag.answers.units import Kind, Unit, units_of
+from rag.answers.units import Unit, units_of
 from rag.errors import ModelError
 from rag.seams import Matrix
 from rag.text.words import is_function_word, language_of, stem, tokens
@@ -35,9 +35,9 @@ def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[lis
     return marks, max(alike, default=0.0)
 
 
-def _worth_comparing(asked: frozenset[str], code: str, units: Sequence[Unit]) -> list[Unit]:
+def _worth_comparing(asked: frozenset[str], code: str, units: Iterable[Unit]) -> list[Unit]:
     """Statements that say more than the question does."""
-    told = [unit for unit in units if unit.is_statement and not _words(unit.text, code) <= asked]
+    told = [unit for unit in units if not _words(unit.text, code) <= asked]
     if len(told) <= MOST_UNITS:
         return told
     nearest = sorted(told, key=lambda unit: -_shared(asked, code, unit))[:MOST_UNITS]
@@ -46,7 +46,7 @@ def _worth_comparing(asked: frozenset[str], code: str, units: Sequence[Unit]) ->
 
 def _told(unit: Unit) -> str:
     """A row or an entry with what it stands below."""
-    return unit.text if unit.kind is Kind.SENTENCE else f"{unit.above}: {unit.text}"
+    return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
 def _alike(question: str, texts: Sequence[str], embed: Embed) -> list[float]:
@@ -67,7 +67,7 @@ def _shared(asked: frozenset[str], code: str, unit: Unit) -> float:
 def _marks(scored: Sequence[tuple[float, Unit]]) -> Marks:
     ordered = sorted(scored, key=lambda pair: -pair[0])[:MOST]
     best = [unit for score, unit in ordered if score >= LEAST]
-    chosen = best[:1] if Kind.ROW in (unit.kind for unit in best) else best
+    chosen = best[:1] if "row" in (unit.kind for unit in best) else best
     return tuple(sorted((unit.start, unit.end) for unit in chosen))
 
 
