@@ -6,10 +6,12 @@ from itertools import chain
 from rag.answers.units import Unit, units_of
 from rag.errors import ModelError
 from rag.seams import Matrix
+from rag.text.names import Lexicon
 from rag.text.words import is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Matrix]
 Marks = tuple[tuple[int, int], ...]
+NO_NAMES = Lexicon(())
 
 MOST = 2  # sentences of one passage
 MOST_UNITS = 40  # of one passage that are compared by meaning: those with the most words asked for
@@ -17,14 +19,20 @@ WORDS = 0.25  # what all words of the question count beside a likeness of 1
 LEAST = 0.25  # of a unit that is marked
 
 
-def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[list[Marks], float]:
+def marked_in(
+    question: str, passages: Sequence[str], embed: Embed, names: Lexicon = NO_NAMES
+) -> tuple[list[Marks], float]:
     """For each passage what is marked in it; and how near its nearest statement is by meaning.
 
-    Nothing is marked where nothing stands out.
+    Nothing is marked where nothing stands out, nor what names others than the question does.
     """
     code = language_of(question).code
     asked = _words(question, code)
-    read = [_worth_comparing(asked, code, units_of(each)) for each in passages]
+    named = _named(question, names)
+    read = [
+        [u for u in _worth_comparing(asked, code, units_of(each)) if _is_about(named, u, names)]
+        for each in passages
+    ]
     shared = [[_shared(asked, code, unit) for unit in units] for units in read]
     alike = _alike(question, [_told(unit) for units in read for unit in units], embed)
     scores = iter(alike or list(chain.from_iterable(shared)))
@@ -33,6 +41,16 @@ def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[lis
         for both in zip(shared, read, strict=True)
     ]
     return marks, max(alike, default=0.0)
+
+
+def _named(text: str, names: Lexicon) -> frozenset[str]:
+    return frozenset(name.text.casefold() for name in names.find(text))
+
+
+def _is_about(named: frozenset[str], unit: Unit, names: Lexicon) -> bool:
+    """`Aero 5 Pro` is another than `Aero 5`; what names none may be about any."""
+    others = _named(unit.text, names) if named else frozenset()
+    return not others or not named.isdisjoint(others)
 
 
 def _worth_comparing(asked: frozenset[str], code: str, units: Iterable[Unit]) -> list[Unit]:
