@@ -33,6 +33,7 @@ from rag.wiring.parts import (
     open_embedder,
     open_index,
     open_model,
+    open_originals,
     open_tables,
 )
 from rag.wiring.stores import open_database
@@ -74,7 +75,7 @@ class Application:
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
-        self.documents = SqlDocumentStore(self.engine)
+        self.documents = SqlDocumentStore(self.engine, open_originals(settings))
         self.collections = open_collections(settings, self.engine)
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
