@@ -270,8 +270,7 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        asked = draft.resolution.query if draft.resolution else ""
-        checked = check(text, by_number, question=asked, embedder=self._checks.embedder)
+        checked = check(text, by_number, embedder=self._checks.embedder)
         sources = () if declined else tuple(by_number.values())
         notices = _notices(draft, text, sources)
         ours = len(draft.preface)  # which is no statement of the writer
