@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from rag.errors import NotFound
 from rag.records import Failed, Finished
 from rag.web.access import rights
-from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.current import open_session
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
@@ -100,7 +99,7 @@ class Completion(Answering):
             **self._head("chat.completion"),
             "choices": [choice],
             "usage": _usage(end),
-            **self._extension(end),
+            **self.extension(end),
         }
 
     def first(self) -> Iterator[str]:
@@ -115,11 +114,19 @@ class Completion(Answering):
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
-        yield data_line({**chunk, "content": end.message.content, **self._extension(end)})
+        yield data_line({**chunk, "content": end.message.content, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
             yield data_line({**head, "choices": [], "usage": _usage(end)})
-        yield DONE
+
+    def judged(self, end: Finished) -> Iterator[str]:
+        """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
+        head = self._head("chat.completion.chunk")
+        yield data_line({**head, "choices": [], **self.extension(end)})
+
+    @property
+    def done(self) -> str:
+        return DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -134,18 +141,6 @@ class Completion(Answering):
             "object": kind,
             "created": self.created,
             "model": MODEL,
-        }
-
-    def _extension(self, end: Finished) -> dict[str, Any]:
-        answer = end.message.answer
-        citations = answer.citations if answer else ()
-        return {
-            "session_id": self.session.id,
-            "index": end.message.index,
-            "resolved_query": end.message.resolved_query,
-            "citations": [CitationModel.of(citation).as_json() for citation in citations],
-            "sources": [SourceModel.of(source).as_json() for source in end.sources],
-            "notices": [each.text for each in answer.notices] if answer else [],
         }
 
 
