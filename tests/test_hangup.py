@@ -79,7 +79,8 @@ def test_is_told_as_it_was_where_the_server_ends_its_stream_in_good_order():
         hang_up.heard_here(),
         pytest.raises(ModelInterrupted, match=r"^Stopped\.$"),
     ):
-        list(map(lambda _: hang_up.now("Stopped."), model_at(server).stream(asked())))
+        for _delta in model_at(server).stream(asked()):
+            hang_up.now("Stopped.")
 
 
 def test_disturbs_no_call_that_nobody_left():

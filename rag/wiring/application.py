@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.calm import tell
 from rag.database import reading
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
@@ -186,6 +186,10 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
+        try:
+            self._ask_judge()
+        except SetupError as error:
+            tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
@@ -304,6 +308,8 @@ class Application:
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
         }
+        if self.settings.checks.nli_model is not None:
+            checks["judge"] = self._ask_judge
         pool = ThreadPoolExecutor(len(checks))
         asked = {name: pool.submit(_works, check) for name, check in checks.items()}
         wait(asked.values(), timeout=READY_SECONDS)
@@ -322,6 +328,13 @@ class Application:
             raise ModelUnavailable("The embedding model is not loaded yet.")
         if self.settings.embedding.base_url is not None:
             self.embedder.embed(["ready"])
+
+    def _ask_judge(self) -> None:
+        """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+        from rag.answers.judging import labels_of
+
+        if self.settings.checks.nli_model is not None:
+            labels_of(self.settings.checks.nli_model)
 
     def _ask_database(self) -> None:
         with reading(self.engine) as connection:
