@@ -3,17 +3,14 @@
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag.commands.remote import RemoteServer, Told
+from rag.calm import ERRORS
 from rag.commands.testing import evaluate, keep, regress
 from rag.errors import RagError
-from rag.unexpected import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
@@ -21,7 +18,6 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.documents.storing.collections import Collections
     from rag.settings import Settings
 
-Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
 OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
@@ -101,8 +97,9 @@ def ask(
 ) -> None:
     """Answer one question."""
     from rag.commands import terminal
+    from rag.commands.asking import asking_with
 
-    with _asking(settings, session_id, collections) as (asking, _):
+    with asking_with(settings, session_id, collections) as (asking, _):
         told = asking(question)
         if not as_json:
             terminal.show(told, _console())
@@ -118,9 +115,10 @@ def ask(
 def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it, /keep keeps a test."""
     from rag.commands import terminal
+    from rag.commands.asking import asking_with
 
     console = _console()
-    with _asking(settings, session_id, collections) as (asking, used_id):
+    with asking_with(settings, session_id, collections) as (asking, used_id):
         console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
         while question := _prompt():
             try:
@@ -146,7 +144,7 @@ def _prompt() -> str:
 @click.pass_obj
 def serve(settings: "Settings", host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the page and the APIs."""
-    from rag.web.serving.server import serve as serve_web
+    from rag.web.server import serve as serve_web
 
     given = (("host", host), ("port", port), ("workers", workers))
     changes = {key: value for key, value in given if value is not None}
@@ -160,7 +158,7 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
 def demo(settings: "Settings", port: int | None) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.commands.ingest import ingest_paths, was_ingested
-    from rag.web.serving.server import serve as serve_web
+    from rag.web.server import serve as serve_web
     from rag.wiring.shipped import shipped
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
@@ -175,7 +173,7 @@ def demo(settings: "Settings", port: int | None) -> None:
 @click.pass_obj
 def worker(settings: "Settings") -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""
-    from rag.web.serving.server import work
+    from rag.web.server import work
 
     work(settings)
 
@@ -315,53 +313,6 @@ def _console(*, stderr: bool = False, quiet: bool = False) -> "Console":
     from rich.console import Console
 
     return Console(stderr=stderr, quiet=quiet)
-
-
-@contextmanager
-def _asking(
-    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
-    """Ask here, or ask the running server, which holds the index."""
-    from rag.wiring.running import running_server
-
-    url = running_server(settings.data_dir)
-    if url is not None:
-        server = RemoteServer(url)
-        used_id = session_id or server.create_session(collections)
-        try:
-            yield (lambda question: server.ask(used_id, question)), used_id
-        finally:
-            server.close()
-        return
-    with _asking_here(settings, session_id, collections) as both:
-        yield both
-
-
-@contextmanager
-def _asking_here(
-    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
-    from rag.records import Failed
-    from rag.web.serving.server import opened
-    from rag.web.sse import encode
-
-    with opened(settings) as application:
-        owner = settings.sessions.default_owner
-        store = application.store
-        session = store.open(session_id, owner=owner) if session_id else store.create(owner)
-        if collections:
-            named = application.collections.named
-            session.choose([named(owner, each).id for each in collections])
-
-        def asking(question: str) -> Iterator[Told]:
-            for event in application.assistant.ask(session, question):
-                if isinstance(event, Failed):  # whoever asks here may know of wrong settings
-                    yield "error", {"detail": event.message}
-                else:
-                    yield encode(event, session_id=session.id)
-            application.jobs.run_waiting()
-
-        yield asking, session.id
 
 
 main.add_command(regress)

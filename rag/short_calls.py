@@ -34,6 +34,7 @@ def reply_soon(
                     pieces.clear()
                 pieces.append(delta.text)
                 if time.monotonic() > deadline:
+                    pieces.clear()  # half a reply is none
                     break
         except RagError:
             pieces.clear()

@@ -6,9 +6,9 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from rag import cli, unexpected
+from rag import calm, cli
+from rag.calm import ErrorLog
 from rag.commands import ingest
-from rag.unexpected import ErrorLog
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ class TestACommand:
 
         result = run("ingest", tmp_path)
 
-        kept = tmp_path / "var" / unexpected.FILE
+        kept = tmp_path / "var" / calm.FILE
         assert result.exit_code == 1
         assert isinstance(result.exception, SystemExit)
         assert type(error).__name__ in result.output
@@ -65,7 +65,7 @@ class TestACommand:
 
     def test_whose_settings_make_it_stumble_says_so_too(self, run, monkeypatch, tmp_path):
         monkeypatch.setattr("rag.settings.load_settings", lambda named: 1 / 0)
-        monkeypatch.setattr(unexpected.ERRORS, "folder", tmp_path)
+        monkeypatch.setattr(calm.ERRORS, "folder", tmp_path)
 
         result = run("sessions")
 
@@ -75,7 +75,7 @@ class TestACommand:
         broken(KeyboardInterrupt())
 
         assert "should not" not in run("ingest", tmp_path).output
-        assert not (tmp_path / "var" / unexpected.FILE).exists()
+        assert not (tmp_path / "var" / calm.FILE).exists()
 
 
 class TestTheLog:
@@ -88,7 +88,7 @@ class TestTheLog:
         said = capsys.readouterr().err
         assert "ZeroDivisionError: division by zero" in said
         assert "Traceback" not in said
-        assert "Traceback" in (errors.folder / unexpected.FILE).read_text()
+        assert "Traceback" in (errors.folder / calm.FILE).read_text()
 
     def test_of_what_is_logged_where_nobody_set_up_logs(self, errors, capsys, monkeypatch):
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
@@ -113,7 +113,7 @@ class TestTheLog:
         assert (threading.excepthook, logging.lastResort) == before
 
     def test_does_not_grow_for_ever(self, errors, monkeypatch):
-        monkeypatch.setattr(unexpected, "LARGEST", 2_000)
+        monkeypatch.setattr(calm, "LARGEST", 2_000)
 
         sizes = [errors.keep(ValueError("x" * 500)).stat().st_size for _ in range(20)]
 
@@ -124,7 +124,7 @@ class TestTheLog:
         errors.folder = tmp_path / "file"
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
 
-        assert errors.keep(ValueError("x")) == tmp_path / "groundnote" / unexpected.FILE
+        assert errors.keep(ValueError("x")) == tmp_path / "groundnote" / calm.FILE
 
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
         assert "could not be written down" in errors.told(ValueError("x"))

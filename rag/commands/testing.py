@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag.commands.remote import RemoteServer
-
 if TYPE_CHECKING:  # each is loaded by the command that needs it
     from rag.settings import Settings
 
@@ -76,6 +74,7 @@ def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bo
 
 def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     """Write a session as a scripted conversation. Raises UserError where the file is there."""
+    from rag.commands.remote import RemoteServer
     from rag.errors import UserError
     from rag.wiring.running import running_server
 

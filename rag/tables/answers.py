@@ -33,6 +33,7 @@ from rag.tables.asking.which import (
 )
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
+from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
 from rag.tables.plan import ROWS, Choice, Kind, Op, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
@@ -85,7 +86,7 @@ class TableAnswers:
     ) -> DirectAnswer | None:
         """The figures; a plain no where the table cannot say; None where no table is asked."""
         within = session.within()
-        if not self.library.store.ids(within):
+        if len(question) > LONGEST_QUESTION or not self.library.store.ids(within):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
@@ -102,7 +103,8 @@ class TableAnswers:
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
-        """The result alone. Raises UserError where no table can say."""
+        """The result alone. Raises UserError where no table can say, or the question is vast."""
+        refuse_long(question)
         choice = self._of_the_talk(question, past, within, is_asked=True)
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)

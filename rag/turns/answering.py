@@ -11,7 +11,7 @@ from rag.citations.check import check
 from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
-from rag.errors import ModelError, ModelInterrupted, RagError
+from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
@@ -226,21 +226,24 @@ class Answering:
         prepared: Prepared,
         found: "Found",
         draft: "Draft",
-        error: ModelError,
+        error: ModelError | TooLarge,
     ) -> Iterator[Event]:
         """The answer that needs no model, in place of the one that failed.
 
-        Raises the error again where this was such an answer, or somebody wanted it to end.
+        Raises the error again where this was such an answer, or somebody wanted it to end. What is
+        too long for a model is not for one that needs none.
         """
-        if self._fallback is None or has_hung_up() or draft.cited:
+        is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
+        fallback = self._writer if is_by_words else self._fallback
+        if fallback is None or has_hung_up() or draft.cited:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
         request = _request(prepared, found, draft.wishes)
-        draft.writer, draft.usage = self._fallback, None
-        draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
-        deltas = self._fallback.write(request)
-        yield from through_gate(deltas, Registered(session, found.sources), draft)
+        draft.writer, draft.usage = fallback, None
+        if not is_by_words:
+            draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        yield from through_gate(fallback.write(request), Registered(session, found.sources), draft)
 
     def _deltas(
         self, session: SessionHandle, request: WriteRequest

@@ -33,6 +33,7 @@ from rag.wiring.parts import (
     open_embedder,
     open_index,
     open_model,
+    open_originals,
     open_tables,
 )
 from rag.wiring.stores import open_database
@@ -74,7 +75,7 @@ class Application:
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
-        self.documents = SqlDocumentStore(self.engine)
+        self.documents = SqlDocumentStore(self.engine, open_originals(settings))
         self.collections = open_collections(settings, self.engine)
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
@@ -298,7 +299,7 @@ class Application:
         """What answers need, and whether it is there."""
         checks: dict[str, Callable[[], Any]] = {
             "database": self._ask_database,
-            "model": self._ask_model,
+            "embedding_model": self._ask_model,
             "index": self._ask_index,
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
@@ -312,7 +313,7 @@ class Application:
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
-        has_begun = checks["model"] or self.tried.is_set()
+        has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
 
     def _ask_model(self) -> None:

@@ -7,9 +7,10 @@ from pydantic import BaseModel, Field, model_validator
 from rag.errors import NotFound
 from rag.records import Source
 from rag.web.access import rights
+from rag.web.access.rights import open_session
 from rag.web.api.requests import Asked, Body, DocumentPath, Index, Words
 from rag.web.api.responses import CitationModel, SourceModel
-from rag.web.current import application, open_session
+from rag.web.current import application
 from rag.web.described import DescribedApi, Told
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")

@@ -14,11 +14,11 @@ from rag.records import Cited, Discarded, Event, Failed, Finished, NoticeKind, R
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
 from rag.web.openai.linked import Linked, in_links, linked
 from rag.web.openai.requests import Asked, AskingBody
 from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
-from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.turns import Turn, turns
 
 EXTENSION = "groundnote-transcripts"

@@ -11,14 +11,14 @@ from pydantic import BaseModel
 from rag.errors import NotFound
 from rag.records import Failed, Finished
 from rag.web.access import rights
+from rag.web.access.rights import open_session
 from rag.web.api.responses import CitationModel, SourceModel
-from rag.web.current import open_session
+from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
-from rag.web.sse import data_line, failure
 
 api = DescribedApi(
     "openai", "For clients of the OpenAI chat protocol.", prefix="/v1", refusals=REFUSED

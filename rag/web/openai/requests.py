@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import ImportedMessage, Role
 from rag.seams import Wishes
-from rag.web.api.requests import Words
+from rag.web.api.requests import MAX_QUESTION_CHARS, Place, Words
 
 MODEL = "groundnote"
 LINKS = "links"
@@ -30,10 +30,13 @@ REFUSED: ResponseDict = {
 }
 
 
+Stop = Annotated[str, Field(max_length=1_000)]
+
+
 class ContentPart(BaseModel):
     """A part of a message; only text can be answered."""
 
-    type: str
+    type: Place
     text: Words = ""
     refusal: Words = ""  # in an assistant's message
 
@@ -41,10 +44,10 @@ class ContentPart(BaseModel):
 class ClientMessage(BaseModel):
     """One message of the client's transcript; items of other kinds have no role."""
 
-    role: str = ""
-    content: Words | list[ContentPart] | None = None
-    type: str = ""
-    id: str = ""  # of an item that a reference stands for
+    role: Place = ""
+    content: Words | Annotated[list[ContentPart], Field(max_length=1000)] | None = None
+    type: Place = ""
+    id: Place = ""  # of an item that a reference stands for
 
     @property
     def is_reference(self) -> bool:
@@ -72,10 +75,10 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    session_id: str | None = None
+    session_id: Place | None = None
     session: Annotated[Words, Field(max_length=200)] | None = None  # the client's own name of it
-    collections: list[str] | str | None = None
-    citations: str | None = None  # "links": each number leads to its source
+    collections: Annotated[list[Place], Field(max_length=1000)] | Stop | None = None
+    citations: Place | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -87,13 +90,13 @@ class AskingBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: str = MODEL
+    model: Place = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
 
     def collections(self) -> list[str] | None:
@@ -206,8 +209,8 @@ class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    instructions: Words | None = None
-    previous_response_id: str | None = None
+    instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
+    previous_response_id: Place | None = None
     store: bool | None = None
 
     def items(self) -> list[ClientMessage]:

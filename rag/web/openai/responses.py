@@ -12,13 +12,14 @@ from pydantic import BaseModel
 from rag.errors import Conflict, NotFound
 from rag.records import Failed, Finished, Message, Role
 from rag.seams import SessionHandle
-from rag.web.current import application, open_session
+from rag.web.access.rights import open_session
+from rag.web.api.sse import failure, frame
+from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
 from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ResponseBody
 from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
-from rag.web.sse import failure, frame
 
 api = DescribedApi(
     "responses",
