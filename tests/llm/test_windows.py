@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from rag.llm.windows import DEFAULT_WINDOW, Budget, ModelWindow, published_window, window_told
+from rag.llm.windows import DEFAULT_WINDOW, ModelWindow, TokenBudget, published_window, window_told
 from tests.openai_server import OpenAIServer, failure, page
 
 ABSENT = "http://127.0.0.1:9/v1"
@@ -10,19 +10,19 @@ ABSENT = "http://127.0.0.1:9/v1"
 
 class TestBudget:
     def test_shares_the_window_and_keeps_a_reserve(self):
-        budget = Budget(8000)
+        budget = TokenBudget(8000)
 
         assert (budget.input_tokens, budget.max_tokens) == (6350, 1500)
 
     def test_gives_an_answer_no_more_than_its_share_of_a_small_window(self):
-        assert Budget(1000).max_tokens == 400
+        assert TokenBudget(1000).max_tokens == 400
 
     def test_gives_an_answer_no_more_than_it_needs_of_a_large_one(self):
-        assert Budget(128_000, answer_tokens=2000).max_tokens == 2000
+        assert TokenBudget(128_000, answer_tokens=2000).max_tokens == 2000
 
     @pytest.mark.parametrize("window", [1, 100, 256, 4096, 8191, 1_000_000])
     def test_never_gives_more_than_the_window(self, window):
-        budget = Budget(window)
+        budget = TokenBudget(window)
 
         assert budget.input_tokens >= 0
         assert budget.max_tokens >= 1
