@@ -2,7 +2,14 @@ import json
 
 import pytest
 
-from rag.llm.windows import DEFAULT_WINDOW, ModelWindow, TokenBudget, published_window, window_told
+from rag.llm.windows import (
+    DEFAULT_WINDOW,
+    SHRINKING,
+    ModelWindow,
+    TokenBudget,
+    published_window,
+    window_told,
+)
 from tests.openai_server import OpenAIServer, failure, page
 
 ABSENT = "http://127.0.0.1:9/v1"
@@ -75,6 +82,22 @@ class TestModelWindow:
     def test_is_never_more_than_the_setting(self):
         with OpenAIServer(models=[{"id": "fake", "max_model_len": 131_072}]) as server:
             assert ModelWindow(server.url, "fake", configured=9000).tokens() == 9000
+
+    @pytest.mark.parametrize(
+        ("fits", "then"),
+        [
+            pytest.param(3000, 3000, id="what it says"),
+            pytest.param(None, int(4096 * SHRINKING), id="less, where it does not say"),
+            pytest.param(8192, int(4096 * SHRINKING), id="less, where it says what it refused"),
+        ],
+    )
+    def test_of_a_server_that_refuses_it_is(self, fits, then):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 4096}]) as server:
+            window = ModelWindow(server.url, "fake")
+
+            window.was_too_small(fits)
+
+            assert window.tokens() == then < 4096
 
     @pytest.mark.parametrize(
         ("path", "told"),
