@@ -79,7 +79,7 @@ def test_is_told_as_it_was_where_the_server_ends_its_stream_in_good_order():
         hang_up.heard_here(),
         pytest.raises(ModelInterrupted, match=r"^Stopped\.$"),
     ):
-        list(map(lambda _: hang_up.now("Stopped."), model_at(server).stream(asked())))
+        _ = [hang_up.now("Stopped.") for _ in model_at(server).stream(asked())]
 
 
 def test_disturbs_no_call_that_nobody_left():

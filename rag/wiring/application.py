@@ -15,15 +15,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.calm import tell
 from rag.database import reading
+from rag.database.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError, StorageFailed
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
-from rag.storage import Differences, check_room, repair
+from rag.storage import (
+    Differences,
+    check_room,
+    documents_without_rows,
+    note_manifest,
+    refuse_emptied,
+    repair,
+)
 from rag.text.late import compile_all
 from rag.tracing import Traces
 from rag.wiring.once import once
@@ -81,6 +89,7 @@ class Application:
         self.warm = Event()
         self.tried = Event()  # to warm up
         self.seen: dict[str, bool] = {}  # what was there at the last look
+        self.fault = ""  # of the database, which is not mended by waiting
 
     # ── Made at the first use ────────────────────────────────────────────────────────────────
 
@@ -203,9 +212,10 @@ class Application:
         """Every process looks for what others left, so that no answer stays pending."""
         forgotten_at = monotonic()
         while not self.stopping.wait(min(LOST_SECONDS, TIDY_SECONDS)):
-            with suppress(SQLAlchemyError):  # the database is away: the next look is soon
+            with suppress(SQLAlchemyError, OSError, RagError):  # away: the next look is soon
                 self.store.interrupt_lost()
                 self.figures.tell()
+                note_manifest(self.engine, self.settings.data_dir)
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
                     forgotten_at = monotonic()
@@ -241,12 +251,14 @@ class Application:
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
+        self._look_at_database()
         self.load()
         if self._does_jobs:
             self.loader.start()  # beside the model
         vectors = self.embedder.embed(["warm"])
         self.warm.set()
         self.index.nearest(vectors, EVERYTHING, limit=1)
+        self.refuse_emptied()
         if self._does_jobs:
             self.repair()
         self.tried.set()
@@ -260,6 +272,21 @@ class Application:
         related("words")
         opposites()
 
+    def refuse_emptied(self) -> None:
+        """Raises SetupError where the database is a new one beside the index of a library."""
+        try:
+            refuse_emptied(self.engine, self.settings.data_dir, vectors=self.index.count())
+        except SetupError as error:
+            self.fault = str(error)
+            raise
+
+    def _look_at_database(self) -> None:
+        """Page by page, once. Raises StorageFailed for what a backup alone mends."""
+        damaged = [name for name in damaged_tables(self.engine) if not is_of_words([name])]
+        self.fault = damage_in_words(damaged) if damaged else ""
+        if self.fault:
+            raise StorageFailed(self.fault)
+
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""
         held, wanted = self.index.count(), self.documents.embedded_count()
@@ -270,13 +297,37 @@ class Application:
     def repair(self) -> Differences:
         """Make vectors and words follow the database again; returns what there was to do."""
         with self.ingestion.alone():
-            return repair(self.engine, self.index, embed_missing=self.ingestion.synchronise)
+            found = repair(
+                self.engine,
+                self.index,
+                folder=self.settings.data_dir,
+                embed_missing=self.ingestion.synchronise,
+            )
+        self.rows_made_again()
+        note_manifest(self.engine, self.settings.data_dir)
+        return found
+
+    def rows_made_again(self) -> list[str]:
+        """Names of documents whose rows were gone, and are read again from the kept files."""
+        made = []
+        for document_id, name in documents_without_rows(self.tables).items():
+            original = self._original(document_id)
+            if original is not None:
+                self.ingestion.read_rows_again(document_id, original)
+                made.append(name)
+        return made
+
+    def _original(self, document_id: str) -> bytes | None:
+        kept = getattr(self.documents, "original", None)  # where files are kept
+        path = kept and kept(self.documents.document(document_id, EVERYTHING))
+        return path.read_bytes() if path else None
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
         self.stopping.set()
-        with suppress(SQLAlchemyError, RagError):
+        with suppress(SQLAlchemyError, RagError, OSError):
             self.figures.tell()
+            note_manifest(self.engine, self.settings.data_dir)
         made = vars(self)  # what nobody has used needs no end
         if "jobs" in made:
             self.jobs.stop()
@@ -302,6 +353,7 @@ class Application:
             "index": self._ask_index,
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
+            "tables": self._look_at_rows,
         }
         pool = ThreadPoolExecutor(len(checks))
         asked = {name: pool.submit(_works, check) for name, check in checks.items()}
@@ -324,7 +376,15 @@ class Application:
 
     def _ask_database(self) -> None:
         with reading(self.engine) as connection:
-            connection.execute(text("SELECT 1"))
+            connection.execute(text("SELECT 1 FROM documents LIMIT 1"))
+        if self.fault:
+            raise StorageFailed(self.fault)
+        refuse_emptied(self.engine, self.settings.data_dir)
+
+    def _look_at_rows(self) -> None:
+        lacking = documents_without_rows(self.tables)
+        if lacking:
+            raise StorageFailed(f"The rows of tables of {len(lacking)} documents are gone.")
 
     def _ask_index(self) -> None:
         if not self.tried.is_set():
