@@ -92,6 +92,7 @@ class TestParts:
             "index": False,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
         application.warm_up()
         assert application.ready() == {
@@ -100,6 +101,7 @@ class TestParts:
             "index": True,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
 
         assert all(application.seen.values())

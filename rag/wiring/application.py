@@ -1,23 +1,20 @@
 """The application as the edges see it."""
 
 import logging
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.calm import tell
-from rag.database import reading
 from rag.database.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError, StorageFailed
+from rag.errors import RagError, SetupError, StorageFailed
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
@@ -26,7 +23,6 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.storage import (
     Differences,
-    check_room,
     documents_without_rows,
     note_manifest,
     refuse_emptied,
@@ -43,6 +39,7 @@ from rag.wiring.parts import (
     open_model,
     open_tables,
 )
+from rag.wiring.readiness import checks_of, looked_at
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -63,7 +60,6 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
-READY_SECONDS = 4.0  # for all checks together
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -347,57 +343,10 @@ class Application:
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""
-        checks: dict[str, Callable[[], Any]] = {
-            "database": self._ask_database,
-            "embedding_model": self._ask_model,
-            "index": self._ask_index,
-            "queue": self.jobs.ping,
-            "storage": lambda: check_room(self.settings.data_dir),
-            "tables": self._look_at_rows,
-        }
-        pool = ThreadPoolExecutor(len(checks))
-        asked = {name: pool.submit(_works, check) for name, check in checks.items()}
-        wait(asked.values(), timeout=READY_SECONDS)
-        pool.shutdown(wait=False)
-        self.seen.update((name, each.done() and each.result()) for name, each in asked.items())
+        self.seen.update(looked_at(checks_of(self)))
         return dict(self.seen)
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
         has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
-
-    def _ask_model(self) -> None:
-        """A local model is loaded; a server answers."""
-        if not self.warm.is_set():
-            raise ModelUnavailable("The embedding model is not loaded yet.")
-        if self.settings.embedding.base_url is not None:
-            self.embedder.embed(["ready"])
-
-    def _ask_database(self) -> None:
-        with reading(self.engine) as connection:
-            connection.execute(text("SELECT 1 FROM documents LIMIT 1"))
-        if self.fault:
-            raise StorageFailed(self.fault)
-        refuse_emptied(self.engine, self.settings.data_dir)
-
-    def _look_at_rows(self) -> None:
-        lacking = documents_without_rows(self.tables)
-        if lacking:
-            raise StorageFailed(f"The rows of tables of {len(lacking)} documents are gone.")
-
-    def _ask_index(self) -> None:
-        if not self.tried.is_set():
-            raise IndexAway("The index is not open yet.")
-        self.index.check()
-        with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
-            if self.index.count() < self.documents.embedded_count():
-                raise IndexAway("The index is rebuilt.")
-
-
-def _works(check: Callable[[], Any]) -> bool:
-    try:
-        check()
-    except Exception:  # noqa: BLE001 - whatever it is, it does not work
-        return False
-    return True
