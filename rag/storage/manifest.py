@@ -42,14 +42,13 @@ class Manifest:
 
 def held_by(engine: Engine) -> Manifest:
     """What is there now."""
-    counted_documents, chunks = IndexDebts(engine).document_counts()
+    of_documents, chunks = IndexDebts(engine).document_counts()
+    count = select(func.count())
     with reading(engine) as connection:
-        others = [
-            connection.execute(select(func.count()).select_from(table)).scalar_one()
-            for table in (tables, sessions)
-        ]
+        of_tables = connection.execute(count.select_from(tables)).scalar_one()
+        conversations = connection.execute(count.select_from(sessions)).scalar_one()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Manifest(counted_documents, chunks, *others, now)
+    return Manifest(of_documents, chunks, of_tables, conversations, now)
 
 
 def note_manifest(engine: Engine, folder: Path) -> None:
