@@ -145,6 +145,7 @@ class DocumentSettings(_Section):
     max_pages: int = Field(5000, ge=1)
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
+    keep_originals: bool = True
 
 
 class TableSettings(_Section):

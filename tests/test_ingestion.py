@@ -19,6 +19,7 @@ from rag.records import EVERYTHING, Chunk
 from rag.tables.store import TableFiles, TableStore
 from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
 from tests.prepared import migrated
+from tests.waiting import LONG
 
 MANUAL = (
     "# Aero 5 manual\n\n## Setup\n\nPlug it in.\n\n## Reset\n\nHold the button for ten seconds.\n"
@@ -177,7 +178,7 @@ class TestIngest:
         first_is_done = threading.Event()
 
         def late(_max_bytes):
-            assert first_is_done.wait(20)
+            assert first_is_done.wait(LONG)
             return b"Last"
 
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(60)]

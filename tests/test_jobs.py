@@ -14,6 +14,7 @@ from rag.jobs.queue import JobQueue
 from rag.jobs.table import JobTable
 from rag.records import JobState
 from tests.prepared import migrated
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -29,13 +30,9 @@ def queue(table, tmp_path):
     queue.stop()
 
 
-def wait_for(queue, job, state, seconds=10.0):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if queue.table.job(job.id).state is state:
-            return queue.table.job(job.id)
-        time.sleep(0.02)
-    raise AssertionError(queue.table.job(job.id))
+def wait_for(queue, job, state):
+    until(lambda: queue.table.job(job.id).state is state)
+    return queue.table.job(job.id)
 
 
 class TestJobQueue:

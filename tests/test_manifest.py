@@ -189,13 +189,10 @@ class TestRowsThatAreGone:
         assert documents_without_rows(application.tables) == {}
         application.stop()
 
-    def test_are_made_again_from_a_file_that_is_kept(self, library, monkeypatch):
+    def test_are_made_again_from_a_file_that_is_kept(self, library):
         (file,) = (library.data_dir / "tables").glob("*.parquet")
         file.write_bytes(b"")
-        kept = library.data_dir / "prices.csv"
-        kept.write_bytes(ROWS)
         application = opened(library)
-        monkeypatch.setattr(application.documents, "original", lambda _: kept, raising=False)
 
         assert application.rows_made_again() == ["prices.csv"]
         assert documents_without_rows(application.tables) == {}

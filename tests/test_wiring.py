@@ -1,6 +1,5 @@
 """The application as it is put together."""
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from rag.wiring import application as wired
 from rag.wiring.building import build
 from rag.wiring.parts import models_folder, open_embedder, open_model
 from tests.fakes import HashEmbedder
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -43,11 +43,7 @@ class TestTimeToLive:
         then = datetime.now(UTC) - timedelta(days=2)
         SqlConversationStore(application.engine, clock=lambda: then).create("ada")
 
-        until = time.monotonic() + 10
-        while application.store.sessions("ada") and time.monotonic() < until:
-            time.sleep(0.01)
-
-        assert application.store.sessions("ada") == []
+        until(lambda: application.store.sessions("ada") == [])
         application.stop()
 
     def test_without_a_limit_nothing_goes(self, tmp_path, old_session):

@@ -163,6 +163,7 @@ class Ingestion:
             self._remove_deleted()
             self._file_moved()
             self._tables.tidy()
+            self._store.tidy_originals()
             return sum(len(chunks) for chunks in self._embed_missing())
 
     def reindex(self) -> Iterator[tuple[int, int]]:

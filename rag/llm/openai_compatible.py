@@ -28,7 +28,7 @@ from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
 from rag.limits.shares import PATIENCE_SECONDS, Lane
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
-from rag.llm.replies import Reply
+from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
@@ -45,7 +45,7 @@ _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class WholeReply:
     """A whole reply."""
 
     text: str
@@ -54,7 +54,7 @@ class Completion:
     is_cut: bool = False  # it ends before its end, because it may not be longer
 
 
-def complete(model: ChatModel, request: ModelRequest) -> Completion:
+def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
     """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -66,7 +66,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
         is_cut = is_cut or delta.cut
         calls.extend(delta.tool_calls)
         usage = delta.usage or usage
-    return Completion("".join(texts), tuple(calls), usage, is_cut)
+    return WholeReply("".join(texts), tuple(calls), usage, is_cut)
 
 
 class OpenAIChatModel:
@@ -165,9 +165,9 @@ class OpenAIChatModel:
         except UnreadableReply as error:
             raise self._server.unreadable(str(error)) from error
 
-    def _reply_to(self, request: ModelRequest) -> Reply:
+    def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
-        return Reply(SpokenText(tools, holds=self._habits.thinks_unopened))
+        return ArrivingReply(SpokenText(tools, holds=self._habits.thinks_unopened))
 
     def _client(self) -> "OpenAI":
         with self._opening:

@@ -49,6 +49,8 @@ from rag.records.events import (
 )
 from rag.records.jobs import Job, JobState
 from rag.records.sessions import (
+    NOTHING_BEFORE,
+    Before,
     ChatMessage,
     ContextConfig,
     ImportedMessage,
@@ -69,7 +71,9 @@ __all__ = [
     "EVERYTHING",
     "GROUP",
     "NOTHING",
+    "NOTHING_BEFORE",
     "Answer",
+    "Before",
     "Card",
     "ChatMessage",
     "Chunk",

@@ -99,8 +99,8 @@ def create_app(application: "Application") -> Flask:
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
     held = sha256()
-    for file in sorted(each for each in folder.iterdir() if each.is_file()):
-        held.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return held.hexdigest()[:12]
 
 

@@ -37,6 +37,7 @@ from rag.wiring.parts import (
     open_embedder,
     open_index,
     open_model,
+    open_originals,
     open_tables,
 )
 from rag.wiring.readiness import checks_of, looked_at
@@ -78,7 +79,7 @@ class Application:
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
-        self.documents = SqlDocumentStore(self.engine)
+        self.documents = SqlDocumentStore(self.engine, open_originals(settings))
         self.collections = open_collections(settings, self.engine)
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
@@ -190,6 +191,10 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
+        try:
+            self._ask_judge()
+        except SetupError as error:
+            tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
@@ -314,8 +319,7 @@ class Application:
         return made
 
     def _original(self, document_id: str) -> bytes | None:
-        kept = getattr(self.documents, "original", None)  # where files are kept
-        path = kept and kept(self.documents.document(document_id, EVERYTHING))
+        path = self.documents.original(self.documents.document(document_id, EVERYTHING))
         return path.read_bytes() if path else None
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
+from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
 from rag.seams import Embedder
@@ -55,6 +56,11 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     except (ValueError, ImportError) as error:
         raise SetupError(f"tables.url is {url!r}: {error}.") from error
     return TableStore(engine, files)
+
+
+def open_originals(settings: Settings) -> Originals:
+    """The files that documents are read from."""
+    return Originals(settings.data_dir / "originals", is_on=settings.documents.keep_originals)
 
 
 def open_embedder(settings: Settings) -> Embedder:

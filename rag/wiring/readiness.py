@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
@@ -21,7 +22,7 @@ Check = Callable[[], Any]  # raises what is wrong
 
 def checks_of(application: "Application") -> dict[str, Check]:
     """Of one application, by what it tells of them."""
-    return {
+    checks: dict[str, Check] = {
         "database": lambda: _ask_database(application),
         "embedding_model": lambda: _ask_model(application),
         "index": lambda: _ask_index(application),
@@ -29,6 +30,8 @@ def checks_of(application: "Application") -> dict[str, Check]:
         "storage": lambda: check_room(application.settings.data_dir),
         "tables": lambda: _look_at_rows(application),
     }
+    model = application.settings.checks.nli_model
+    return checks if model is None else {**checks, "judge": lambda: _ask_judge(model)}
 
 
 def looked_at(checks: Mapping[str, Check]) -> dict[str, bool]:
@@ -54,6 +57,13 @@ def _ask_model(application: "Application") -> None:
         raise ModelUnavailable("The embedding model is not loaded yet.")
     if application.settings.embedding.base_url is not None:
         application.embedder.embed(["ready"])
+
+
+def _ask_judge(model: Path) -> None:
+    """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+    from rag.answers.judging import labels_of
+
+    labels_of(model)
 
 
 def _ask_database(application: "Application") -> None:

@@ -17,6 +17,7 @@ from tests.openai_server import (
     page,
     reply,
 )
+from tests.waiting import LONG
 
 JSON = "application/json"
 SEARCH = ToolSpec("search", "Search.", {"type": "object", "properties": {}})
@@ -322,7 +323,7 @@ class TestHangingUp:
 
             stream.close()
 
-            assert server.disconnected.wait(5)
+            assert server.disconnected.wait(LONG)
 
     def test_time_that_the_reader_takes_does_not_count(self):
         with OpenAIServer(reply("one two three")) as server:
