@@ -40,7 +40,7 @@ from rag.wiring.parts import (
     open_originals,
     open_tables,
 )
-from rag.wiring.readiness import checks_of, looked_at
+from rag.wiring.readiness import ask_judge, checks_of, looked_at
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -192,7 +192,7 @@ class Application:
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
         try:
-            self._ask_judge()
+            ask_judge(self)
         except SetupError as error:
             tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
@@ -30,8 +29,9 @@ def checks_of(application: "Application") -> dict[str, Check]:
         "storage": lambda: check_room(application.settings.data_dir),
         "tables": lambda: _look_at_rows(application),
     }
-    model = application.settings.checks.nli_model
-    return checks if model is None else {**checks, "judge": lambda: _ask_judge(model)}
+    if application.settings.checks.nli_model is not None:
+        checks["judge"] = lambda: ask_judge(application)
+    return checks
 
 
 def looked_at(checks: Mapping[str, Check]) -> dict[str, bool]:
@@ -59,11 +59,12 @@ def _ask_model(application: "Application") -> None:
         application.embedder.embed(["ready"])
 
 
-def _ask_judge(model: Path) -> None:
+def ask_judge(application: "Application") -> None:
     """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
     from rag.answers.judging import labels_of
 
-    labels_of(model)
+    if application.settings.checks.nli_model is not None:
+        labels_of(application.settings.checks.nli_model)
 
 
 def _ask_database(application: "Application") -> None:
