@@ -5,6 +5,7 @@ import pytest
 from rag.llm.windows import (
     DEFAULT_WINDOW,
     FLOOR,
+    SHRINKING,
     ModelWindow,
     TokenBudget,
     published_window,
