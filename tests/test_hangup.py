@@ -74,12 +74,16 @@ def test_is_told_as_it_was_where_the_server_ends_its_stream_in_good_order():
     """Some close the stream of a call that is cut as if they had said all."""
     hang_up = HangUp()
 
+    def stopped_at_once(server):
+        for _delta in model_at(server).stream(asked()):
+            hang_up.now("Stopped.")
+
     with (
         OpenAIServer(deltas({"content": "Two"}, finish=None, done=False)) as server,
         hang_up.heard_here(),
         pytest.raises(ModelInterrupted, match=r"^Stopped\.$"),
     ):
-        list(map(lambda _: hang_up.now("Stopped."), model_at(server).stream(asked())))
+        stopped_at_once(server)
 
 
 def test_disturbs_no_call_that_nobody_left():

@@ -205,9 +205,10 @@ class SessionBody(Body):
 
 
 class QuestionBody(Body):
-    """A question."""
+    """A question; `wait_for_judge` seconds at most are waited for a judge's verdicts."""
 
     content: Question
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] = 0
 
 
 class RangeBody(Body):
