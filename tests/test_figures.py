@@ -46,3 +46,14 @@ def test_what_ended_processes_counted_stays(any_engine, monkeypatch):
     monkeypatch.undo()
 
     assert turns(process(any_engine)[1].render()) == [4.0]
+
+
+def test_what_was_gathered_before_is_gathered_again(any_engine, monkeypatch):
+    monkeypatch.setattr(figures, "ENDED_AFTER", timedelta(seconds=-1))
+    for _ in range(4):  # each takes in what the ones before it have left
+        metrics, told = process(any_engine)
+        metrics.turns.labels("finished").inc()
+        told.tell()
+    monkeypatch.undo()
+
+    assert turns(process(any_engine)[1].render()) == [4.0]
