@@ -55,6 +55,7 @@ class LlmSettings(_Section):
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
+    calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
     @property
     def is_configured(self) -> bool:
@@ -144,6 +145,7 @@ class DocumentSettings(_Section):
     max_pages: int = Field(5000, ge=1)
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
+    keep_originals: bool = True
 
 
 class TableSettings(_Section):
@@ -163,7 +165,8 @@ class WebSettings(_Section):
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # named where others than this machine reach it
+    metrics_token: SecretStr | None = None  # without one, only this machine is told figures
 
 
 class OidcSettings(_Section):
@@ -192,6 +195,12 @@ class AuthSettings(_Section):
     managers: tuple[str, ...] = ()
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     oidc: OidcSettings | None = None
+
+    @property
+    def believed_proxies(self) -> tuple[str, ...]:
+        """Those named; this machine alone where the mode says that one stands there."""
+        is_named = self.mode == "proxy" or "trusted_proxies" in self.model_fields_set
+        return self.trusted_proxies if is_named else ()
 
     def counts_as(self, owner: str, groups: Iterable[str] = ()) -> frozenset[str]:
         """An owner and its groups, as members of collections are named.

@@ -8,8 +8,10 @@ import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
 import { dropMenus, showLocalTimes } from "./parts.js";
 import { startPeek } from "./peek.js";
+import { showSheets } from "./sheet.js";
 
 startPanel();
+showSheets(document);
 startPeek();
 startChoice();
 startConversation();

@@ -1,6 +1,7 @@
 // The evidence panel: beside the text where there is room, a sheet over it where there is none.
 import { letScroll } from "./keys.js";
 import { announce, loadPage } from "./parts.js";
+import { showSheets } from "./sheet.js";
 
 const panel = document.getElementById("panel");
 const isWide = matchMedia("(min-width: 64rem)");
@@ -52,6 +53,8 @@ async function showInPanel(link, { isAgain = false } = {}) {
     headEvidence(body, title);
     letScroll(body);
     showMark(body);
+    document.body.classList.toggle("has-sheet", Boolean(body.querySelector("[data-sheet]"))); // it wants room
+    showSheets(body);
     if (!isAgain) announce(`${title} is shown.`);
   } catch (error) {
     const note = Object.assign(document.createElement("p"), { textContent: error.message });
@@ -121,7 +124,7 @@ export function closePanel() {
   const marked = document.querySelector('a[aria-expanded="true"]');
   const target = opener?.isConnected ? opener : marked ?? document.getElementById("question");
   panel.close();
-  document.body.classList.remove("has-panel");
+  document.body.classList.remove("has-panel", "has-sheet");
   mark(null);
   opener = null;
   target?.focus();

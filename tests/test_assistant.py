@@ -222,7 +222,7 @@ class TestWithAModel:
         assert again.message.content == f"{said}[{number}]."
 
     def test_a_citation_that_its_source_does_not_carry_is_flagged(self, session, with_model):
-        assistant, _ = with_model("The Aero 5 Pro costs 900 euros in Norway [1].")
+        assistant, _ = with_model("Unicorns sing loudly in Norwegian operas [1].")
 
         finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
 

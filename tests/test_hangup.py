@@ -8,7 +8,16 @@ from rag.errors import ModelInterrupted
 from rag.hangup import HangUp, has_hung_up, on_hang_up
 from rag.web.pages import conversations
 from tests.model_application import World
-from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply, slowly
+from tests.openai_server import (
+    OpenAIServer,
+    asked,
+    deltas,
+    endless,
+    hang,
+    model_at,
+    reply,
+    slowly,
+)
 from tests.waiting import LONG, until
 
 
@@ -59,6 +68,22 @@ def test_ends_the_call_of_a_model_whatever_it_does(behaviour):
 
         assert ended == ["The answer was stopped before its end."]
         assert len(server.requests) == 1
+
+
+def test_is_told_as_it_was_where_the_server_ends_its_stream_in_good_order():
+    """Some close the stream of a call that is cut as if they had said all."""
+    hang_up = HangUp()
+
+    def stopped_at_once(server):
+        for _delta in model_at(server).stream(asked()):
+            hang_up.now("Stopped.")
+
+    with (
+        OpenAIServer(deltas({"content": "Two"}, finish=None, done=False)) as server,
+        hang_up.heard_here(),
+        pytest.raises(ModelInterrupted, match=r"^Stopped\.$"),
+    ):
+        stopped_at_once(server)
 
 
 def test_disturbs_no_call_that_nobody_left():

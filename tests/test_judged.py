@@ -8,8 +8,9 @@ import pytest
 
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.errors import Conflict, NotFound
+from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
+from rag.records import Judging as JudgingState
 from rag.seams.judging import Opinion
 from rag.turns.answering import Answering, Checks
 from rag.web.api.sse import encode
@@ -108,10 +109,56 @@ def test_the_stream_tells_it_as_an_event_of_its_own(asking, session):  # noqa: F
     json.dumps(values)
 
 
-def test_a_judge_without_an_opinion_changes_nothing(asking, session):  # noqa: F811
-    events = list(asking(Judging(None)).ask(session, ASKED))
+def test_a_judge_without_an_opinion_leaves_the_verdicts(asking, session):  # noqa: F811
+    *_, finished, judged = asking(Judging(None)).ask(session, ASKED)
 
-    assert isinstance(events[-1], Finished)
+    assert finished.message.answer.judging is JudgingState.PENDING
+    assert judged.message.answer.judging is JudgingState.DONE
+    assert judged.message.answer.citations == finished.message.answer.citations
+
+
+def test_without_a_judge_nothing_is_to_come(asking, session):  # noqa: F811
+    *_, finished = asking(None).ask(session, ASKED)
+
+    assert finished.message.answer.judging is JudgingState.OFF
+
+
+class Broken:
+    """A judge that fails."""
+
+    name = "broken-1"
+
+    def __init__(self, error):
+        self.error = error
+
+    def judge(self, statements):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModelUnavailable("broken-1 is away."), "The check failed: broken-1 is away."),
+        (RuntimeError("x"), "The check failed: something went wrong on our side."),
+    ],
+    ids=["away", "broken"],
+)
+def test_that_the_check_failed_is_said_and_stored(asking, session, error, said):  # noqa: F811
+    *_, finished, judged = asking(Broken(error)).ask(session, ASKED)
+
+    answer = session.message(1).answer
+    assert (answer.judging, answer.judging_failure) == (JudgingState.FAILED, said)
+    assert judged.message.answer == answer
+    assert answer.citations == finished.message.answer.citations
+
+
+def test_a_judge_may_overrule_a_warning(asking, session):  # noqa: F811
+    said = "Refunds are paid within fifty working days [1]."
+
+    *_, finished, judged = asking(Judging(Verdict.SUPPORTED), said).ask(session, ASKED)
+
+    assert [c.verdict.is_warning for c in finished.message.answer.citations] == [True]
+    assert [c.verdict for c in judged.message.answer.citations] == [Verdict.SUPPORTED]
 
 
 def test_a_conversation_deleted_meanwhile_ends_well(asking, session):  # noqa: F811

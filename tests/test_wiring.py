@@ -84,18 +84,20 @@ class TestParts:
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
         assert application.ready() == {
             "database": True,
-            "model": False,
+            "embedding_model": False,
             "index": False,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
         application.warm_up()
         assert application.ready() == {
             "database": True,
-            "model": True,
+            "embedding_model": True,
             "index": True,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
 
         assert all(application.seen.values())

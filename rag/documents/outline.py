@@ -49,7 +49,7 @@ class Outline:
         self.pictures = 0
         self.left_out: list[str] = []  # what, and why
         self._form_values = 0
-        self._media_type = media_type
+        self.media_type = media_type
         self._max_characters = max_characters
         self._characters = 0
         self._drafts: list[_SectionDraft] = []
@@ -183,7 +183,7 @@ class Outline:
         return ParsedDocument(
             title,
             tuple(sections),
-            self._media_type,
+            self.media_type,
             names.unique(found),
             tuple(self._tables),
             self._report(sections),

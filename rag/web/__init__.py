@@ -11,6 +11,7 @@ from flask_openapi3.models.info import Info
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.owner import find_owners
+from rag.web.access.proxies import believe_proxies
 from rag.web.access.security import protect
 from rag.web.api import (
     collections,
@@ -98,8 +99,8 @@ def create_app(application: "Application") -> Flask:
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
     held = sha256()
-    for file in sorted(each for each in folder.iterdir() if each.is_file()):
-        held.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return held.hexdigest()[:12]
 
 
@@ -116,12 +117,14 @@ def configure(app: Flask, application: "Application") -> None:
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
     )
+    believe_proxies(app, settings.auth.believed_proxies)
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)
     protect(app, settings.web)
     give_budgets(app)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
+    are_one = settings.auth.mode == "single"
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

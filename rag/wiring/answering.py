@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.followups.resolve import FollowUps
-from rag.followups.rules import CUE_WORDS
+from rag.followups.resolve import CUE_WORDS, FollowUps
 from rag.library.answers import LibraryAnswers
+from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
@@ -41,7 +41,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    library = TableLibrary(application.tables)
+    library = TableLibrary(application.tables, meaning=application.embedder.embed)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
@@ -131,7 +131,6 @@ def assistant_of(application: "Application") -> Assistant:
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             timeout_seconds=follow_up.timeout_seconds,
-            is_mentioned=mentions.is_anywhere,
         ),
         application.memory,
         answering,
@@ -149,7 +148,10 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return Beside((told, application.asked), remarks)
+    if settings.llm.model is not None:  # which has manners of its own
+        return Beside((told, application.asked), remarks)
+    manners = Manners(lambda texts: application.embedder.embed(texts))
+    return Beside((told, manners, application.asked), remarks)
 
 
 def _tools(application: "Application") -> ToolRoom:

@@ -162,6 +162,15 @@ class TestAServerThatFails:
         assert type(error) is ModelInterrupted
         assert text.startswith("word ")
 
+    def test_by_silence_names_the_setting_that_acts(self):
+        short = asked(timeout_seconds=0.3, timeout_setting="summarization_settings.timeout_seconds")
+        with OpenAIServer(server_side.hang(), server_side.hang()) as server:
+            of_the_request, _ = error_of(model_at(server, timeout_seconds=600), short)
+            of_the_model, _ = error_of(model_at(server, timeout_seconds=0.2), short)
+
+        assert "raise summarization_settings.timeout_seconds." in str(of_the_request)
+        assert "raise llm.timeout_seconds." in str(of_the_model)
+
     def test_does_not_spoil_the_next_request(self):
         with OpenAIServer(server_side.cut("Fi"), failure(500, "x"), reply("Five.")) as server:
             model = model_at(server)

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag.records import Answer, Citation, Message, MessageStatus, Role, Verdict
+from rag.records import Answer, Citation, Message, MessageStatus, Role, Section, Verdict
+from rag.web.html.rows import numbers_of_rows
 from rag.web.html.stated import Stated, deciding, shown_statement, stated_in, strong
 
 C, S, O = Verdict.CONTRADICTED, Verdict.SUPPORTED, Verdict.OPEN  # noqa: E741
@@ -88,3 +89,28 @@ class TestStatements:
 
     def test_in_a_row_bring_its_label_and_the_head_of_their_column(self):
         assert [each.said for each in stated_in(self.message(), 2)][-1] == "Aero · b · 5"
+
+
+class TestRows:
+    def section(self, locator, *rows, more=""):
+        text = "\n".join(["| Thing | Price |", "| --- | --- |", *rows]) + more
+        return Section(0, (), locator, text)
+
+    def test_of_a_section_have_the_numbers_that_its_locator_tells(self):
+        section = self.section("sheet Prices, rows 42–43", "| Lamp | 9 |", "| Bulb | 3 |")
+
+        numbers = numbers_of_rows(section)
+
+        assert {section.text[a:b]: n for (a, b), n in numbers.items()} == {
+            "| Lamp | 9 |": 42,
+            "| Bulb | 3 |": 43,
+        }
+
+    @pytest.mark.parametrize(
+        ("locator", "more"),
+        [("rows 42–44", ""), ("page 3", ""), ("rows 42–43", "\n\nA remark."), ("rows", "")],
+    )
+    def test_have_none_where_it_does_not_tell_of_each(self, locator, more):
+        section = self.section(locator, "| Lamp | 9 |", "| Bulb | 3 |", more=more)
+
+        assert numbers_of_rows(section) == {}

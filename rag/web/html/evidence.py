@@ -1,18 +1,19 @@
 """The evidence behind a number: the very passage, marked in its surroundings."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, zip_longest
 
 from markupsafe import Markup, escape
 
 from rag.errors import NotFound
-from rag.records import Chunk, Section, Source, SourceState, Verdict
+from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
 from rag.text.sentences import CODE_INDENT, Span, trimmed
 from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.pinpoint import TABLE_RULE, places_of
+from rag.web.html.rows import numbers_of_rows
 from rag.web.html.stated import Stated, deciding, strong
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
@@ -54,6 +55,7 @@ class Marks:
 
 
 NO_MARKS = Marks()
+NO_NUMBERS: Mapping[int, int] = {}
 
 
 def _shifted(span: Span, by: int) -> Span:
@@ -77,6 +79,8 @@ class Evidence:
     section_index: int | None  # in the document as it is now; None for a snapshot
     page: int | None = None
     quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
+    document: Document | None = None  # as it is now, where it still says so
+    rows: tuple[int, ...] = ()  # of a sheet or a CSV file, those that are marked
 
     @property
     def is_current(self) -> bool:
@@ -141,7 +145,9 @@ def _in_document(
     first = max(0, min(each.start for each in (marks.passage, *marks.said)) - AROUND_CHARS)
     last = max(each.end for each in (marks.passage, *marks.said)) + AROUND_CHARS
     shown, moved = _cut(section.text, first, min(len(section.text), last))
-    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved)))]
+    rows = numbers_of_rows(section)
+    numbers = {row.start - moved: number for row, number in rows.items()}
+    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(each) for each in near if each.index < section.index),
@@ -149,7 +155,12 @@ def _in_document(
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
     quotes = _quotes(section.text, marks)
-    return Evidence(source, tuple(parts), section.index, section.page, quotes)
+    document = application().documents.document(chunk.document_id, readable())
+    starts = [each.start for each in marks.said]
+    marked = tuple(
+        number for row, number in rows.items() if any(row.start <= at < row.end for at in starts)
+    )
+    return Evidence(source, tuple(parts), section.index, section.page, quotes, document, marked)
 
 
 def _said(
@@ -189,15 +200,22 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
 # ── Text as people read it ───────────────────────────────────────────────────────────────────
 
 
-def text_html(text: str, marks: Marks = NO_MARKS, *, is_target: bool = True) -> Markup:
+def text_html(
+    text: str,
+    marks: Marks = NO_MARKS,
+    *,
+    is_target: bool = True,
+    numbers: Mapping[int, int] = NO_NUMBERS,
+) -> Markup:
     """A section's text: its tables as tables, its entries as a list, the passage marked.
 
-    Its first mark is what `#passage` leads to, if it is a target.
+    Its first mark is what `#passage` leads to, if it is a target. `numbers` are those of rows in
+    their file, by where they begin.
     """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
     styles = marks.styles(len(text))
     target = (SAID if max(styles, default=0) >= SAID else AROUND) if is_target else None
-    writing = _Writing(text, styles, target)
+    writing = _Writing(text, styles, target, numbers)
     parts = []
     for kind, block in _blocks(text, lines):
         if kind == "table":
@@ -254,6 +272,7 @@ class _Writing:
     text: str
     styles: bytes
     target: int | None  # that style; None once it was met
+    numbers: Mapping[int, int]
 
     def entry(self, line: Span) -> Markup:
         sign = ENTRY.match(self.text, line.start)
@@ -284,6 +303,9 @@ class _Writing:
             tag = Markup("th" if has_head and at == 0 else "td")
             cells = map(self._cell, _cells(self.text, line))
             row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
+            if self.numbers:
+                number = self.numbers.get(line.start, "")
+                row = Markup('<td class="row-number">{}</td>').format(number) + row
             style = self._row_style(line) if tag == "td" else ""
             rows.append(Markup("<tr{}>{}</tr>").format(style, row))
         return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))

@@ -15,7 +15,7 @@ from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
 from rag.web.current import application, default_config
 from rag.web.html.cards import marked_in, passage_html
-from rag.web.html.evidence import evidence_of
+from rag.web.html.evidence import Evidence, evidence_of
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
 from rag.web.html.stated import Stated, shown_statement, stated_in
@@ -24,6 +24,7 @@ from rag.web.pages.queue import led_when_due
 from rag.web.pages.show import Shown, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import Place, footnotes, transcript_of
+from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import Turn, turns
 
 pages = Blueprint("pages", __name__)
@@ -177,8 +178,30 @@ def source(session_id: str, number: int) -> str:
         evidence=evidence,
         statements=[shown_statement(each, evidence.quotes) for each in stated if each.citation],
         footnote=footnotes(found),
+        original=_original(evidence, stated),
+        table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
+
+
+def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | None:
+    """The file behind a passage, if it was kept, and what is marked on its page."""
+    document = evidence.document
+    if document is None or not has_original(document):
+        return None
+    marked = evidence.quotes or ((evidence.source.text,) if not stated else ())
+    page = evidence.page if document.media_type == PDF else None
+    return {"document": document, "page": page, "marked": marked}
+
+
+def _table_of(evidence: Evidence) -> str:
+    """The id of the table that has the rows, where there can be no doubt; else ""."""
+    if evidence.document is None or not evidence.rows:
+        return ""
+    found = application().tables.tables(readable(), document_id=evidence.document.id)
+    named = [each for each in found if f"sheet {each.name}," in evidence.source.locator]
+    (only,) = named if len(named) == 1 else found if len(found) == 1 else (None,)
+    return only.id if only is not None else ""
 
 
 def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:

@@ -29,9 +29,11 @@ def table(table_id: str) -> str:
     offset = wanted_index("offset", request.args) or 0
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
-    row = wanted_index("row", request.args)
+    row, at = wanted_index("row", request.args), wanted_index("at", request.args)
     marked = _marked(session_id, number, row) if session_id and number else frozenset()
-    if row is not None and marked and "offset" not in request.args:
+    if at is not None:
+        marked |= {at}
+    if marked and (at, row) != (None, None) and "offset" not in request.args:
         offset = library.place_of(found, min(marked)) // ROWS_ON_A_PAGE * ROWS_ON_A_PAGE
     answered = library.rows(found, offset, ROWS_ON_A_PAGE + 1, wanted)
     return show_page(
@@ -46,6 +48,7 @@ def table(table_id: str) -> str:
         session_id=session_id,
         number=number,
         row=row,
+        at=at,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from rag.documents.formats.pdf.tables import Cell, PdfLine
+from rag.documents.formats.pdf.tables import PdfCell, PdfLine
 
 FIGURE = re.compile(
     r"[(+−-]*\s?(?:[A-Z]{0,3}[$€£¥])?\s?[(−-]?\d[\d,.]*\s?(?:[%x×]|bps|pts?\.?)?\s?\)?%?(?:\s?\(\w{1,2}\))?"
@@ -44,7 +44,7 @@ class _Row:
     label: str
     left: float
     bottom: float
-    figures: tuple[Cell, ...]
+    figures: tuple[PdfCell, ...]
 
 
 Columns = list[tuple[float, float]]
@@ -86,7 +86,7 @@ def _row(line: PdfLine) -> _Row:
     return _Row(label, left, line.bottom, tuple(filter(_is_figure, cells[first:])))
 
 
-def _is_figure(cell: Cell) -> bool:
+def _is_figure(cell: PdfCell) -> bool:
     return bool(FIGURE.fullmatch(cell.text.strip()))
 
 
@@ -165,7 +165,7 @@ def _fits(row: _Row, columns: Columns) -> bool:
     return len(set(places)) == len(places)
 
 
-def _place(cell: Cell, columns: Columns) -> int:
+def _place(cell: PdfCell, columns: Columns) -> int:
     return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
@@ -223,11 +223,11 @@ class _Place:
         first = self.row.cells[0]
         return first.right if not _is_figure(first) else self.columns[0][0] - 2 * self.row.size
 
-    def is_before(self, cell: Cell) -> bool:
+    def is_before(self, cell: PdfCell) -> bool:
         """Whether it stands over the labels."""
         return cell.right < self.columns[0][0]
 
-    def is_caption(self, cell: Cell) -> bool:
+    def is_caption(self, cell: PdfCell) -> bool:
         """Centred over the whole table, labels included, and over no single column."""
         is_inside = any(
             left - 4 <= cell.left and cell.right <= right + 4 for left, right in self.columns
@@ -235,7 +235,7 @@ class _Place:
         middle = (self.row.left + self.row.right) / 2
         return not is_inside and abs(_centre(cell) - middle) < 8 and not YEAR.search(cell.text)
 
-    def is_over(self, cell: Cell) -> bool:
+    def is_over(self, cell: PdfCell) -> bool:
         """Whether it stands over columns, be it broader than their figures."""
         starts = cell.left > self.labels_end + 4 and cell.right >= self.columns[0][0]
         is_inside = any(left <= _centre(cell) <= right for left, right in self.columns)
@@ -286,7 +286,7 @@ def _is_header(line: PdfLine, place: _Place) -> bool:
     return all(map(place.is_over, cells)) and not line.text.endswith(".")
 
 
-def _centre(cell: Cell) -> float:
+def _centre(cell: PdfCell) -> float:
     return (cell.left + cell.right) / 2
 
 
@@ -305,7 +305,7 @@ def _header(lines: Sequence[PdfLine], place: _Place) -> tuple[list[str], list[Pd
     return [" ".join(found) for found in words], opening
 
 
-def _levels(lines: Sequence[PdfLine], size: float) -> Iterator[list[Cell]]:
+def _levels(lines: Sequence[PdfLine], size: float) -> Iterator[list[PdfCell]]:
     """Cells of about one height, from left to right, from the top down."""
     ordered = sorted(lines, key=lambda line: -line.bottom)
     tops: list[float] = []
@@ -318,7 +318,7 @@ def _levels(lines: Sequence[PdfLine], size: float) -> Iterator[list[Cell]]:
         yield sorted(cells, key=lambda cell: cell.left)
 
 
-def _spread(cells: Sequence[Cell], columns: Columns) -> list[str]:
+def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
     """For each column the cell of one level that stands over it; one may be over several."""
     if not cells:
         return [""] * len(columns)
@@ -335,7 +335,7 @@ def _spread(cells: Sequence[Cell], columns: Columns) -> list[str]:
     return texts
 
 
-def _is_balanced(cell: Cell, nearest: Sequence[Cell], centres: Sequence[float]) -> bool:
+def _is_balanced(cell: PdfCell, nearest: Sequence[PdfCell], centres: Sequence[float]) -> bool:
     """Whether a cell stands over the middle of the columns that are nearest to it."""
     own = [centre for centre, each in zip(centres, nearest, strict=True) if each is cell]
     pitch = (centres[-1] - centres[0]) / max(1, len(centres) - 1) or 60.0

@@ -9,7 +9,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
-from rag.documents.formats.pdf.tables import Cell, PdfLine, join_symbols
+from rag.documents.formats.pdf.tables import PdfCell, PdfLine, join_symbols
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.reports import pages_named
@@ -203,7 +203,7 @@ def _has_bold_font(text_page: Any, at: int) -> bool:
     return any(word in name.value.lower() for word in BOLD_FONTS)
 
 
-def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
+def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[PdfCell, ...]:
     """The line in pieces that stand further apart than words do; figures may stand closer."""
     boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
     groups: list[Box] = []
@@ -214,15 +214,15 @@ def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
         else:
             groups.append(box)
     if len(groups) < 2:
-        return (Cell(text, groups[0].left, groups[0].right),) if groups else ()
-    found: list[Cell] = []
+        return (PdfCell(text, groups[0].left, groups[0].right),) if groups else ()
+    found: list[PdfCell] = []
     for box in sorted(groups):
         words = one_line(text_page.get_text_bounded(*box, errors="ignore"))
         last = found[-1] if found else None
         if last and box.left - last.right < CELL_GAP * size and not _are_figures(last.text, words):
-            found[-1] = Cell(f"{last.text} {words}".strip(), last.left, box.right)
+            found[-1] = PdfCell(f"{last.text} {words}".strip(), last.left, box.right)
         else:
-            found.append(Cell(words, box.left, box.right))
+            found.append(PdfCell(words, box.left, box.right))
     return join_symbols([cell for cell in found if cell.text], size)
 
 

@@ -19,7 +19,7 @@ CELL_WORDS = 14  # on average: more is text in columns
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PdfCell:
     """Words that stand together on a line."""
 
     text: str
@@ -36,7 +36,7 @@ class PdfLine:
     is_bold: bool
     left: float
     bottom: float
-    cells: tuple[Cell, ...] = ()  # one or more
+    cells: tuple[PdfCell, ...] = ()  # one or more
 
     @property
     def right(self) -> float:
@@ -53,28 +53,28 @@ class _Block:
     bottom: float
 
 
-def join_symbols(cells: Sequence[Cell], size: float) -> tuple[Cell, ...]:
+def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
     """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
-    joined: list[Cell] = []
+    joined: list[PdfCell] = []
     for cell in _without_next_sign(cells, size):
         last = joined[-1] if joined else None
         if last and (last.text in CURRENCY or cell.text in TRAILING):
-            joined[-1] = Cell(last.text + cell.text, last.left, cell.right)
+            joined[-1] = PdfCell(last.text + cell.text, last.left, cell.right)
         elif last and len(joined) == 1 and LIST_MARK.fullmatch(last.text):
-            joined[-1] = Cell(f"{last.text} {cell.text}", last.left, cell.right)
+            joined[-1] = PdfCell(f"{last.text} {cell.text}", last.left, cell.right)
         else:
             joined.append(cell)
     return tuple(joined)
 
 
-def _without_next_sign(cells: Sequence[Cell], size: float) -> Iterator[Cell]:
+def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
     """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
     for at, cell in enumerate(cells):
         words, _blank, sign = cell.text.rpartition(" ")
         if words and sign in CURRENCY and at + 1 < len(cells):
             right = max(cell.left, cell.right - size)
-            yield Cell(words, cell.left, right)
-            yield Cell(sign, right + 1, cell.right)
+            yield PdfCell(words, cell.left, right)
+            yield PdfCell(sign, right + 1, cell.right)
         else:
             yield cell
 
@@ -176,7 +176,7 @@ def _blocks(
     return blocks
 
 
-def _column_of(cell: Cell, columns: Sequence[tuple[float, float]]) -> int:
+def _column_of(cell: PdfCell, columns: Sequence[tuple[float, float]]) -> int:
     return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
