@@ -130,6 +130,23 @@ class TestJobQueue:
         with pytest.raises(NotFound, match="nobody"):
             queue.table.job("nobody")
 
+    def test_is_tried_again_after_longer_pauses_up_to_the_longest(self, table):
+        job, pauses = table.add("ingest", "prices.csv"), []
+        for _ in range(12):
+            table.try_again(table.job(job.id), "The server is away.")
+            now = table.job(job.id)
+            pauses.append(round((now.due_at - now.updated_at).total_seconds()))
+
+        assert pauses[:3] == [2, 4, 8]
+        assert pauses[-2:] == [job_table.LONGEST_PAUSE_SECONDS] * 2
+
+    def test_is_alike_only_in_its_own_collection(self, table):
+        first = table.add("ingest", "prices.csv", collection_id="1")
+        again = table.add("ingest", "prices.csv", collection_id="1")
+        table.add("ingest", "prices.csv", collection_id="2")
+
+        assert [each.id for each in table.alike(first)] == [first.id, again.id]
+
     def test_is_given_back_once_and_by_who_saw_it_last(self, table):
         added = table.add("ingest", "half-done.pdf")
         table.claim(added.id)

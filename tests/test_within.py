@@ -172,6 +172,9 @@ CASES = {
     "tables/library.py TableLibrary.understand": (
         lambda t, w: t.app.asked.library.understand("margin or revenue by region", w)
     ),
+    "tables/library.py TableLibrary.likely": (
+        lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
+    ),
     "tables/library.py TableLibrary.names_other": (
         lambda t, w: t.app.asked.library.names_other("revenue of nimbus", t.table, w)
     ),
@@ -211,10 +214,11 @@ def takes_within(function):
 
 
 EVERY = list(functions_with_within())
+CASED = [each for each in EVERY if each in CASES]  # the others are told of by one test
 # Where they are held in memory the databases' own index is not asked, and the other way round.
-HELD = [each for each in EVERY if "tsvector" not in each]
+HELD = [each for each in CASED if "tsvector" not in each]
 ASKED = [each for each in HELD if "/held/" not in each]
-OF_POSTGRESQL = [each for each in EVERY if "/held/" not in each and "fts5" not in each]
+OF_POSTGRESQL = [each for each in CASED if "/held/" not in each and "fts5" not in each]
 
 
 def ingest(app, files, collection_id):

@@ -808,14 +808,15 @@ class TestXlsx:
 
         assert text.endswith("| yes | 0.3 | 2026-01-02 | 2026-01-02 03:04 |")
 
-    def test_leaves_out_hidden_sheets(self):
+    @pytest.mark.parametrize("state", ["hidden", "veryHidden"])
+    def test_leaves_out_hidden_sheets(self, state):
         import openpyxl
 
         book = openpyxl.Workbook()
         book.active["A1"] = "seen"
         hidden = book.create_sheet("secret")
         hidden["A1"] = "hidden"
-        hidden.sheet_state = "hidden"
+        hidden.sheet_state = state
         out = io.BytesIO()
         book.save(out)
 

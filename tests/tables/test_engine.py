@@ -56,6 +56,13 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(("rows", "more"), [(1_999, True), (2_000, False), (2_001, False)])
+def test_says_whether_there_are_more_rows_than_it_gives(files, rows, more):
+    found = run(files, parsed("SELECT n FROM data", ["data"]), Limits(rows=rows))
+
+    assert (len(found.rows), found.has_more) == (min(rows, 2_000), more)
+
+
 class TestSqlOfAModel:
     @pytest.mark.parametrize("sql", REFUSED)
     def test_is_refused_unless_it_is_one_select_over_known_tables(self, sql):
