@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
+from rag.errors import OverBudget
+from rag.limits.budget import limited, part_of_it
 from rag.llm.windows import TokenBudget
 from rag.records import (
     ChatMessage,
@@ -46,6 +48,7 @@ SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 RECALLED_TURNS = 96  # of whose statements the best are shown
+AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
 EMBEDDED_EVERY = 5  # turns, where nothing is summarised
 
 
@@ -160,7 +163,15 @@ class Memory:
         if not state.summarises or self._history_tokens(state) <= room.budget:
             self._turns.keep(session, state)
             return None
-        summary = self._compactor.compact(session, room, at_once=True, force=False)
+        try:
+            with limited(part_of_it(AT_ONCE_SECONDS)):
+                summary = self._compactor.compact(session, room, at_once=True, force=False)
+        except (
+            OverBudget
+        ):  # a very long past: what fits is sent, and the background reads all of it
+            self._turns.keep(session, state)
+            self._later(session)
+            return None
         if summary is None:
             return None
         self._made(summary.report)

@@ -6,7 +6,7 @@ from rag.records import ContextConfig
 from tests.applications import application_of
 from tests.deployment.conftest import until
 from tests.model_application import World
-from tests.openai_server import hang
+from tests.openai_server import hang, reply
 
 LONG = "How heavy is the Aero 5? " + "I have read the whole manual twice. " * 500
 
@@ -60,3 +60,26 @@ class TestAModelThatIsBusy:
         assert second["card"]
         assert "Many questions are being answered just now" in second["notices"][0]["text"]
         assert len(world.server.requests) == 1
+
+
+class TestAVeryLongPast:
+    def test_is_read_in_the_background_and_the_answer_does_not_wait(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("rag.memory.AT_ONCE_SECONDS", 0.0)
+        said = [("user", "How heavy is part {}?"), ("assistant", "Part {} weighs {} g [1]. " * 9)]
+        messages = [
+            {"role": role, "content": text.format(*[at] * 18)}
+            for at in range(150)
+            for role, text in said
+        ]
+        with World(tmp_path, context_window=4_000) as world:
+            session_id = world.client.post("/api/v1/sessions", json={}).get_json()["id"]
+            url = f"/api/v1/sessions/{session_id}"
+            world.client.post(f"{url}/import", json={"messages": messages})
+            world.server.behaviours[:] = [reply("It weighs 120 g [1].")] * 2
+            answered = world.client.post(f"{url}/messages", json={"content": "How heavy is it?"})
+            before = world.client.get(f"{url}/summaries").get_json()["summaries"]
+            world.application.jobs.run_waiting()
+            after = world.client.get(f"{url}/summaries").get_json()["summaries"]
+
+        assert answered.status_code == 200
+        assert (len(before), len(after)) == (0, 1)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
-COMPACT_SECONDS = 60.0  # of processor time
+COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
