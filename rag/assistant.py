@@ -27,6 +27,7 @@ from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
+    Discarded,
     Event,
     Failed,
     Finished,
@@ -189,10 +190,17 @@ class Assistant:
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
+            past = self._past(session, turn)
+            answer = self._answering.gated(session, found, draft, answer, past)
+            if answer.set_aside is not None:
+                span.note(set_aside=answer.set_aside.reason)
             span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
+        if answer.set_aside is not None:
+            yield Discarded(answer.set_aside.reason)
+            yield Text(answer.text)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
         with draft.trace.part("judge"):
             judged = self._answering.judged(session, message)
