@@ -164,7 +164,8 @@ class Assistant:
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question, within = turn.question.content, session.within()
         with draft.trace.part("follow-up") as span:
-            resolution = self._followups.resolve(question, self._past(session, turn), within)
+            past = self._past(session, turn)
+            resolution = self._followups.resolve(question, past, within)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -190,7 +191,6 @@ class Assistant:
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
-            past = self._past(session, turn)
             answer = self._answering.gated(session, found, draft, answer, past)
             if answer.set_aside is not None:
                 span.note(set_aside=answer.set_aside.reason)

@@ -275,7 +275,8 @@ class Answering:
             return answer
         shown = {source.number: source for source in found.sources}
         cited = [each.number for each in answer.citations if each.number not in shown]
-        sources = shown | {source.number: source for source in session.sources(sorted(set(cited)))}
+        others = session.sources(sorted(set(cited))) if cited else ()
+        sources = shown | {source.number: source for source in others}
         asked = found.resolution.query
         reason = weakness(asked, answer, sources, past, self._checks.embedder)
         card = self._card(found) if reason else None

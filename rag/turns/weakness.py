@@ -35,8 +35,7 @@ def weakness(
     `earlier` are questions with their answers. With an embedding model, what shares few words with
     what was found has to mean something else, too.
     """
-    own = _plain(answer.text)
-    if any(own == _plain(said) and _plain(question) != _plain(asked) for asked, said in earlier):
+    if any(_repeats(question, answer.text, *each) for each in earlier):
         return REPEATED
     verdicts = [each.verdict for each in answer.citations]
     if len(verdicts) > 1 and all(each.is_warning for each in verdicts):
@@ -61,6 +60,14 @@ def weakness(
         )
         return "" if near else ELSEWHERE
     return BESIDE if not verdicts and asked and said.isdisjoint(asked) else ""
+
+
+def _repeats(question: str, answer: str, asked: str, said: str) -> bool:
+    """Whether it was said before, and has no word of what is asked otherwise now."""
+    if _plain(answer) != _plain(said):
+        return False
+    fresh = set(content_words(question)).difference(content_words(asked))
+    return bool(fresh) and fresh.isdisjoint(content_words(answer))
 
 
 def _plain(text: str) -> str:
