@@ -11,8 +11,9 @@ ENV PATH=/opt/groundnote/bin:$PATH PIP_NO_CACHE_DIR=1
 COPY requirements.lock ./
 RUN pip install --no-deps --require-hashes --requirement requirements.lock \
  && pip install --no-deps --index-url "${TORCH_INDEX_URL:?name an index with PyTorch for processors}" torch==2.13.0+cpu
-COPY pyproject.toml README.md app.py ./
+COPY pyproject.toml README.md LICENSE ./
 COPY rag rag
+COPY groundnote groundnote
 COPY templates templates
 COPY static static
 COPY data data

@@ -1,5 +1,7 @@
 """The licences of all packages that are locked, as each package states its own.
 
+What LICENCES.md says below its table, of files that come with the pages, stays as it is.
+
     python -m benchmarks.licences      (or `make sbom`)
 
 A package says it by an expression, by classifiers, or in a line of its own; what none of them says
@@ -57,7 +59,8 @@ def main() -> None:
         except PackageNotFoundError:
             licence = ""
         rows.append(f"| {name} | {licence or listed.get(name, '')} |")
-    TABLE.write_text("\n".join([HEAD, *rows]) + "\n")
+    _, heading, rest = TABLE.read_text().partition("\n## ")
+    TABLE.write_text("\n".join([HEAD, *rows]) + "\n" + heading + rest)
 
 
 def known(table: Path) -> dict[str, str]:

@@ -1,379 +1,322 @@
-"""Whether an earlier claim comes back when it is asked for: python -m benchmarks.probes
+"""Whether what was said earlier is sent again when it is asked for: python -m benchmarks.probes
 
-Generated conversations about the things and rules of invented houses (a hostel, a workshop, a
-clinic), each fact said once or several times with its number. Then every one of 100 probes asks,
-in other words, for one fact that fell out of the context; it is met if a statement with the fact
-and its number stands in what is sent: by the trimmer or, with --application, by a stored session,
-where sources fill their room. With --described the probes do not even name the thing, but say
-other words for it and for where it stands; with --unseen so, in a vocabulary that was written
-after all rules stood. With --chooser: how many probes the summary alone answers, with a model that
-chooses what will be asked, none, and one that chooses at random.
+People's own questions about earlier turns. locomo: a chat of two people is read to the user, one
+turn an answer with its number, and then each human question is asked; dialogue: the same talk, in
+which one of the two is the user, and nothing has a number; inscit and cast: all conversations of
+the set are one history, and each question is asked again as it stands alone. Met is a probe if the
+sentence that answers stands in what is sent, with its number at most 500 characters behind it. In
+one run: the last turns alone, plain BM25 over the paragraphs of all messages, and the trimmer.
 """
 
 import argparse
+import math
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import product
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
+from benchmarks.corpora import data_dir, rows_of
 from rag import HistoryTrimmer
-from rag.citations.markers import cited_numbers
-from rag.database import migrate, open_engine
-from rag.memory import Memory, MemoryRules
-from rag.records import ImportedMessage, Source
-from rag.seams import Embedder, SessionHandle
-from rag.sessions.recall import Recall
-from rag.sessions.store import SqlConversationStore
-from rag.settings import Settings
-from rag.summaries.compact import Compactor
+from rag.text.sentences import split_sentences
+from rag.text.words import is_function_word, stem
 from rag.tokens import count_tokens
-from rag.turns.answering import Shown
-from rag.wiring.parts import open_embedder
 
-# What is said of a thing, what is asked for it in other words, and the range of its figure.
-THINGS = (
-    ("weighs {v} kg", "How heavy is the {p}?", 2, 400),
-    ("costs {v} crowns a day to hire", "What is the daily rental fee of the {p}?", 5, 900),
-    ("has to be oiled every {v} weeks", "How often does the {p} need lubrication?", 2, 40),
-    ("stops by itself at {v} °C", "At which temperature does the {p} switch off?", -30, 90),
-    ("is {v} cm wide", "What is the width of the {p}?", 20, 300),
-    ("may be lent for {v} nights at most", "How long can a guest keep the {p}?", 2, 60),
-    ("was last inspected {v} days ago", "When did somebody check the {p}?", 3, 700),
-    ("holds {v} litres", "What volume fits into the {p}?", 2, 500),
-    ("draws {v} W when idle", "What is the standby consumption of the {p}?", 1, 90),
-    ("is loud: {v} dB at one metre", "How noisy is the {p}?", 30, 110),
-    ("takes {v} minutes to warm up", "How much time does heating up the {p} take?", 2, 90),
-    ("must not carry more than {v} people", "How many persons may use the {p} at once?", 2, 30),
-)
-RULES = (
-    ("Guests in the {p} must be back by {v} minutes past ten", "When is curfew in the {p}?", 1, 59),
-    ("The {p} is closed for {v} days each spring", "How long is the {p} shut in spring?", 2, 60),
-    ("A lost key to the {p} is charged at {v} crowns", "What is the fee for a missing {p} key?",
-     10, 400),
-    ("Dogs in the {p} stay on a lead of {v} cm", "How long a leash do pets need in the {p}?",
-     50, 300),
-)  # fmt: skip
-FIRST = "Amber Birch Cobalt Dune Elm Fjord Garnet Heath Ivory Juniper Kestrel Larch Marble".split()  # noqa: SIM905
-KINDS = "Winch Loft Lathe Ferry Kiln Sauna Loom Barn Crane Annex Press Cabin Boiler Studio".split()  # noqa: SIM905
-FORMS = (
-    "{c} [{n}].",
-    "{c} [{n}].",
-    "As the house book says, {c} [{n}].",
-    "{c}. [{n}]",
-    "- {c} [{n}]\n",
-)
-SMALL_TALK = (
-    "Do tell me if anything is unclear.", "That much I found.", "Have a pleasant stay.", "",
-    "There is more on this in the house book.",
-)  # fmt: skip
-
-
-# With two words for each thing, place and property: the first in answers, the second in probes.
-OBJECTS = (
-    ("sofa", "couch"), ("lamp", "light"), ("cupboard", "cabinet"), ("rug", "carpet"),
-    ("heater", "radiator"), ("fridge", "refrigerator"), ("television", "TV set"),
-    ("bicycle", "bike"), ("mirror", "looking glass"), ("vacuum cleaner", "hoover"),
-    ("kettle", "water boiler"), ("bin", "waste basket"), ("painting", "picture"),
-    ("fan", "ventilator"),
-)  # fmt: skip
-PLACES = (
-    ("in the attic", "under the roof"), ("in the cellar", "in the basement"),
-    ("in the kitchen", "where we cook"), ("in the nursery", "in the children's room"),
-    ("in the study", "in the home office"), ("in the hallway", "by the entrance"),
-    ("in the garage", "where the car is parked"), ("in the garden", "outdoors behind the house"),
-    ("in the bathroom", "where one takes a shower"), ("in the guest room", "for visitors"),
-)  # fmt: skip
-ASPECTS = (
-    ("was bought for {v} euros", "What did we pay for the {p}?", 20, 900),
-    ("weighs {v} kg", "How heavy is the {p}?", 2, 90),
-    ("is {v} cm tall", "What is the height of the {p}?", 20, 240),
-    ("was repaired {v} months ago", "When did somebody fix the {p}?", 2, 70),
-    ("is insured for {v} crowns", "How much would the insurer give us for the {p}?", 100, 9000),
-)
-
-# The same of a farm, written when all rules of recall stood: none may be fitted to it.
-UNSEEN_OBJECTS = (
-    ("tractor", "farm vehicle"), ("cow", "milk cattle"), ("fence", "barrier"),
-    ("well", "water hole"), ("dog", "watchful hound"), ("ladder", "steps"),
-    ("seed bag", "sack of grain"), ("pump", "compressor"), ("shovel", "spade"),
-    ("wagon", "cart"), ("saw", "blade for wood"), ("oven", "stove"), ("contract", "agreement"),
-    ("laptop", "portable computer"),
-)  # fmt: skip
-UNSEEN_PLACES = (
-    ("by the river", "along the stream"), ("in the barn", "in the stable"),
-    ("on the hill", "up on the slope"), ("in the village", "in the settlement"),
-    ("at the office", "where the clerks sit"), ("in the orchard", "among the apple trees"),
-    ("in the shop", "at the store"), ("near the road", "beside the highway"),
-    ("in the forest", "in the woods"), ("at the market", "where produce is sold"),
-)  # fmt: skip
-UNSEEN_ASPECTS = (
-    ("is rented for {v} francs", "What is the lease of the {p}?", 20, 900),
-    ("is {v} years old", "What is the age of the {p}?", 2, 90),
-    ("was cleaned {v} days ago", "When was the {p} last washed?", 2, 240),
-    ("may be used {v} hours a week", "For how long can one employ the {p}?", 2, 70),
-    ("needs {v} watts", "How much electricity does the {p} consume?", 100, 9000),
-)
+BEHIND = 500  # characters, in which the number of a sentence stands
+Messages = list[dict[str, str]]
+Sent = Callable[[str], Sequence[dict[str, Any]]]  # a question in, what is sent for it out
 
 
 @dataclass(frozen=True)
-class Known:
-    """A fact with its number, and the question that asks for it in other words."""
+class Probe:
+    """A question, and the sentences any of which answers it; numbers with them, if they have."""
 
-    words: str
-    number: int
-    probe: str
-
-
-@dataclass
-class House:
-    """A conversation, and for each answer the facts that it states."""
-
-    messages: list[dict[str, str]] = field(default_factory=list)
-    facts: list[list[Known]] = field(default_factory=list)
+    question: str
+    gold: tuple[tuple[str, int], ...]
 
 
-def house(turns: int, seed: int, *, described: bool = False, unseen: bool = False) -> House:
-    """About one new fact a turn at first, fewer later; old ones are said again."""
-    described = described or unseen
-    chance = random.Random(seed)
-    made, known = House(), []
-    described_facts = _described(random.Random(seed), unseen=unseen)
-    for turn in range(turns):
-        wanted = int(6 * (turn + 1) ** 0.55)
-        fresh = [
-            described_facts[len(known) + step]
-            if described
-            else _fact(chance, len(known) + step + 1)
-            for step in range(wanted - len(known))
-        ][:3]
-        known += fresh
-        again = chance.sample(known, min(len(known), chance.randint(1, 3)))
-        said = list(dict.fromkeys([*fresh, *again]))
-        text = " ".join(_said(chance, fact) for fact in said)
-        asked = f"{said[0].probe} And what else should I know?"
-        asked = "Tell me more about what we have, please." if described else asked
-        made.messages += [
-            {"role": "user", "content": asked},
-            {"role": "assistant", "content": f"{text} {chance.choice(SMALL_TALK)}".strip()},
+@dataclass(frozen=True)
+class Talk:
+    """A history, and what is asked about it."""
+
+    messages: Messages
+    probes: tuple[Probe, ...]
+
+
+# ── The data ─────────────────────────────────────────────────────────────────────────────────
+
+
+def words_of(text: str) -> list[str]:
+    """In lower case."""
+    return re.findall(r"\w+", text.lower())
+
+
+def stems_of(text: str) -> list[str]:
+    """Of the words that carry meaning."""
+    return [stem(word) for word in words_of(text) if not is_function_word(word)]
+
+
+def sentences_of(text: str) -> list[str]:
+    """As the text spells them."""
+    return [text[start:end] for start, end in split_sentences(text)]
+
+
+def nearest(text: str, answer: str) -> str:
+    """The sentence that shares most words with an answer."""
+    wanted = set(words_of(answer))
+    return max(sentences_of(text), key=lambda each: len(wanted & set(words_of(each))))
+
+
+def numbered(text: str, number: int, form: str) -> str:
+    """A message as models cite: at its end, or behind each sentence."""
+    if form == "end":
+        return f"{text} [{number}]"
+    return " ".join(f"{sentence} [{number}]" for sentence in sentences_of(text))
+
+
+def locomo(data: Path, form: str) -> Iterator[Talk]:
+    """One turn of the chat is one answer."""
+    for row in rows_of(data / "locomo/dev/conversations.jsonl"):
+        said = [turn for session in row["sessions"] for turn in session["turns"]]
+        said = [turn for turn in said if turn["text"].strip()]
+        numbers = {turn["id"]: number for number, turn in enumerate(said, start=1)}
+        messages: Messages = []
+        for turn in said:
+            text = f"{turn['speaker']}: {turn['text']}"
+            messages.append({"role": "user", "content": "Read on."})
+            text = numbered(text, numbers[turn["id"]], form)
+            messages.append({"role": "assistant", "content": text})
+        texts = {turn["id"]: turn["text"] for turn in said}
+        yield Talk(messages, tuple(_asked(row["qa"], texts, numbers)))
+
+
+def _asked(
+    questions: Sequence[dict[str, Any]], texts: dict[str, str], numbers: dict[str, int]
+) -> Iterator[Probe]:
+    """Those that have an answer; what answers is the sentence of all evidence nearest to it."""
+    for each in questions:
+        evidence = [turn for turn in each["evidence"] if turn in texts]
+        if each["kind"] == "unanswerable" or not evidence:
+            continue
+        answer = str(each["answer"])
+        nearest_of = {turn: nearest(texts[turn], answer) for turn in evidence}
+        wanted = set(words_of(answer))
+        best = max(evidence, key=lambda turn: len(wanted & set(words_of(nearest_of[turn]))))
+        yield Probe(each["question"], ((nearest_of[best], numbers[best]),))
+
+
+def dialogue(data: Path, form: str) -> Iterator[Talk]:
+    """The first speaker is the user, the other the assistant; nobody gives numbers."""
+    for row in rows_of(data / "locomo/dev/conversations.jsonl") if form == "end" else ():
+        said = [turn for session in row["sessions"] for turn in session["turns"]]
+        said = [turn for turn in said if turn["text"].strip()]
+        roles = {row["speakers"][0]: "user"}
+        messages = [
+            {"role": roles.get(turn["speaker"], "assistant"), "content": turn["text"]}
+            for turn in said
         ]
-        made.facts.append(said)
-    return made
+        texts = {turn["id"]: turn["text"] for turn in said}
+        yield Talk(messages, tuple(_asked(row["qa"], texts, dict.fromkeys(texts, 0))))
 
 
-def _fact(chance: random.Random, number: int) -> Known:
-    # Several facts share a thing: a name alone does not tell which is meant.
-    thing = f"{FIRST[number // 15 % 13]} {KINDS[number // 15 % 13]} {2 + number // 40}"
-    is_rule = chance.random() < 0.25
-    form, probe, low, high = chance.choice(RULES if is_rule else THINGS)
-    words = form.format(p=thing, v=chance.randint(low, high))
-    return Known(words if is_rule else f"the {thing} {words}", number, probe.format(p=thing))
+def inscit(data: Path, form: str) -> Iterator[Talk]:
+    """What answers is the sentence nearest to what another person answered, else to the question."""
+    messages: Messages = []
+    probes: list[Probe] = []
+    for row in rows_of(data / "inscit/dev/turns.jsonl"):
+        said = [each["response"] for each in row["labels"] if each["type"] == "directAnswer"]
+        if said and said[0].strip():
+            number = len(probes) + 1
+            messages.append({"role": "user", "content": row["question"]})
+            messages.append({"role": "assistant", "content": numbered(said[0], number, form)})
+            gold = nearest(said[0], said[1] if len(said) > 1 else row["question"])
+            probes.append(Probe(row["question"], ((gold, number),)))
+    yield Talk(messages, tuple(probes))
 
 
-def _described(chance: random.Random, *, unseen: bool) -> list[Known]:
-    """A fact about every thing in every place."""
-    objects, places, aspects = (
-        (UNSEEN_OBJECTS, UNSEEN_PLACES, UNSEEN_ASPECTS) if unseen else (OBJECTS, PLACES, ASPECTS)
-    )
-    every = [(*each, aspect) for each in product(objects, places) for aspect in aspects]
-    chance.shuffle(every)
-    return [
-        Known(
-            f"the {thing[0]} {place[0]} {form.format(v=chance.randint(low, high))}",
-            number,
-            probe.format(p=f"{thing[1]} {place[1]}"),
-        )
-        for number, (thing, place, (form, probe, low, high)) in enumerate(every, start=1)
-    ]
+def cast(data: Path, form: str) -> Iterator[Talk]:
+    """The answers of 2022; what answers is the sentence nearest to the question, as a person
+    wrote it anew to stand alone."""
+    rows = [row for row in rows_of(data / "cast/dev/rewrites.jsonl") if row["year"] == "2022"]
+    anew = {(row["conversation"], row["question"]): row["rewrite"] for row in rows}
+    said: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for asked, answered in zip(row["history"], row["history"][1:], strict=False):
+            if (asked["role"], answered["role"]) == ("user", "assistant"):
+                said[row["conversation"], asked["text"]] = answered["text"]
+    messages: Messages = []
+    probes: list[Probe] = []
+    for number, ((conversation, question), answer) in enumerate(said.items(), start=1):
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": numbered(answer, number, form)})
+        rewrite = anew.get((conversation, question))
+        if rewrite and answer.strip():
+            probes.append(Probe(rewrite, ((nearest(answer, rewrite), number),)))
+    yield Talk(messages, tuple(probes))
 
 
-def _said(chance: random.Random, fact: Known) -> str:
-    said = chance.choice(FORMS).format(c=fact.words, n=fact.number)
-    return said[:1].upper() + said[1:]
+SETS = {each.__name__: each for each in (locomo, inscit, cast, dialogue)}
 
 
-def holds(text: str, fact: Known) -> bool:
-    """Whether a line states the fact with its number."""
-    return any(
-        fact.words.casefold() in line.casefold() and fact.number in cited_numbers(line)
-        for line in re.split(r"\n|(?<=\])\. |(?<=\.) (?=[A-Z])|(?<=\]\.) ", text)
-    )
+def is_met(sent: Sequence[dict[str, Any]], probe: Probe) -> bool:
+    """Whether a sentence that answers stands there with its number."""
+    text = " ".join(" ".join(message["content"].split()) for message in sent)
+    bare = re.sub(r" ?\[\d+\]", "", text)
+    for sentence, number in probe.gold:
+        wanted = " ".join(sentence.split())
+        if not number and wanted in bare:
+            return True
+        for found in re.finditer(re.escape(wanted), text) if number else ():
+            if f"[{number}]" in text[found.end() : found.end() + BEHIND]:
+                return True
+    return False
 
 
-# ── Models that choose ───────────────────────────────────────────────────────────────────────
+# ── What is compared ─────────────────────────────────────────────────────────────────────────
 
 
-@dataclass
-class Chooser:
-    """An OpenAI client whose model keeps the statements that `wanted` says."""
+class Plain:
+    """BM25 over the paragraphs of all messages, as simple as it can be; the newest turns first."""
 
-    wanted: Callable[[str], bool]
-    calls: int = 0
-    characters: int = 0
+    def __init__(self, messages: Messages, budget: int, share: float = 0.25) -> None:
+        self.messages, self.budget, self.share = messages, budget, share
+        self.paragraphs = [
+            (at, paragraph)
+            for at, message in enumerate(messages)
+            for paragraph in re.split(r"\n\s*\n", message["content"])
+        ]
+        self.counts = [Counter(stems_of(text)) for _, text in self.paragraphs]
+        self.lengths = [sum(count.values()) for count in self.counts]
+        self.mean = statistics.mean(self.lengths)
+        self.holders = Counter(word for count in self.counts for word in count)
 
-    @property
-    def chat(self) -> Any:
-        return SimpleNamespace(completions=SimpleNamespace(create=self.create))
+    def sent(self, question: str) -> Sequence[dict[str, Any]]:
+        """The last turns within their share, then the best paragraphs as long as there is room."""
+        left = self.budget - 3 - _cost(question)
+        first, last = len(self.messages), []
+        most = self.share * left
+        while first and sum(map(_cost, last)) + _cost(self.messages[first - 1]["content"]) <= most:
+            first -= 1
+            last.insert(0, self.messages[first]["content"])
+        left -= sum(map(_cost, last))
+        words = set(stems_of(question))
+        scores = [self.score(at, words) for at in range(len(self.paragraphs))]
+        recalled = []
+        for at in sorted(range(len(scores)), key=lambda at: -scores[at]):
+            message, text = self.paragraphs[at]
+            if scores[at] > 0 and message < first and _cost(text) <= left:
+                recalled.append(text)
+                left -= _cost(text)
+        return [{"content": text} for text in [*recalled, *last, question]]
 
-    def create(self, *, messages: list[dict[str, str]], **_: Any) -> Any:
-        """Ids of the statements in the prompt, as JSON."""
-        self.calls += 1
-        prompt = messages[-1]["content"]
-        self.characters += sum(len(message["content"]) for message in messages)
-        shown = re.findall(r"^(\d+)\. (.*)$", prompt, re.MULTILINE)
-        kept = [number for number, line in shown if self.wanted(line)]
-        content = f'{{"keep": [{", ".join(kept)}], "user": []}}'
-        return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=content))])
-
-
-# ── Measure ──────────────────────────────────────────────────────────────────────────────────
-
-
-def play(made: House, trimmer: HistoryTrimmer) -> list[dict[str, Any]]:
-    """What is sent for the last question of a conversation."""
-    messages: list[dict[str, Any]] = []
-    for turn in range(0, len(made.messages), 2):
-        messages += made.messages[turn : turn + 2]
-        trimmed = trimmer.trim([*messages, {"role": "user", "content": "Go on."}])
-    return trimmed.messages
-
-
-def evicted(made: House, sent: list[dict[str, Any]]) -> list[Known]:
-    """The facts that are in no turn that is still sent word for word."""
-    kept = "\n".join(m["content"] for m in sent[1:])
-    every = {fact: None for facts in made.facts for fact in facts}
-    return [fact for fact in every if fact.words.casefold() not in kept.casefold()]
+    def score(self, at: int, words: set[str]) -> float:
+        """BM25 with the usual constants."""
+        total, length = 0.0, 1.2 * (0.25 + 0.75 * self.lengths[at] / self.mean)
+        for word in words & self.counts[at].keys():
+            held, count = self.holders[word], self.counts[at][word]
+            rarity = math.log(1 + (len(self.counts) - held + 0.5) / (held + 0.5))
+            total += rarity * count * 2.2 / (count + length)
+        return total
 
 
-def trimmed_probe(
-    made: House, budget: int, embedder: Embedder | None, chance: random.Random
-) -> tuple[float, float]:
-    """The shares of probes that are met by what the library sends, and by its summary alone."""
-    embed = (lambda texts: embedder.embed(list(texts))) if embedder else None
+def plain(messages: Messages, budget: int) -> Sent:
+    """Plain BM25."""
+    return Plain(messages, budget).sent
+
+
+def last_turns(messages: Messages, budget: int) -> Sent:
+    """Nothing but the newest messages."""
+
+    def sent(question: str) -> Sequence[dict[str, Any]]:
+        left, kept = budget - 3 - _cost(question), [{"content": question}]
+        for message in reversed(messages):
+            left -= _cost(message["content"])
+            if left < 0:
+                break
+            kept.insert(0, message)
+        return kept
+
+    return sent
+
+
+def ours(messages: Messages, budget: int, embed: Any = None) -> Sent:
+    """The trimmer."""
     trimmer = HistoryTrimmer(max_tokens=budget, embed=embed)
-    gone = evicted(made, play(made, trimmer))
 
-    def sent(question: str) -> list[str]:
-        asked = [*made.messages, {"role": "user", "content": question}]
-        return [message["content"] for message in trimmer.trim(asked).messages]
+    def sent(question: str) -> Sequence[dict[str, Any]]:
+        return trimmer.trim([*messages, {"role": "user", "content": question}]).messages
 
-    return shares_met(gone, sent, chance)
+    return sent
 
 
-def stored_probe(
-    made: House, window: int, embedder: Embedder | None, chance: random.Random
-) -> tuple[float, float]:
-    """The same of the application: sources take what room they are given."""
-    with TemporaryDirectory() as folder:
-        memory, session = stored(made, window, embedder, Path(folder))
-        context = memory.context(session)[0]
-        gone = evicted(made, [{"content": message.content} for message in context])
-        sources = [_source(number) for number in range(8)]
-
-        def sent(question: str) -> list[str]:
-            turn = session.begin(question)
-            return [m.content for m in memory.prepare(session, turn, Shown(sources)).messages]
-
-        return shares_met(gone, sent, chance)
+def _cost(text: str) -> int:
+    return count_tokens(text) + 4
 
 
-def stored(
-    made: House, window: int, embedder: Embedder | None, folder: Path
-) -> tuple[Memory, SessionHandle]:
-    """A session that was summarised as it grew."""
-    engine = open_engine(f"sqlite:///{folder / 'probes.db'}")
-    migrate(engine)
-    memory = Memory(
-        Compactor(None, count_tokens),
-        Recall(embedder),
-        rules=MemoryRules(),
-        window=lambda: window,
-        count=count_tokens,
+def with_embedder() -> Callable[[Messages, int], Sent]:
+    """The trimmer with the packaged embedding model."""
+    from benchmarks.corpora import packaged
+
+    embedder = packaged()
+    return lambda messages, budget: ours(
+        messages, budget, lambda texts: embedder.embed(list(texts))
     )
-    session = SqlConversationStore(engine).create("ada")
-    for turn in range(0, len(made.messages), 2):
-        pair = [ImportedMessage(m["role"], m["content"]) for m in made.messages[turn : turn + 2]]
-        session.append(pair, [])
-        memory.compact(session, force=False)
-    return memory, session
 
 
-def _source(number: int) -> Source:
-    """One that says nothing of the house, and is longer than there is room for."""
-    text = "The harbour wall of a town by the sea was built of stone that ships had brought. " * 30
-    return Source(9_000 + number, f"c{number}", "d", "h.md", "Harbours", "", (), text, text, "")
-
-
-def shares_met(
-    gone: list[Known], sent: Callable[[str], list[str]], chance: random.Random
-) -> tuple[float, float]:
-    """Of 100 facts, the shares that what is sent holds, and that its first message does."""
-    asked = chance.sample(gone, min(100, len(gone)))
-    contexts = [(fact, sent(fact.probe)) for fact in asked]
-    met = sum(any(holds(text, fact) for text in context) for fact, context in contexts)
-    by_summary = sum(holds(context[0], fact) for fact, context in contexts)
-    return met / len(asked), by_summary / len(asked)
+def shares(talks: Sequence[Talk], budget: int, way: Callable[[Messages, int], Sent]) -> list[bool]:
+    """Of each probe whether it is met; what is over the budget does not count."""
+    met: list[bool] = []
+    for talk in talks:
+        send = way(talk.messages, budget)
+        for probe in talk.probes:
+            sent = send(probe.question)
+            fits = sum(_cost(message["content"]) for message in sent) + 3 <= budget
+            met.append(fits and is_met(sent, probe))
+    return met
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", help="not used: the conversations are generated")
-    parser.add_argument("--turns", type=int, nargs="*", default=[60, 300, 1000])
-    parser.add_argument("--budgets", type=int, nargs="*", default=[4000])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[11, 12])
-    parser.add_argument("--embed", action="store_true", help="with the application's embedder, too")
-    parser.add_argument("--chooser", action="store_true", help="what a choosing model is worth")
-    parser.add_argument("--described", action="store_true", help="probes do not name the thing")
-    parser.add_argument("--unseen", action="store_true", help="the same in words of a farm")
-    parser.add_argument("--application", action="store_true", help="a stored session instead")
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=list(SETS))
+    parser.add_argument("--budgets", type=int, nargs="*", default=[1500, 4000, 16000])
+    parser.add_argument("--forms", nargs="*", default=["end", "each"], choices=["end", "each"])
+    parser.add_argument("--sample", type=int, help="probes of each talk at most")
+    parser.add_argument("--embed", action="store_true", help="ours with the embedding model, too")
     chosen = parser.parse_args()
-    for turns in chosen.turns:
-        for budget in chosen.budgets:
-            for seed in chosen.seeds:
-                made = house(turns, seed, described=chosen.described, unseen=chosen.unseen)
-                label = f"{turns:>5} turns {budget:>6} tokens seed {seed}"
-                if chosen.chooser:
-                    worth(made, label, budget, seed)
-                else:
-                    met(made, label, budget, seed, chosen.embed, chosen.application)
-
-
-def met(made: House, label: str, budget: int, seed: int, embed: bool, application: bool) -> None:
-    """One line: the share of probes that are met."""
-    asked = stored_probe if application else trimmed_probe
-    embedders = [None, open_embedder(Settings())] if embed else [None]
-    shares = [asked(made, budget, embedder, random.Random(seed)) for embedder in embedders]
-    said = " ".join(
-        f"{context:>6.1%} ({summary:.1%} by the summary)" for context, summary in shares
+    data = chosen.data or data_dir()
+    if data is None:
+        parser.error("Expected the folder of the data sets: --data DIR.")
+    ways = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
+    if chosen.embed:
+        ways["ours + embedder"] = with_embedder()
+    every: dict[str, list[float]] = {name: [] for name in ways}
+    print(
+        f"{'set':<9} {'form':<5} {'budget':>6} {'probes':>6} " + " ".join(f"{w:>15}" for w in ways)
     )
-    print(f"{label}: {said}", flush=True)
+    for name in chosen.sets:
+        for form in chosen.forms:
+            talks = [_sampled(talk, chosen.sample) for talk in SETS[name](data, form)]
+            for budget in chosen.budgets if talks else ():
+                met = {label: shares(talks, budget, way) for label, way in ways.items()}
+                figures = {label: statistics.mean(each) for label, each in met.items()}
+                for label, figure in figures.items():
+                    every[label].append(figure)
+                count = sum(len(talk.probes) for talk in talks)
+                row = " ".join(f"{figure:>15.3f}" for figure in figures.values())
+                print(f"{name:<9} {form:<5} {budget:>6} {count:>6} {row}", flush=True)
+    means = " ".join(f"{statistics.mean(each):>15.3f}" for each in every.values())
+    print(f"{'mean':<29} {means}")
 
 
-def worth(made: House, label: str, budget: int, seed: int) -> None:
-    """What the summary alone answers, of questions about facts that users come back to."""
-    facts = list({fact: None for said in made.facts for fact in said})
-    asked = set(random.Random(seed).sample(facts, max(1, len(facts) // 3)))
-    chance = random.Random(seed + 1)
-    models = {
-        "perfect": Chooser(
-            lambda line: any(fact.words.casefold() in line.casefold() for fact in asked)
-        ),
-        "none": None,
-        "random": Chooser(lambda line: chance.random() < 1 / 3),
-    }
-    for name, client in models.items():
-        options = {"client": client, "model": name} if client else {}
-        trimmer = HistoryTrimmer(max_tokens=budget, **options)
-        sent = play(made, trimmer)
-        gone = [fact for fact in evicted(made, sent) if fact in asked]
-        share = sum(holds(sent[0]["content"], fact) for fact in gone) / max(1, len(gone))
-        cost = f"{client.calls} calls, {client.characters // 4:,} tokens" if client else ""
-        print(f"{label} {name:<8} {share:>6.1%} {cost}")
+def _sampled(talk: Talk, most: int | None) -> Talk:
+    if most is None or most >= len(talk.probes):
+        return talk
+    return Talk(talk.messages, tuple(random.Random(0).sample(talk.probes, most)))
 
 
 if __name__ == "__main__":

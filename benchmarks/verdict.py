@@ -1,6 +1,6 @@
 """How often statements are warned of, honest or not, and whether added numbers are right.
 
-python -m benchmarks.verdict [--cases FILE…] [--numbers FILE…] [--data DIR] [--embed] [--show]
+python -m benchmarks.verdict [--cases [FILE…]] [--numbers FILE…] [--data DIR] [--embed] [--show]
 """
 
 import argparse
@@ -31,6 +31,7 @@ from rag.seams.judging import OpenStatement, Opinion
 from rag.text.blocks import read_windows
 from rag.turns.weakness import weakness
 
+CASES = Path(__file__).parent / "verdicts"
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
 HONEST, DISTORTED, DISHONEST = "honest", "distorted", "other dishonest"
 OTHERS = {"fabrication", "uncited fabrication", "wrong citation"}
@@ -96,6 +97,13 @@ def written(given: Mapping[str, str], number: int) -> Source:
         passage=given["text"],
         content_hash="",
     )
+
+
+def brings_sources(path: Path) -> bool:
+    """Others name what a public set holds."""
+    with path.open() as file:
+        first = json.loads(file.readline())
+        return "sources" in first and "label" in first["rows"][0]
 
 
 def answers(path: Path) -> Iterator[Answer]:
@@ -319,7 +327,7 @@ def shown_as(verdict: Verdict) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=Path, nargs="+", default=[])
+    parser.add_argument("--cases", type=Path, nargs="*", help="all that bring their own sources")
     parser.add_argument("--numbers", type=Path, nargs="+", default=[])
     parser.add_argument("--data", type=Path, help="folder of the public sets")
     parser.add_argument("--embed", action="store_true", help="with the packaged embedding model")
@@ -331,11 +339,16 @@ def main() -> None:
         for name, is_dev in product(ANSWERED, (True, False)):
             told = of_set(asked.data, name, dev=is_dev)
             print_attributed(f"{name}, {'dev' if is_dev else 'held out'}", told, every=asked.show)
-    if asked.cases:
-        print_set_aside(asked.cases, embedder)
+    given = [path for path in asked.cases or () if not brings_sources(path)]
+    if given:
+        parser.error(f"{given[0]} is over a public set: leave --cases out and give --data")
+    every = filter(brings_sources, sorted(CASES.glob("*.jsonl")))
     for path in asked.numbers:
         print_numbers(path, embedder, every=asked.show)
-    for path in asked.cases:
+    paths = [] if asked.cases is None else asked.cases or list(every)
+    if paths:
+        print_set_aside(paths, embedder)
+    for path in paths:
         print_cases(path, embedder, every=asked.show)
         print_attributed(path.name, of_cases(path), every=asked.show)
 

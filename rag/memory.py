@@ -79,6 +79,7 @@ class Memory:
         """`recall` is None where no model reads a context: nothing is put back for nobody."""
         self._compactor = compactor
         self._recall = recall
+        self._previews = recall
         self._rules = rules
         self._window = window
         self._count = count
@@ -90,6 +91,10 @@ class Memory:
     def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
         """Say how background compaction is queued."""
         self._later = later
+
+    def recall_in_previews(self, recall: Recall) -> None:
+        """Have previews tell what a model would be sent, where there is none to send it to."""
+        self._previews = recall
 
     def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
         """Have a slice of the transcript in the next context."""
@@ -123,7 +128,9 @@ class Memory:
         )
         selection = self._selection(state.session.config, fewer)
         sight = in_sight_of(state.summaries, fitted.sources, fitted.text)
-        context = self._assembled(session, parts, selection, budget, resolved or question, sight)
+        context = self._assembled(
+            session, parts, selection, budget, resolved or question, sight if self._recall else None
+        )
         offer = self._rules.tools if budget.tools else None
         told, waiting = (
             ((), ())
@@ -176,14 +183,21 @@ class Memory:
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
 
-    def compact(self, session: SessionHandle, *, force: bool = True) -> Summary | None:
-        """Summarise now; without `force` only what passes the high-water mark."""
+    def compact(
+        self, session: SessionHandle, *, force: bool = True, keep_turns: int | None = None
+    ) -> Summary | None:
+        """Summarise now; without `force` only what passes the high-water mark.
+
+        All but `keep_turns`, or but as many as the session's own configuration says.
+        """
         state = self._state(session)
         if self._recall is not None:
             self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
         if not state.summarises and not force:
             return None
         room = self._history_room(state)
+        if keep_turns is not None:
+            room = replace(room, keep_turns=keep_turns)
         summary = self._compactor.compact(session, room, at_once=False, force=force)
         if summary is not None:
             self._made(summary.report)
@@ -211,6 +225,31 @@ class Memory:
         )
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
+
+    def preview(
+        self, session: SessionHandle, question: str, resolved: str
+    ) -> tuple[ChatMessage, ...]:
+        """What would be sent for a question beside the sources found for it; nothing is stored.
+
+        The room that sources may take is left free, so that what is recalled fits beside them.
+        """
+        state = self._state(session)
+        budget = self._budget(state.session.config)
+        prompt = question_prompt(question, " ", resolved)
+        room = self._room_for_sources(state, budget, prompt)
+        parts = Parts(
+            system=self._system(state, budget),
+            question=prompt,
+            summaries=state.summaries,
+            recent=state.recent,
+            message_count=state.session.message_count,
+        )
+        left = replace(budget, reserved=budget.reserved + room)
+        sight = in_sight_of(state.summaries, (), "")
+        selection = self._selection(state.session.config, 0)
+        return self._assembled(
+            session, parts, selection, left, resolved or question, sight
+        ).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
@@ -308,16 +347,17 @@ class Memory:
         selection: Selection,
         budget: Budget,
         question: str,
-        sight: Callable[[Line], bool],
+        sight: Callable[[Line], bool] | None,
     ) -> Context:
-        """The context, with the best of what it would leave out put back."""
+        """The context, with the best of what it would leave out, and is not in sight, put back."""
         tokens = budget.input_tokens
         context = assemble(parts, selection, budget_tokens=tokens, count=self._count)
-        if self._recall is None or not context.is_compressed:
+        recall = self._previews
+        if recall is None or sight is None or not context.is_compressed:
             return context
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
-        turns = self._recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
+        turns = recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
         turns += [RecalledTurn(pair.question, pair.answer) for pair in kept]
         index = index_of(turns, self._count, question)
         room = tokens - context.tokens - JOINED_TOKENS

@@ -44,6 +44,7 @@ def reply_in_time(
                     pieces.clear()
                 pieces.append(delta.text)
                 if time.monotonic() > deadline:
+                    pieces.clear()  # half a reply is none
                     break
             failure = None if time.monotonic() <= deadline else late
         except RagError as error:

@@ -1,10 +1,12 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
 import { chosenCollections } from "./choice.js";
 import { forgetDraft, keepDraft } from "./draft.js";
+import { lookForJudge, waitForJudge, warningsIn } from "./judged.js";
 import { letScroll } from "./keys.js";
 import { showLive } from "./livetext.js";
-import { forgetEvidence } from "./panel.js";
-import { announce, loadPage, reasonOf, takeParts } from "./parts.js";
+import { morph, takeParts } from "./morph.js";
+import { renewEvidence } from "./panel.js";
+import { announce, loadPage, reasonOf } from "./parts.js";
 import { events, eventsAgain } from "./stream.js";
 import { arrive, showMore } from "./turns.js";
 
@@ -39,6 +41,7 @@ export function startConversation() {
   grow();
   arrive();
   goOnReading();
+  lookForJudge();
 }
 
 function onSubmit(event) {
@@ -173,30 +176,6 @@ async function readToTheEnd(live, begin) {
     const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events?html=true`;
     read = async () => eventsAgain(url, live.lastId);
   }
-}
-
-/** A judge may say more of an answer that stands; meanwhile anything can be asked. */
-async function waitForJudge(told) {
-  try {
-    for (let next = await told.next(); !next.done; next = await told.next()) {
-      if (next.value.name === "judged") await showJudged(next.value.values.index);
-    }
-  } catch {
-    // It is shown when the page is loaded again.
-  }
-}
-
-async function showJudged(index) {
-  const fresh = (await loadPage(`/sessions/${sessionId}`)).getElementById(`m${index}`);
-  const shown = document.getElementById(`m${index}`);
-  if (!fresh || !shown || shown.classList.contains("is-live")) return;
-  const chips = [...fresh.querySelectorAll(".cite")];
-  const old = [...shown.querySelectorAll(".cite")];
-  if (chips.length !== old.length) return;
-  old.forEach((chip, at) => {
-    const isOpen = chip.getAttribute("aria-expanded") === "true";
-    if (chip.outerHTML !== chips[at].outerHTML && !isOpen) chip.replaceWith(document.adoptNode(chips[at]));
-  });
 }
 
 async function stop() {
@@ -335,7 +314,13 @@ class LiveAnswer {
     const isStopped = values.detail === "Stopped.";
     if (name === "error") this.note(values.detail, isStopped ? "note" : "note is-error");
     const count = new Set((values.citations ?? []).map((each) => each.n)).size;
-    announce(name === "error" ? (isStopped ? "Stopped." : "The answer failed.") : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`);
+    this.told = name === "error" ? (isStopped ? "Stopped." : "The answer failed.") : `The answer is ready, with ${count} source${count === 1 ? "" : "s"}.`;
+    announce(this.told);
+  }
+
+  /** Once more where there is something to add. */
+  tellEnd(warnings) {
+    if (warnings) announce(`${this.told} ${warnings}`);
   }
 
   breakOff(text) {
@@ -369,7 +354,7 @@ async function settle(live) {
     document.title = page.title;
     takeMessages(page, live);
     takeParts(page);
-    forgetEvidence();
+    renewEvidence();
     sessionId = document.getElementById("session-head").dataset.session;
   } catch {
     // What was written stays in sight; the page itself can be loaded again later.
@@ -379,18 +364,12 @@ async function settle(live) {
 function takeMessages(page, live) {
   const [question, answer] = [...page.querySelectorAll("#turns [data-message]")].slice(-2);
   if (!answer) return;
-  const opened = live.article.querySelector('[aria-expanded="true"]')?.dataset.n;
-  const minHeight = live.article.style.minHeight;
   const before = live.article.previousElementSibling;
-  const focused = live.article.contains(document.activeElement) ? document.activeElement : null;
-  const fresh = document.adoptNode(answer);
-  fresh.style.minHeight = minHeight;
-  live.article.replaceWith(fresh);
-  if (before?.classList.contains("question")) before.replaceWith(document.adoptNode(question));
-  if (opened) fresh.querySelector(`.cite[data-n="${opened}"]`)?.setAttribute("aria-expanded", "true");
-  if (focused) (fresh.querySelector(`.cite[data-n="${focused.dataset.n}"]`) ?? fresh).focus({ preventScroll: true });
-  letScroll(fresh);
+  morph(live.article, answer);
+  letScroll(live.article);
+  if (before?.classList.contains("question")) morph(before, question);
+  live.tellEnd(warningsIn(live.article));
   turns.querySelectorAll("[data-regenerate]").forEach((each) => {
-    if (!fresh.contains(each)) each.remove(); // only the last answer can be written again
+    if (!live.article.contains(each)) each.remove(); // only the last answer can be written again
   });
 }

@@ -1,6 +1,7 @@
 // The library's page: sending and reading show how far they are.
 import { takeFilesAnywhere } from "./dropping.js";
-import { announce, loadPage, takeParts } from "./parts.js";
+import { takeParts } from "./morph.js";
+import { announce, loadPage } from "./parts.js";
 import { read, write } from "./storage.js";
 import { sendFiles } from "./upload.js";
 
@@ -63,10 +64,8 @@ function showRefused(files) {
 async function refresh() {
   const page = await loadPage(location.href).catch(() => null);
   if (!page) return;
-  const { running } = page.getElementById("library").dataset;
   hideDismissed(page);
-  takeParts(page); // not the list while somebody is at work in it
-  document.getElementById("library").dataset.running = running;
+  takeParts(page);
 }
 
 /** What failed was seen; what fails later is shown again. */

@@ -1,6 +1,7 @@
 // Files that were dropped beside the library's page: a notice says what becomes of them.
 import { takeFilesAnywhere } from "./dropping.js";
-import { announce, loadPage, takeParts } from "./parts.js";
+import { morph, takeParts } from "./morph.js";
+import { announce, loadPage } from "./parts.js";
 import { sendFiles } from "./upload.js";
 
 const notice = document.getElementById("notice");
@@ -73,6 +74,6 @@ async function showLibrary() {
   const page = welcome && (await loadPage(location.href).catch(() => null));
   const fresh = page?.getElementById("welcome");
   if (!fresh || !welcome.isConnected) return;
-  welcome.replaceWith(document.adoptNode(fresh));
+  morph(welcome, fresh);
   takeParts(page);
 }

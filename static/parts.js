@@ -28,33 +28,6 @@ export async function reasonOf(response) {
   }
 }
 
-/** Take over the parts of a page that are marked for it, without losing the place in them. */
-export function takeParts(page, root = document) {
-  for (const fresh of page.querySelectorAll("[data-part]")) {
-    const old = root.getElementById(fresh.id);
-    if (!old || old.contains(document.activeElement) || old.isEqualNode(fresh)) continue;
-    const scrolled = [...old.querySelectorAll(".sessions")].map((each) => each.scrollTop);
-    keepChoices(old, fresh);
-    old.replaceWith(document.adoptNode(fresh));
-    root.getElementById(fresh.id).querySelectorAll(".sessions").forEach((each, at) => {
-      each.scrollTop = scrolled[at] ?? 0;
-    });
-  }
-}
-
-/** What was ticked and chosen stays so. */
-function keepChoices(old, fresh) {
-  const ticked = new Set([...old.querySelectorAll("input:checked")].map(keyOf));
-  for (const box of fresh.querySelectorAll("[type=checkbox]")) box.checked = ticked.has(keyOf(box));
-  const chosen = new Map([...old.querySelectorAll("select")].map((each) => [each.name, each.value]));
-  for (const list of fresh.querySelectorAll("select")) {
-    const value = chosen.get(list.name);
-    if ([...list.options].some((each) => each.value === value)) list.value = value;
-  }
-}
-
-const keyOf = (box) => `${box.name} ${box.value}`;
-
 /** Times of the server, in the reader's own zone and language. */
 export function showLocalTimes(page) {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -62,42 +35,6 @@ export function showLocalTimes(page) {
     time.title = time.textContent;
     time.textContent = format.format(new Date(time.dateTime));
   }
-}
-
-const labels = new WeakMap(); // of buttons, as they were
-
-/** Answers are copied with their sources; links to them as they can be sent to others. */
-export function copyOnClick() {
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy], [data-link]");
-    if (!button || event.metaKey || event.ctrlKey || event.shiftKey) return;
-    event.preventDefault();
-    const isLink = "link" in button.dataset;
-    const done = await copy(isLink ? button.href : button.dataset.copy);
-    const label = button.lastChild;
-    if (!labels.has(button)) labels.set(button, label.textContent); // not "Copied", when clicked twice
-    label.textContent = done ? " Copied" : " Could not copy";
-    announce(done ? `Copied${isLink ? "" : " with its sources"}.` : "The browser refused to copy.");
-    setTimeout(() => (label.textContent = labels.get(button)), 2000);
-  });
-}
-
-async function copy(text) {
-  if (navigator.clipboard) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // Refused, for instance in a frame: the older way may still work.
-    }
-  }
-  const area = Object.assign(document.createElement("textarea"), { value: text });
-  area.className = "hidden";
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  return done;
 }
 
 /** Menus close when something else is clicked, and on Escape. */

@@ -59,7 +59,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    longest_first(config.cache.get(SECONDS, {}), items)
+    cache = cache_of(config)
+    longest_first(cache.get(SECONDS, {}) if cache else {}, items)
     if config.option.markexpr == "not slow":
         try_fewer_examples(items)
     if config.pluginmanager.hasplugin("_cov"):
@@ -71,6 +72,11 @@ def pytest_ignore_collect(collection_path, config):
     if config.option.markexpr == "not slow" and collection_path.name in ("browser", "deployment"):
         return True
     return None
+
+
+def cache_of(config):
+    """None for `-p no:cacheprovider`."""
+    return getattr(config, "cache", None)
 
 
 def longest_first(known, items):
@@ -231,8 +237,9 @@ def pytest_runtest_logreport(report):
 
 def pytest_sessionfinish(session, exitstatus):
     """In CI a skipped test is one that never runs anywhere: it counts as failed."""
-    if sum(spent.values()) > MANY and not hasattr(session.config, "workerinput"):
-        session.config.cache.set(SECONDS, dict(spent))
+    cache = cache_of(session.config)
+    if cache and sum(spent.values()) > MANY and not hasattr(session.config, "workerinput"):
+        cache.set(SECONDS, dict(spent))
     if os.environ.get("CI") and skipped and exitstatus == 0:
         session.exitstatus = 1
 

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from collections import Counter
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 from rag.settings import Settings
 from rag.wiring.stores import open_database
@@ -13,6 +16,7 @@ from rag.wiring.stores import open_database
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup", "calm", "parallel"},
+    {"limits"},
     {"tracing"},
     {"metrics"},
     {"seams", "progress"},
@@ -28,12 +32,14 @@ ORDER = [
     {"assistant", "memory"},
     {"jobs"},
     {"wiring"},
-    {"web", "evaluation"},
+    {"web", "evaluation", "mcp"},
     {"commands"},
-    {"cli", "__init__"},
+    {"cli", "wsgi", "__init__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
+OF_ONE_NAME = {"documents", "retrieval", "llm", "jobs", "database", "ingestion", "migrations"}
+PAIRS = {"Budget", "Term"}  # of a query, and of a statement: both are what weighs in a comparison
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
     "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
@@ -76,6 +82,68 @@ def may_import(path: Path, target: str) -> bool:
     return target == part or LEVEL[target] < LEVEL[part] or beside or is_entrance
 
 
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+BY_NAME = {module_of(path): path for path in MODULES}
+
+
+@cache
+def modules_imported_by(name: str) -> set[str]:
+    """The modules of rag/ that one imports when it runs, also within its functions."""
+    waiting: list[ast.AST] = [tree_of(BY_NAME[name])]
+    named = set()
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, ast.If) and ast.unparse(found.test) == "TYPE_CHECKING":
+            waiting += found.orelse
+            continue
+        if isinstance(found, ast.Import):
+            named |= {alias.name for alias in found.names}
+        elif isinstance(found, ast.ImportFrom):
+            named |= {f"{found.module}.{alias.name}" for alias in found.names} | {found.module}
+        waiting += ast.iter_child_nodes(found)
+    return {each for each in named if each in BY_NAME and each != name}
+
+
+def loop_in(graph: dict[str, set[str]]) -> list[str]:
+    """One, each member importing the next."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def members_of(room: str) -> dict[str, set[str]]:
+    """The files and folders of a room, each with those that it imports."""
+    graph: dict[str, set[str]] = {}
+    for name in BY_NAME:
+        if name.startswith(f"rag.{room}"):
+            member = member_of(name)
+            imported = {member_of(each) for each in modules_imported_by(name)}
+            beside = {each for each in imported if each.startswith(f"rag.{room}.")}
+            graph.setdefault(member, set()).update(beside - {member})
+    return graph
+
+
+def member_of(module: str) -> str:
+    return ".".join(module.split(".")[:3])
+
+
+class TestImportsGoOneWay:
+    def test_between_modules(self):
+        assert loop_in({name: modules_imported_by(name) for name in BY_NAME}) == []
+
+    @pytest.mark.parametrize("room", sorted({part_of(path) for path in MODULES}))
+    def test_between_the_files_and_folders_of_a_room(self, room):
+        assert loop_in(members_of(room)) == []
+
+    def test_a_loop_is_seen(self):
+        assert loop_in({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+
+
 class TestEveryModule:
     def test_imports_only_what_lies_below(self):
         upwards = [
@@ -104,6 +172,20 @@ class TestEveryModule:
         beside = Counter(path.parent for path in MODULES if path.name != "__init__.py")
 
         assert [folder for folder, modules in beside.items() if modules > 16] == []
+
+    def test_calls_a_class_as_no_other_does(self):
+        """Where a room keeps to it; in the others a name may still mean two things."""
+        named = [
+            (found.name, part_of(path))
+            for path in MODULES
+            for found in nodes_of(path)
+            if isinstance(found, ast.ClassDef)
+        ]
+        times = Counter(name for name, _ in named)
+
+        twice = {name for name, count in times.items() if count > 1} - PAIRS
+
+        assert [each for each in named if each[0] in twice and each[1] in OF_ONE_NAME] == []
 
     def test_says_what_it_is_for(self):
         trees = {path: tree_of(path) for path in MODULES}

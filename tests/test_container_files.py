@@ -136,9 +136,11 @@ class TestDockerfile:
         copied = {each for rest in of("COPY") if "--from" not in rest for each in rest.split()[:-1]}
         tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
         files = [path for paths in tool["data-files"].values() for path in paths]
-        needed = {path.split("/")[0] for path in files} | {f"{m}.py" for m in tool["py-modules"]}
+        needed = {path.split("/")[0] for path in files}
+        packages = {each.rstrip("*") for each in tool["packages"]["find"]["include"]}
 
-        assert needed | {"pyproject.toml", "README.md", "rag", "requirements.lock"} <= copied
+        assert needed | packages <= copied
+        assert {"pyproject.toml", "README.md", "LICENSE", "requirements.lock"} <= copied
 
     def test_has_the_versions_of_the_makefile(self):
         torch = re.search(r"TORCH \?= (\S+)", (ROOT / "Makefile").read_text())[1]

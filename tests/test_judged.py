@@ -13,11 +13,12 @@ from rag.records import Failed, Finished, Judged, Verdict
 from rag.records import Judging as JudgingState
 from rag.seams.judging import Opinion
 from rag.turns.answering import Answering, Checks
-from rag.web.sse import encode
+from rag.web.api.sse import encode
 from rag.web.turns import Turns
 from tests.citations.test_copies import Meanings
 from tests.fakes import ScriptedModel
 from tests.test_assistant import application, session  # noqa: F401 - fixtures
+from tests.waiting import LONG
 
 ASKED = "When are refunds paid?"
 SAID = "Refunds need the parcel here first, and then some working days go by [1]."
@@ -34,7 +35,7 @@ class Judging:
         self.is_let.set()
 
     def judge(self, statements):
-        self.is_let.wait(20)
+        self.is_let.wait(LONG)
         self.asked += statements
         return [self.verdict and Opinion(self.verdict, "It is five days.") for _ in statements]
 
@@ -86,9 +87,9 @@ def test_nobody_waits_for_the_judge_and_the_next_turn_begins(asking, session):  
     assistant = asking(judge, SAID, "Refunds are paid within five working days [1].")
 
     first = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
-    assert isinstance(first.end(timeout=20), Finished)
+    assert isinstance(first.end(timeout=LONG), Finished)
     second = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
-    assert isinstance(second.end(timeout=20), Finished)
+    assert isinstance(second.end(timeout=LONG), Finished)
     assert first.ended_at is None
 
     judge.is_let.set()

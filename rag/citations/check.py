@@ -13,6 +13,7 @@ from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
+from rag.limits.budget import paced
 from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
@@ -90,7 +91,7 @@ def judge_parts(
 ) -> list[JudgedPart]:
     """The verdicts of each part that cites something."""
     found: list[JudgedPart] = []
-    for statement in statements:
+    for statement in paced(statements, weight=16):
         for part in statement.parts:
             said = _said(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}

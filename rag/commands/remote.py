@@ -14,6 +14,11 @@ DOCUMENTS_AT_ONCE = 1000
 Told = tuple[str, dict[str, Any]]  # the name of a server-sent event, and what it says
 
 
+def token_from_environment() -> str:
+    """What commands show a server that wants a token; "" without one."""
+    return os.environ.get(TOKEN_VARIABLE, "").strip()
+
+
 class RefusedByServer(RagError):
     """The running server answered with an error; the message is its own."""
 
@@ -25,7 +30,7 @@ class RemoteServer:
         import httpx
 
         self._url = url
-        token = os.environ.get(TOKEN_VARIABLE)
+        token = token_from_environment()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(
             base_url=f"{url}/api/v1", headers=headers, timeout=httpx.Timeout(30, read=None)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from math import prod
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 
-from rag.database import reading
+from rag.database import chunks, inside, reading
 from rag.errors import StorageFailed
 from rag.records import Within
 from rag.retrieval.fts5 import Fts5Words
@@ -22,7 +22,7 @@ from rag.retrieval.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
     Plan,
-    Weighed,
+    WeighedTerm,
     WordIndex,
     chunk_count,
     idf,
@@ -43,7 +43,7 @@ class _Known:
     vocabulary: Vocabulary
     read_at: float = 0.0
     seconds: float = 0.0
-    asked: dict[str, list[Weighed]] = field(default_factory=dict)  # by query
+    asked: dict[str, list[WeighedTerm]] = field(default_factory=dict)  # by query
 
 
 class LexicalIndex:
@@ -131,7 +131,8 @@ class LexicalIndex:
         weighed = [each for each in asked if each.term.counts]
         size = self._size(connection, known, within)
         weights = [idf(size, each.frequency) for each in weighed]
-        holders = self._words.holders(connection, [each.term for each in weighed], chunk_ids)
+        readable = _readable(connection, chunk_ids, within)
+        holders = self._words.holders(connection, [each.term for each in weighed], readable)
         held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
@@ -140,7 +141,7 @@ class LexicalIndex:
 
     def _asked(
         self, connection: Connection, known: _Known, query: str, within: Within
-    ) -> list[Weighed]:
+    ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
         asked = known_to_all.get(query)
@@ -172,7 +173,7 @@ class LexicalIndex:
 
     def _weighed(
         self, connection: Connection, known: _Known, terms: Sequence[Term], within: Within
-    ) -> list[Weighed]:
+    ) -> list[WeighedTerm]:
         """With their frequencies: those of words are known, of common phrases guessed.
 
         All others are counted, and everything is for who may not read every collection.
@@ -184,7 +185,7 @@ class LexicalIndex:
         counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
         counted = dict(zip(untold, counts, strict=True))
         return [
-            Weighed(
+            WeighedTerm(
                 term,
                 found := counted.get(term, frequency or 0),
                 term.weight * idf(size, found),
@@ -230,6 +231,14 @@ class LexicalIndex:
                     self._known = _Known(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
+
+
+def _readable(connection: Connection, chunk_ids: Sequence[str], within: Within) -> Sequence[str]:
+    """Those of the chunks that the asker may read."""
+    if within.ids is None:
+        return chunk_ids
+    is_open = inside(chunks.c.collection_id, within)
+    return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
 
 
 def _meant(vocabulary: Vocabulary, query: str, held: Held) -> list[Term]:

@@ -19,6 +19,9 @@ from rag.text.names import Lexicon
 SESSIONS = 32  # whose turns stay read
 
 
+TIMEOUT_SETTING = "summarization_settings.timeout_seconds"
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
     """How a model is asked to choose, and how long a summary on request is."""
@@ -161,6 +164,7 @@ def _reply(model: ChatModel, options: SummaryOptions, instructions: str, text: s
         max_tokens=options.max_tokens,
         temperature=options.temperature,
         timeout_seconds=options.timeout_seconds,
+        timeout_setting=TIMEOUT_SETTING,
     )
     reply = ""
     for delta in model.stream(request):

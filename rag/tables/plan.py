@@ -12,10 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table, TableColumn
+from rag.tables.bounds import refuse_vast
 from rag.tables.reading.types import read_date, read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
-ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 MOST_ROWS = 1_000
 MOST_SAID = 6  # values of a condition in words
 MONTHS = {str(number): month_name[number] for number in range(1, 13)}
@@ -142,8 +142,17 @@ class Understood:
     doubts: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A table with what a question asks of it."""
+
+    table: Table
+    understood: Understood
+
+
 def plan_from(given: Mapping[str, Any]) -> TablePlan:
-    """A plan from JSON. Raises UserError that names what is wrong."""
+    """A plan from JSON. Raises UserError that names what is wrong, or too much."""
+    refuse_vast(given)
     try:
         return _READER().validate_python(_plain(given))
     except ValidationError as error:

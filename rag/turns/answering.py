@@ -10,7 +10,7 @@ from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import MarkerGate
-from rag.errors import ModelError, ModelInterrupted, RagError
+from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
@@ -170,12 +170,14 @@ class Answering:
         self._learn = learn
 
     def direct(
-        self, session: SessionHandle, question: str, resolution: Resolution
+        self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
-        """What needs no writer, from the first that can answer so."""
+        """What needs no writer, from the first that can answer so; offers stay with the draft."""
         for each in self._beside.direct:
             answer = each.answer(session, question, resolution)
             if answer is not None:
+                draft.offers += answer.offers
+            if answer is not None and answer.text:
                 return answer
         return None
 
@@ -196,6 +198,7 @@ class Answering:
             model=direct.made_by,
             result=direct.result,
             notices=tuple(draft.notices),
+            offers=draft.offers,
         )
 
     def worth_showing(self, found: "Found") -> Shown:
@@ -227,21 +230,24 @@ class Answering:
         prepared: Prepared,
         found: "Found",
         draft: "Draft",
-        error: ModelError,
+        error: ModelError | TooLarge,
     ) -> Iterator[Event]:
         """The answer that needs no model, in place of the one that failed.
 
-        Raises the error again where this was such an answer, or somebody wanted it to end.
+        Raises the error again where this was such an answer, or somebody wanted it to end. What is
+        too long for a model is not for one that needs none.
         """
-        if self._fallback is None or has_hung_up() or draft.cited:
+        is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
+        fallback = self._writer if is_by_words else self._fallback
+        if fallback is None or has_hung_up() or draft.cited:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
         request = _request(prepared, found, draft.wishes)
-        draft.writer, draft.usage = self._fallback, None
-        draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
-        deltas = self._fallback.write(request)
-        yield from through_gate(deltas, Registered(session, found.sources), draft)
+        draft.writer, draft.usage = fallback, None
+        if not is_by_words:
+            draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        yield from through_gate(fallback.write(request), Registered(session, found.sources), draft)
 
     def _deltas(
         self, session: SessionHandle, request: WriteRequest
@@ -257,6 +263,7 @@ class Answering:
             answer = quoted(draft, draft.card, shown)
         else:
             answer = self._checked(session, draft, shown)
+        answer = replace(answer, offers=draft.offers)
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
@@ -280,7 +287,7 @@ class Answering:
         asked = found.resolution.query
         reason = weakness(asked, answer, sources, past, self._checks.embedder)
         card = self._card(found) if reason else None
-        if card is None or all(part.is_weak for part in card[1].parts):
+        if card is None or card[1].is_weak:
             return answer
         return set_aside(answer, *card, reason)
 

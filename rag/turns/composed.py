@@ -26,8 +26,9 @@ def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
     text = draft.preface + draft.text
     citations = all_cited(text, Verdict.SUPPORTED)
     notices = notices_beside(draft, text, shown)
-    is_weak = all(part.is_weak for part in card.parts)
-    return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
+    return Answer(
+        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
+    )
 
 
 def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:

@@ -2,20 +2,26 @@
 
 from datetime import timedelta
 from hashlib import sha256
-from importlib.metadata import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Flask
 from flask_openapi3.models.info import Info
 
-from rag.settings import HOME
 from rag.web import turns
 from rag.web.access.limits import limit_rates
-from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections, context, documents, messages, sessions, tables
+from rag.web.api import (
+    collections,
+    context,
+    documents,
+    evidence,
+    messages,
+    operations,
+    sessions,
+    tables,
+)
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
@@ -25,20 +31,21 @@ from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
+from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
-from rag.web.serving import operations
+from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
+from rag.wiring.shipped import shipped
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
 
 VERSION = "1"
 LARGEST_FILES_AT_ONCE = 20  # how many files of the largest size one upload may hold
-LAYOUT = "layout.html"
 A_YEAR = timedelta(days=365)
 
 
@@ -67,7 +74,7 @@ ANSWERING = TELLING | {
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json("rag.assistant", "rag.web.problems")
-    home = pages_home()
+    static = shipped("static")
     app = DescribedApp(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
@@ -75,12 +82,12 @@ def create_app(application: "Application") -> Flask:
         validation_error_model=Problem,
         validation_error_callback=refuse_fields,
         doc_ui=False,
-        template_folder=str(home / "templates"),
-        static_folder=str(home / "static"),
-        static_url_path=f"/static/{edition(home / 'static')}",
+        template_folder=str(shipped("templates")),
+        static_folder=str(static),
+        static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables):
+    for module in (documents, collections, sessions, messages, context, tables, evidence):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
@@ -88,19 +95,11 @@ def create_app(application: "Application") -> Flask:
     return app
 
 
-def pages_home() -> Path:
-    """Where `templates` and `static` lie: in the checkout, or where the package was installed."""
-    if (HOME / "templates" / LAYOUT).is_file():
-        return HOME
-    installed = (Path(str(file.locate())) for file in files("groundnote") or ())
-    return next(path.parents[1] for path in installed if path.name == LAYOUT)
-
-
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
     held = sha256()
-    for file in sorted(each for each in folder.iterdir() if each.is_file()):
-        held.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return held.hexdigest()[:12]
 
 
@@ -121,7 +120,9 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     compress_texts(app)
     protect(app, settings.web)
+    give_budgets(app)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
+    are_one = settings.auth.mode == "single"
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

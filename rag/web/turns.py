@@ -12,7 +12,9 @@ from flask import current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.hangup import STOPPED, HangUp
-from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text
+from rag.limits.budget import Budget, limited
+from rag.limits.shares import telling
+from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.leaving import hanging_up_when_left
@@ -66,7 +68,13 @@ class Turn:
 
         Behind an answer comes what a judge says of it, if anybody is asked; nobody waits for that.
         """
-        with self.hang_up.heard_here(), closing(to_the_end(events)) as ended:
+        budget = Budget(owner=self.session.owner, has_left=lambda: self.hang_up.is_over)
+        with (
+            self.hang_up.heard_here(),
+            limited(budget),
+            telling(lambda before: self._add(Waiting(before))),
+            closing(to_the_end(events)) as ended,
+        ):
             for event in ended:
                 self._add(event)
                 if self.hang_up.is_over and not isinstance(event, Finished | Failed):

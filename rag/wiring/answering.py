@@ -1,12 +1,13 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
+from typing import TYPE_CHECKING
+
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
-from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
-from rag.followups.resolve import FollowUps
-from rag.followups.rules import CUE_WORDS
+from rag.followups.resolve import CUE_WORDS, FollowUps
 from rag.library.answers import LibraryAnswers
+from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
@@ -17,15 +18,17 @@ from rag.seams import SessionHandle, Writer
 from rag.sessions.session_tools import Actions
 from rag.summaries.compact import Compactor, SummaryOptions
 from rag.tables.answers import TableAnswers, may_ask_rows
-from rag.tables.asking.model_planner import ModelPlanner
 from rag.tables.library import TableLibrary
+from rag.tables.model_planner import ModelPlanner
 from rag.turns.answering import Answering, Beside, Checks
 from rag.turns.tools import ToolOffer, ToolRoom
-from rag.wiring.application import Application
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
 
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
 
-def retriever_of(application: Application) -> HybridRetriever:
+
+def retriever_of(application: "Application") -> HybridRetriever:
     """Searches by meaning and by words."""
     return HybridRetriever(
         application.embedder,
@@ -33,18 +36,17 @@ def retriever_of(application: Application) -> HybridRetriever:
         application.words,
         application.documents,
         reranker=open_reranker(application.settings),
-        split=lambda query, within: searched_apart(query, application.documents.lexicon(within)),
     )
 
 
-def tables_asked(application: Application) -> TableAnswers:
+def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
     library = TableLibrary(application.tables)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
 
-def memory_of(application: Application) -> Memory:
+def memory_of(application: "Application") -> Memory:
     """What a model sees of a session, and the summaries of what it no longer sees."""
     settings, count = application.settings, application.count
     context, model = settings.context, application.model
@@ -70,17 +72,18 @@ def memory_of(application: Application) -> Memory:
         made=application.metrics.count_summary,
     )
     memory.compact_later(application.jobs.submit_compaction)
+    memory.recall_in_previews(application.recall)
     return memory
 
 
-def _offer(application: Application, model: OpenAIChatModel) -> ToolOffer:
+def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
     def has_tables(session: SessionHandle) -> bool:
         return bool(application.tables.ids(session.within()))
 
     return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
 
 
-def _compactor(application: Application) -> Compactor:
+def _compactor(application: "Application") -> Compactor:
     settings = application.settings
     wanted = settings.summarization_settings
     return Compactor(
@@ -95,12 +98,16 @@ def _compactor(application: Application) -> Compactor:
     )
 
 
-def assistant_of(application: Application) -> Assistant:
+def assistant_of(application: "Application") -> Assistant:
     """Answers questions."""
     settings, documents = application.settings, application.documents
     count, model = application.count, application.model
     mentions = NameMentions(application.words, documents, documents.lexicon)
-    without_model = CardWriter(lexicon=documents.lexicon, mentions=mentions)
+    without_model = CardWriter(
+        lambda texts: application.embedder.embed(texts),
+        lexicon=documents.lexicon,
+        mentions=mentions,
+    )
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
@@ -124,7 +131,6 @@ def assistant_of(application: Application) -> Assistant:
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             timeout_seconds=follow_up.timeout_seconds,
-            is_mentioned=mentions.is_anywhere,
         ),
         application.memory,
         answering,
@@ -137,15 +143,18 @@ def assistant_of(application: Application) -> Assistant:
     )
 
 
-def _beside(application: Application, mentions: NameMentions) -> Beside:
+def _beside(application: "Application", mentions: NameMentions) -> Beside:
     settings = application.settings
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return Beside((told, application.asked), remarks)
+    if settings.llm.model is not None:  # which has manners of its own
+        return Beside((told, application.asked), remarks)
+    manners = Manners(lambda texts: application.embedder.embed(texts))
+    return Beside((told, manners, application.asked), remarks)
 
 
-def _tools(application: Application) -> ToolRoom:
+def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
         search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),

@@ -33,6 +33,7 @@ from rag.wiring.parts import (
     open_embedder,
     open_index,
     open_model,
+    open_originals,
     open_tables,
 )
 from rag.wiring.stores import open_database
@@ -74,7 +75,7 @@ class Application:
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
-        self.documents = SqlDocumentStore(self.engine)
+        self.documents = SqlDocumentStore(self.engine, open_originals(settings))
         self.collections = open_collections(settings, self.engine)
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
@@ -164,6 +165,7 @@ class Application:
 
     @once
     def retriever(self) -> "HybridRetriever":
+        import_module("chromadb")  # before any thread can ask: see `load`
         from rag.wiring.answering import retriever_of
 
         return retriever_of(self)
@@ -195,10 +197,10 @@ class Application:
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
-        libraries that import each other can see one half made. Raises SetupError."""
+        libraries that import each other can see one half made, and the client of models looks for
+        what the index loads. Raises SetupError."""
         with _LOADING:
             _ = self.assistant, self.ingestion
-            import_module("chromadb")
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
 
@@ -301,7 +303,7 @@ class Application:
         """What answers need, and whether it is there."""
         checks: dict[str, Callable[[], Any]] = {
             "database": self._ask_database,
-            "model": self._ask_model,
+            "embedding_model": self._ask_model,
             "index": self._ask_index,
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
@@ -317,7 +319,7 @@ class Application:
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
-        has_begun = checks["model"] or self.tried.is_set()
+        has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
 
     def _ask_model(self) -> None:

@@ -125,6 +125,28 @@ def test_tells_what_was_cited_and_removed_so_far() -> None:
     assert gate.removed == (99, 98)
 
 
+LISTED = (
+    "The Aero 5 weighs 120 g [1].\n\nReferences:\n\n- Manual of the Aero 5\n- Price list 2026\n"
+)
+
+
+def test_a_list_of_sources_is_left_out_also_where_it_has_no_numbers() -> None:
+    assert canonical(LISTED, (1, 2)) == "The Aero 5 weighs 120 g [1]."
+
+
+def test_a_list_under_such_a_heading_stays_where_nothing_is_cited() -> None:
+    """It is what was asked for: a reading list."""
+    told = LISTED.replace(" [1]", "")
+
+    assert canonical(told, (1, 2)) == told
+
+
+def test_what_follows_a_list_of_sources_keeps_it() -> None:
+    told = f"{LISTED}\nIt is black, and weighs what it weighed in 2025 [2]."
+
+    assert canonical(told, (1, 2)) == told
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [

@@ -1,4 +1,4 @@
-"""Backup, restore, upgrade and roll-back, with the very commands of the README."""
+"""Backup, restore, upgrade and roll-back, with the very commands of the documentation."""
 
 import base64
 import json
@@ -37,8 +37,8 @@ BOOL = {"is_embedded", "is_fold", "is_active"}
 
 
 def commands():
-    """The blocks of the README's section: backup and restore, of SQLite and of PostgreSQL each."""
-    section = (ROOT / "README.md").read_text().split("## Backup, restore, upgrade\n")[1]
+    """The blocks of the page's section: backup and restore, of SQLite and of PostgreSQL each."""
+    section = (ROOT / "docs" / "operate.md").read_text().split("## Backup, restore, upgrade\n")[1]
     section = section.split("\n## ")[0]
     return [dedent(block) for block in section.split("\n\n") if block.startswith("    ")]
 

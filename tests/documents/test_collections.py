@@ -1,8 +1,12 @@
 """Collections: who may do what, and that nobody finds what they may not read."""
 
-import pytest
+from datetime import UTC, datetime, timedelta
 
-from rag.documents.storing.collections import Callers, Collections
+import pytest
+from sqlalchemy import insert
+
+from rag.database import logins, writing
+from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, Right, Within
 
@@ -108,3 +112,25 @@ class TestACollection:
         assert collections.named("ada", " salaries").id == private
         with pytest.raises(NotFound, match="There are: Library"):
             collections.named("ben", "Salaries")
+
+
+def test_groups_are_those_of_the_newest_login_until_it_is_over(any_engine):
+    now, hour = datetime.now(UTC), timedelta(hours=1)
+    of_each = {
+        "older": ("ada", ["group:old"], now - 2 * hour, now + hour),
+        "newest": ("ada", ["group:support"], now - hour, now + hour),
+        "over": ("ben", ["group:support"], now - hour, now - timedelta(seconds=1)),
+    }
+    rows = [
+        {
+            "id": name, "owner": owner, "groups": groups, "created_at": began, "expires_at": ends,
+            "last_used_at": began, "credential": "", "address": "", "agent": "",
+        }
+        for name, (owner, groups, began, ends) in of_each.items()
+    ]  # fmt: skip
+    with writing(any_engine) as connection:
+        connection.execute(insert(logins), rows)
+
+    assert groups_at_login(any_engine, "ada") == ["group:support"]
+    assert groups_at_login(any_engine, "ben") == []
+    assert groups_at_login(any_engine, "cleo") == []

@@ -44,7 +44,9 @@ from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
+from tests.fakes import HashEmbedder
 from tests.prepared import migrated
+from tests.waiting import LONG
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -82,7 +84,7 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, within, *, lexical_query="", dense_context=(), limit=8):
+    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 
@@ -122,7 +124,7 @@ class FakeAssistant:
             yield Sources(tuple(sources))
             for delta in self.deltas:
                 if self.wait is not None:
-                    self.wait.wait(10)
+                    self.wait.wait(LONG)
                 yield Text(delta)
             if self.surprise is not None:
                 raise self.surprise
@@ -231,6 +233,7 @@ class FakeApplication:
         self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))
         self.asked = TableAnswers(TableLibrary(self.tables))
         self.retriever = FakeRetriever()
+        self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
         self.metrics = self.figures = Metrics()

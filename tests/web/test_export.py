@@ -91,25 +91,26 @@ class TestMarkdown:
         text = as_markdown(session(), [broken], [])
 
         assert "*This answer is interrupted. The model went away.*" in text
-        assert "*Without a source: “It flies.”*" in text
+        assert "It flies. *(no source)* It is" in text
 
-    def test_says_which_of_two_wrong_statements_a_warning_is_about(self):
+    def test_says_behind_each_statement_what_is_wrong_with_it(self):
         content = "It weighs 2 kg [1]. It costs EUR 9 [1]."
         wrong = [Citation(1, at, at + 3, Verdict.CONTRADICTED, f"No {at}.") for at in (15, 35)]
         answer = Answer(content, citations=tuple(wrong))
 
         text = as_markdown(session(), [message("assistant", content, answer=answer)], [source(1)])
 
-        assert "*[1] “It weighs 2 kg.”: No 15.*" in text
-        assert "*[1] “It costs EUR 9.”: No 35.*" in text
+        assert "It weighs 2 kg [^1]. *(⚠ No 15.)* It costs EUR 9 [^1]. *(⚠ No 35.)*" in text
 
-    def test_says_of_a_single_wrong_statement_only_what_is_wrong(self):
-        content = "It weighs 2 kg [1]."
-        answer = Answer(content, citations=(Citation(1, 15, 18, Verdict.CONTRADICTED, "No."),))
+    def test_says_which_of_two_numbers_of_a_statement_is_wrong(self):
+        content = "It weighs 2 kg [1][2]."
+        wrong = Citation(2, 18, 21, Verdict.CONTRADICTED, "It says *9* | kg.")
+        also = Citation(1, 15, 18, Verdict.OFF_SUBJECT)
+        answer = Answer(content, citations=(also, wrong))
 
         text = as_markdown(session(), [message("assistant", content, answer=answer)], [source(1)])
 
-        assert "*[1] No.*" in text
+        assert "does not speak of this. [2] It says \\*9\\* \\| kg.)*" in text
 
     def test_names_other_speakers(self):
         assert "> **system:** Be brief." in as_markdown(

@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import PurePosixPath
 from types import SimpleNamespace
 
 import pytest
 
-from rag import web
+from rag.errors import SetupError
 from rag.settings import HOME
+from rag.wiring import shipped as places
+from rag.wiring.shipped import shipped
 
 
 def test_every_page_and_script_is_packed():
@@ -21,24 +22,29 @@ def test_every_page_and_script_is_packed():
     packed = project["tool"]["setuptools"]["data-files"]
 
     for folder in ("templates", "static"):
-        found = {path for each in packed[f"share/groundnote/{folder}"] for path in HOME.glob(each)}
-        assert found == set((HOME / folder).rglob("*"))
+        held = [path for path in (HOME / folder).rglob("*") if path.is_file()]
+        for each in {path.parent.relative_to(HOME).as_posix() for path in held}:
+            patterns = packed[f"share/groundnote/{each}"]
+            found = {path for pattern in patterns for path in HOME.glob(pattern)}
+            assert found == {path for path in held if path.parent == HOME / each}
 
 
-def test_pages_are_found_in_the_checkout():
-    assert web.pages_home() == HOME
+@pytest.mark.parametrize("name", ["templates", "static", "library"])
+def test_folders_are_found_in_the_checkout(name):
+    assert shipped(name).is_relative_to(HOME)
 
 
-def test_pages_are_found_where_the_package_was_installed(tmp_path, monkeypatch):
+def test_folders_are_found_where_the_package_was_installed(tmp_path, monkeypatch):
     installed = tmp_path / "share" / "groundnote"
-    listed = [
-        SimpleNamespace(locate=lambda name=name: PurePosixPath(installed / "templates" / name))
-        for name in ("error.html", "layout.html")
-    ]
-    monkeypatch.setattr(web, "HOME", tmp_path / "site-packages")
-    monkeypatch.setattr(web, "files", lambda package: listed)
+    names = ("static/base.css", "templates/layout.html", "library/audio/manual.md")
+    listed = [SimpleNamespace(locate=lambda name=name: installed / name) for name in names]
+    monkeypatch.setattr(places, "files", lambda package: listed)
+    nowhere = tmp_path / "site-packages"
 
-    assert web.pages_home() == installed
+    assert shipped("templates", beside=nowhere) == installed / "templates"
+    assert shipped("library", beside=nowhere) == installed / "library"
+    with pytest.raises(SetupError, match="lacks its folder pages"):
+        shipped("pages", beside=nowhere)
 
 
 def test_the_package_is_known_by_its_name():
@@ -46,11 +52,11 @@ def test_the_package_is_known_by_its_name():
 
 
 SERVES = """
-import app, rag, sys
+import groundnote, rag, sys, rag.wsgi
 from rag.settings import Settings
 from rag.web import create_app
 from rag.wiring.building import build
-assert rag.__file__.startswith(sys.argv[1]) and app.__file__.startswith(sys.argv[1])
+assert rag.__file__.startswith(sys.argv[1]) and groundnote.__file__.startswith(sys.argv[1])
 application = build(Settings(data_dir=sys.argv[1] + "/var"))
 assert create_app(application).test_client().get("/").status_code == 200
 application.stop()
@@ -58,12 +64,12 @@ application.stop()
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_app_and_sample_library_and_serves(tmp_path):
+def test_a_wheel_holds_packages_and_sample_library_alone_and_serves(tmp_path):
     source, installed = tmp_path / "source", tmp_path / "installed"
-    for name in ("rag", "templates", "static", "data"):
+    for name in ("rag", "groundnote", "templates", "static", "data"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(HOME / name, source / name, ignore=ignored)
-    for name in ("app.py", "pyproject.toml", "README.md"):
+    for name in ("app.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(HOME / name, source)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
@@ -72,7 +78,10 @@ def test_a_wheel_holds_app_and_sample_library_and_serves(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     put = [*pip, "install", "--no-deps", "--ignore-installed", "--prefix", installed, wheel]
     subprocess.run(list(map(str, put)), check=True)
-    (packages,) = {path.parent for path in installed.rglob("app.py")}
+    (packages,) = {path.parents[1] for path in installed.rglob("rag/wsgi.py")}
+    brought = {path.name for path in packages.iterdir() if path.suffix != ".dist-info"}
+    assert brought - {"__pycache__"} == {"rag", "groundnote"}
+    assert {path.parent.name for path in packages.rglob("py.typed")} == {"rag", "groundnote"}
     subprocess.run(
         [sys.executable, "-c", SERVES, str(installed)],
         check=True,

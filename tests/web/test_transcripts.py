@@ -104,6 +104,24 @@ class TestFinder:
         assert len({each.id for each in found}) == 3
         assert [m.content for m in found[2].messages()] == ["a", "b"]
 
+    def test_goes_on_with_neither_of_two_that_say_the_same(self, find, table):
+        first, second = find([]), find([])
+        past = self.grown(first, table, [], "a", "b")
+        self.grown(second, table, [], "a", "b")
+
+        assert find(past).id not in (first.id, second.id)
+        assert first.read().message_count == second.read().message_count == 2
+
+    def test_forks_where_another_went_on_since_it_was_looked_for(self, store, table):
+        finder = SessionFinder(store, table, config=CONFIG)
+        session = finder.session_for("anna", []).session
+        past = self.grown(session, table, [], "a", "b")
+        seen = table.find("anna", chain(past)[-1])
+        assert table.go_on("anna", seen[0])
+        table.known = lambda owner, hashes: [(len(hashes), seen)]
+
+        assert finder.session_for("anna", past).session.id != session.id
+
     def test_lets_go_on_again_what_was_given_back(self, store, table):
         finder = SessionFinder(store, table, config=CONFIG)
         session = finder.session_for("anna", []).session

@@ -1,9 +1,6 @@
-"""Converts a sentence-transformers model for OpenVINO, once, in a process of its own.
+"""A sentence-transformers model as OpenVINO runs it: converted once, by `converting`.
 
-    python -m rag.retrieval.embed.convert MODEL TARGET
-
-A process of its own, because torch would stay in the server's memory for good. What is converted
-lies in a folder named by the model's content; one whose vectors are not those of
+What is converted lies in a folder named by the model's content; one whose vectors are not those of
 sentence-transformers is not kept.
 """
 
@@ -18,27 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from rag.errors import RagError
-from rag.retrieval.embed.engines import Converted, Reference
 from rag.retrieval.embed.known import files_of, known
 
 log = logging.getLogger(__name__)
 
-LEAST_COSINE = 0.9999
 EDITION = "1"  # another way of converting makes the converted models anew
 SECONDS = 900
 REFUSED = "refused.txt"
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
-PROBES = (
-    "How do I reset the router?",
-    "  A blank before, CAPITALS, naïve façades and Straßen.\n\nA second paragraph. ",
-    "| Model | Price |\n|---|---|\n| Aero 5 Pro | 149.00 EUR |",
-    "中国 и Россия",
-    "",
-    "The AX-5400 has four ports, and each of them can be switched off. " * 40,
-)
 
 
 def converted(model: Path, cache: Path, *, anew: bool = False) -> Path | None:
@@ -90,7 +75,7 @@ def _convert(model: Path, target: Path) -> None:
 
 def _run(model: Path, part: Path) -> str | None:
     """Why it failed, or None."""
-    command = [sys.executable, "-m", "rag.retrieval.embed.convert", str(model), str(part)]
+    command = [sys.executable, "-m", "rag.retrieval.embed.converting", str(model), str(part)]
     known = os.environ | {"PYTHONPATH": PACKAGE_PARENT}
     try:
         done = subprocess.run(
@@ -100,46 +85,3 @@ def _run(model: Path, part: Path) -> str | None:
         return f"converting it failed: {error}"
     said = done.stderr.strip().splitlines()
     return None if done.returncode == 0 else f"converting it failed: {said[-1] if said else '?'}"
-
-
-def convert(model: Path, target: Path) -> None:
-    """Write `model.xml` and `model.bin`; raises if their vectors are not the model's own."""
-    import openvino
-    import torch
-
-    reference = Reference(model)
-
-    class Embedding(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            given = {"input_ids": input_ids, "attention_mask": attention_mask}
-            return reference.model(given)["sentence_embedding"]
-
-    example = torch.ones((2, 16), dtype=torch.long)
-    reference.model.eval()
-    module = Embedding()
-    module.register_module("model", reference.model)
-    with torch.no_grad():
-        graph = openvino.convert_model(module, example_input=(example, torch.ones_like(example)))
-    # Half the file and half the memory; the weights' rounding is far below that of the sums.
-    openvino.save_model(graph, target / "model.xml", compress_to_fp16=True)
-    _compare(reference, target, model)
-
-
-def _compare(reference: Reference, target: Path, model: Path) -> None:
-    from rag.retrieval.embed.local import LocalEmbedder
-
-    embedder = LocalEmbedder(str(model))
-    engine = Converted(target, embedder.tokenizer, max_tokens=embedder.max_tokens)
-    for texts in (PROBES, PROBES[:1]):
-        exact, ours = reference.vectors(texts), engine.vectors(texts)
-        if exact.shape != ours.shape or (worst := float((exact * ours).sum(axis=1).min())) < (
-            LEAST_COSINE
-        ):
-            raise ValueError(f"its vectors differ from the exact ones (cosine {worst:.5f})")
-
-
-if __name__ == "__main__":
-    try:
-        convert(Path(sys.argv[1]), Path(sys.argv[2]))
-    except RagError as error:
-        sys.exit(str(error))

@@ -39,7 +39,7 @@ class Converted:
     """
 
     def __init__(self, model: Path, tokenizer: Any, *, max_tokens: int) -> None:
-        """`model` is a folder of `rag.retrieval.embed.convert`; `tokenizer` is without limits."""
+        """`model` is a folder that `converting` wrote; `tokenizer` is without limits."""
         self.at_once = processors()
         self._max_tokens = max_tokens
         self._tokenizer = tokenizer

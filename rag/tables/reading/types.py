@@ -12,6 +12,7 @@ from datetime import date, datetime
 from rag.records import ColumnType
 from rag.text.languages import all_meanings
 
+ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 ENOUGH = 0.85  # of the filled cells must read as a type
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 CURRENCY = "€$£¥₹"

@@ -8,7 +8,8 @@ from sqlglot.errors import SqlglotError
 
 from rag.errors import UserError
 from rag.records import Table
-from rag.tables.plan import MOST_ROWS, ROW, TOTAL
+from rag.tables.plan import MOST_ROWS
+from rag.tables.reading.types import ROW, TOTAL
 from rag.tables.running.engine import DATA, OWN_NAME
 
 ROW_NUMBER = "#"  # under which it carries its rows' numbers when these are asked for

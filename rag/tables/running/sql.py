@@ -5,13 +5,12 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,
-    ROW,
     ROWS,
-    TOTAL,
     Filter,
     Key,
     Kind,
@@ -24,7 +23,7 @@ from rag.tables.plan import (
     column_of,
     measure_names,
 )
-from rag.tables.reading.types import read_date, read_number
+from rag.tables.reading.types import ROW, TOTAL, read_date, read_number
 from rag.tables.running.engine import DATA
 
 Expression = exp.Expr
@@ -81,15 +80,23 @@ class Sql:
 
     def stretch(self, offset: int, limit: int, words: str) -> exp.Select:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
-        query = self._as_written_rows().offset(offset).limit(limit)
-        for word in words.casefold().split():
-            holds = [self._contains(column.name, word) for column in self._table.columns]
-            query = query.where(exp.or_(*holds))
-        return query
+        query = self._as_written_rows()
+        sought = dict.fromkeys(words.casefold().split())
+        if sought:
+            whole = self._whole_row()
+            _only(query, [_holding(whole.copy(), word) for word in sought])
+        return query.offset(offset, copy=False).limit(limit, copy=False)
+
+    def _whole_row(self) -> Expression:
+        """The texts of a row, a line each: a word stands in one of them, or in none."""
+        texts = [exp.cast(self._shown(column.name), "text") for column in self._table.columns]
+        joined = exp.func("concat_ws", exp.Literal.string("\n"), *texts)
+        return exp.Lower(this=joined)
 
     def numbered(self, numbers: Sequence[int]) -> exp.Select:
         """The rows with these numbers."""
-        return self._as_written_rows().where(exp.column(ROW).isin(*(numbers or (-1,))))
+        wanted = exp.column(ROW).isin(*(numbers or (-1,)))
+        return _only(self._as_written_rows(), [wanted])
 
     def before(self, number: int) -> exp.Select:
         """How many rows stand before the one with this number."""
@@ -106,20 +113,19 @@ class Sql:
     def _as_written_rows(self) -> exp.Select:
         names = [self._shown(column.name) for column in self._table.columns]
         numbered = [name.as_(f"x{at}") for at, name in enumerate(names)]
-        return exp.select(ROW, *numbered).from_(DATA).order_by(ROW)
+        return exp.select(ROW, *numbered).from_(DATA, copy=False).order_by(ROW, copy=False)
 
     def _contains(self, name: str, word: str) -> Expression:
-        shown = exp.Lower(this=exp.cast(self._shown(name), "text"))
-        return exp.func("contains", shown, exp.Literal.string(word.lower()))
+        return _holding(exp.Lower(this=exp.cast(self._shown(name), "text")), word.lower())
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
-        found = found.from_(DATA).where(NO_TOTAL)
-        for each in plan.filters:
-            if not each.column.startswith(MEASURED):
-                found = found.where(self.condition(each))
+        of_rows = [each for each in plan.filters if not each.column.startswith(MEASURED)]
+        wanted = [NO_TOTAL.copy(), *map(self.condition, paced(of_rows))]
         if plan.step is not None:
-            found = found.where(self._beside(plan))
-        return found if plan.among is None else found.where(self._among(plan.among))
+            wanted.append(self._beside(plan))
+        if plan.among is not None:
+            wanted.append(self._among(plan.among))
+        return _only(found.from_(DATA, copy=False), wanted)
 
     def _among(self, plan: TablePlan) -> Expression:
         """Only the rows, or the groups' rows, that another plan gives."""
@@ -155,10 +161,11 @@ class Sql:
     def _ordered(self, found: exp.Select, plan: TablePlan) -> exp.Select:
         for order in plan.order:
             value = self._value(order.by)
-            found = found.order_by(_directed(value, order))
+            found.order_by(_directed(value, order), copy=False)
             if order.by != ROWS:
-                found = found.where(exp.not_(exp.Is(this=value.copy(), expression=exp.null())))
-        return found.order_by(exp.column(ROW))
+                is_blank = exp.Is(this=value.copy(), expression=exp.null())
+                found.where(exp.not_(is_blank), copy=False)
+        return found.order_by(exp.column(ROW), copy=False)
 
     def _beside(self, plan: TablePlan) -> Expression:
         """Rows whose number follows that of the rows named, as many rows on as are asked for."""
@@ -166,7 +173,7 @@ class Sql:
         row = exp.column(ROW)
         ahead = plan.step.rows > 0
         rows = exp.select(row).from_(DATA).where(NO_TOTAL)
-        named = exp.and_(*(self.condition(each) for each in plan.step.of))
+        named = _together(exp.And, [self.condition(each) for each in plan.step.of])
         edge = rows.where(named).order_by(row).limit(1).subquery()
         beside = rows.where(row > edge if ahead else row < edge)
         beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
@@ -192,7 +199,7 @@ class Sql:
         return same if each.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _containing(self, each: Filter) -> Expression:
-        found = exp.or_(*(self._contains(each.column, str(given)) for given in each.values))
+        found = _together(exp.Or, [self._contains(each.column, str(v)) for v in paced(each.values)])
         return found if each.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
 
     def _means_text(self, each: Filter) -> bool:
@@ -241,18 +248,19 @@ class Sql:
         )
         found = self._from_rows(found, plan)
         if keys:
-            found = found.group_by(*(key.copy() for key in keys))
+            found.group_by(*(key.copy() for key in keys), copy=False)
         for each in plan.filters:
             if each.column.startswith(MEASURED):
                 figure = figures[int(each.column.removeprefix(MEASURED)) - 1]
                 bound = COMPARED[each.op](this=figure.copy(), expression=_number(each.values[0]))
-                found = found.having(bound)
+                found.having(bound, copy=False)
         if plan.outer is not None:
             return self._outer(found, plan.outer, names[0])
         for order in plan.order:
-            found = found.order_by(_directed(self._group_order(plan, order, figures), order))
+            by = _directed(self._group_order(plan, order, figures), order)
+            found.order_by(by, copy=False)
         for key in keys:
-            found = found.order_by(exp.Ordered(this=key.copy(), nulls_first=False))
+            found.order_by(exp.Ordered(this=key.copy(), nulls_first=False), copy=False)
         return found
 
     def _key(self, key: Key) -> Expression:
@@ -340,6 +348,25 @@ PLAIN_KEYS = frozenset({ColumnType.NUMBER, ColumnType.BOOLEAN})
 def key_names(group: Sequence[Key]) -> list[str]:
     """What the groups' columns are called."""
     return [f"{key.column} ({key.part})" if key.part else key.column for key in group]
+
+
+def _only(found: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
+    """Rows that meet all of these; the tree is changed, not copied for each."""
+    return found.where(_together(exp.And, wanted), copy=False)
+
+
+def _together(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
+    """All parts in one tree that is as flat as it can be: writing a deep one overflows."""
+    level = [exp.paren(p, copy=False) if isinstance(p, exp.Connector) else p for p in parts]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        unpaired = level[-1:] if len(level) % 2 else []
+        level = [kind(this=one, expression=other) for one, other in pairs] + unpaired
+    return level[0]
+
+
+def _holding(text: Expression, word: str) -> Expression:
+    return exp.func("contains", text, exp.Literal.string(word))
 
 
 def _directed(value: Expression, order: Order) -> exp.Ordered:

@@ -10,11 +10,14 @@ from typing import Any
 from sqlalchemy import Engine, Row, delete, insert, select, update
 
 from rag.database import as_utc, logins, reading, storable, writing
+from rag.errors import NotAllowed
+from rag.settings import GROUP
 
 LASTS = timedelta(days=31)
 SEEN_EVERY = timedelta(minutes=5)  # how exactly the last use is known
 SECRET_BYTES = 32
 LONGEST_AGENT = 200
+LONGEST_OWNER = 200
 # The first of each that is found is meant: most browsers call themselves by several names.
 KNOWN_AGENTS = (
     ("Edge", "Firefox", "Chrome", "Safari"),
@@ -131,3 +134,13 @@ def _login(row: Row[Any]) -> Login:
         row.address,
         row.agent,
     )
+
+
+def checked_owner(owner: str) -> str:
+    """Whoever chooses their own name must not become a group by it. Raises NotAllowed."""
+    if not 0 < len(owner) <= LONGEST_OWNER or not owner.isprintable() or owner.startswith(GROUP):
+        raise NotAllowed(
+            f"{owner[:40]!r} is no name of a caller: expected are 1 to {LONGEST_OWNER} printable "
+            f"characters that do not begin with {GROUP}"
+        )
+    return owner

@@ -20,8 +20,7 @@ from requests import RequestException
 
 from rag.errors import NotAllowed, ProviderAway, SetupError
 from rag.settings import GROUP, OidcSettings
-from rag.web.access.logins import Entrant, digest
-from rag.web.access.owner import checked_owner
+from rag.web.access.logins import Entrant, checked_owner, digest
 
 DISCOVERY = "/.well-known/openid-configuration"
 SECONDS = 5.0  # for one call

@@ -9,10 +9,10 @@ from sqlalchemy import Engine
 from werkzeug.exceptions import TooManyRequests
 
 from rag.errors import NotAllowed, SetupError
-from rag.settings import GROUP, AuthSettings, Settings
+from rag.settings import AuthSettings, Settings
 from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
-from rag.web.access.logins import Entrant, Login, LoginTable, digest
+from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
@@ -21,7 +21,6 @@ EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
-LONGEST_OWNER = 200
 
 FindOwner = Callable[[], str]
 
@@ -31,16 +30,6 @@ def current_owner() -> str:
     if "owner" not in g:
         g.owner = checked_owner(current_app.extensions[EXTENSION]())
     return str(g.owner)
-
-
-def checked_owner(owner: str) -> str:
-    """Whoever chooses their own name must not become a group by it. Raises NotAllowed."""
-    if not 0 < len(owner) <= LONGEST_OWNER or not owner.isprintable() or owner.startswith(GROUP):
-        raise NotAllowed(
-            f"{owner[:40]!r} is no name of a caller: expected are 1 to {LONGEST_OWNER} printable "
-            f"characters that do not begin with {GROUP}"
-        )
-    return owner
 
 
 def is_cookie_caller() -> bool:

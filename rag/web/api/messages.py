@@ -9,6 +9,8 @@ from rag.citations.register import content_hash
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.seams import SessionHandle
+from rag.web.access.rights import open_session
+from rag.web.api.followed import frames_again
 from rag.web.api.requests import (
     ImportBody,
     ImportedSourceBody,
@@ -25,12 +27,11 @@ from rag.web.api.responses import (
     MessagesModel,
     StoppedModel,
 )
-from rag.web.current import application, open_session
+from rag.web.api.sse import event_stream, finished, frames_when_due
+from rag.web.current import application
 from rag.web.described import DescribedApi
-from rag.web.followed import frames_again
 from rag.web.html.live import LiveHtml
 from rag.web.serving.lanes import wants_events
-from rag.web.sse import event_stream, finished, frames_when_due
 from rag.web.turns import Ask, turns
 
 api = DescribedApi("messages", "Questions, and their answers with citations.")

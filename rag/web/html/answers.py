@@ -6,15 +6,14 @@ between tags only; so no text of a model can make a link of ours, or a tag at al
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-from rag.citations.markers import find_markers, without_markers
-from rag.citations.statements import read_statements
+from rag.citations.markers import find_markers
 from rag.records import Citation, Source, Unsourced, Verdict
+from rag.web.html.warned import Warned, statement_end, verdict_in_words, warned_in
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -26,16 +25,9 @@ BLOCK_SIGNS = re.compile(
 FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 NO_BREAK = "\u00a0"
 MAX_RENDERED_CHARS = 60_000
-_LONGEST_STATED = 90  # characters of a statement that a warning is about
-VERDICTS = {
-    Verdict.SUPPORTED: "The source says so.",
-    Verdict.COMPUTED: "Recomputed from figures of the sources.",
-    Verdict.CONTRADICTED: "The source says something else.",
-    Verdict.OFF_SUBJECT: "The source does not speak of this.",
-    Verdict.OPEN: "Not checked: words alone cannot tell.",
-}
 ATTRIBUTED = "Added by comparing the sentence with the source."
-UNSOURCED = "Without a source."
+NO_SOURCE = Markup(' <span class="no-source">no source</span>')
+CARRIED = (Verdict.SUPPORTED, Verdict.COMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +57,7 @@ class _Draft:
 
     stands_for: list[Markup] = field(default_factory=list)
     opens: dict[int, int] = field(default_factory=dict)  # a statement's start to its end
+    warnings: list[int] = field(default_factory=list)  # which of them must not be lost
 
     def hold(self, made: Markup) -> str:
         self.stands_for.append(made)
@@ -81,11 +74,18 @@ def answer_html(
     """An answer, or any Markdown with markers such as a summary."""
     from rag.web.html.markdown import rendered
 
+    warned = warned_in(text, citations)
     if len(text) > MAX_RENDERED_CHARS:
-        return plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
+        cut = plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
+        said = (Markup("<p>{}</p>").format(_warning(each, register)) for each in warned)
+        return Markup("").join([cut, *said])
     flags = {(citation.number, citation.start): citation for citation in citations}
     draft = _Draft()
-    places = [*_markers(text, register, flags, draft), *_statements(text, unsourced, draft)]
+    places = [
+        *_markers(text, register, flags, draft),
+        *_statements(text, unsourced, draft),
+        *_warnings(warned, register, draft),
+    ]
     held = _with_placeholders(text, places, draft)
     return _filled(rendered(held), draft)
 
@@ -125,15 +125,35 @@ def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> lis
         start = statement.start + (signs.end() if signs else 0)
         if text[start - 1 : start + 1] == "![":  # a picture's mark stays with it
             start -= 1
-        end = statement.start + len(stated.rstrip(" \t|\n"))
+        end = statement_end(text, statement.start, statement.end)
         if FENCE.match(stated) or end <= start:
             continue
         opening = draft.hold(Markup(""))
-        closing = draft.hold(Markup(""))
+        closing = draft.hold(NO_SOURCE)
         number = len(draft.stands_for) - 1
         draft.opens[number - 1] = number
         places += [(start, start, opening), (end, end, closing)]
     return places
+
+
+def _warnings(warned: Sequence[Warned], register: Register, draft: _Draft) -> list[Place]:
+    """What is wrong with a statement stands right behind it."""
+    places = []
+    for each in warned:
+        places.append((each.end, each.end, draft.hold(_warning(each, register))))
+        draft.warnings.append(len(draft.stands_for) - 1)
+    return places
+
+
+def _warning(warned: Warned, register: Register) -> Markup:
+    where = "" if register.answer is None else f"m{register.answer}w{warned.end}"
+    return Markup('<span class="warning"{}> <span class="hidden">Warning: </span>{}</span>').format(
+        _id(where), str(warned)
+    )
+
+
+def _id(name: str) -> Markup:
+    return Markup(' id="{}"').format(name) if name else Markup("")
 
 
 def _with_placeholders(
@@ -176,10 +196,13 @@ def _filled(html: str, draft: _Draft) -> Markup:
                 parts.append(_underlined(piece) if is_open else piece)
             elif number in whole:
                 is_open = number in draft.opens
+                parts.append(draft.stands_for[number])
             elif number < len(draft.stands_for):
                 parts.append(draft.stands_for[number])
+    shown = {int(number) for number in PLACEHOLDER.findall(html)}
+    lost = [draft.stands_for[each] for each in draft.warnings if each not in shown]
     # Every piece is sanitised output or escaped by us.
-    return Markup("".join(parts))
+    return Markup("".join([*parts, *(Markup("<p>{}</p>").format(each) for each in lost)]))
 
 
 def _whole_statements(html: str, draft: _Draft) -> set[int]:
@@ -192,7 +215,7 @@ def _whole_statements(html: str, draft: _Draft) -> set[int]:
 def _underlined(text: str) -> str:
     if not text.strip():
         return text
-    return f'<span class="unsourced" title="{UNSOURCED}">{text}</span>'
+    return f'<span class="unsourced">{text}</span>'
 
 
 # ── Chips ────────────────────────────────────────────────────────────────────────────────────
@@ -211,11 +234,13 @@ def _chips(
 def _chip(number: int, start: int, register: Register, citation: Citation | None) -> Markup:
     style, note = _flag(citation)
     label = register.label(number)
+    where = "" if register.answer is None else f"m{register.answer}c{start}n{number}"
     return Markup(
-        '<a class="cite{style}" href="{url}" data-n="{number}" title="{title}" '
+        '<a class="cite{style}"{id} href="{url}" data-n="{number}" title="{title}" '
         'aria-label="Source {number}: {label}{note}">[{number}]</a>'
     ).format(
         style=style,
+        id=_id(where),
         url=register.url(number, start),
         number=number,
         title=f"{label}\n{note}" if note else label,
@@ -225,41 +250,12 @@ def _chip(number: int, start: int, register: Register, citation: Citation | None
 
 
 def _flag(citation: Citation | None) -> tuple[str, str]:
-    """The chip's class, and what its tip says of the verdict."""
+    """The chip's class, and what its tip says; what was not checked says nothing."""
     if citation is None:
         return "", ""
-    note = verdict_in_words(citation)
-    if citation.verdict.is_warning:
-        return " is-warned", note
+    is_carried = citation.verdict in CARRIED
+    style = " is-warned" if citation.verdict.is_warning else " is-supported" * is_carried
+    note = "" if citation.verdict is Verdict.OPEN else verdict_in_words(citation)
     if citation.attributed:
-        return " is-attributed", f"{ATTRIBUTED} {note}"
-    return (" is-open" if citation.verdict is Verdict.OPEN else ""), note
-
-
-def verdict_in_words(citation: Citation) -> str:
-    """The reason, or what its verdict means; a judge's word is shown as the judge's."""
-    said = citation.reason or VERDICTS[citation.verdict]
-    return f"{citation.judged_by} says: {said}" if citation.judged_by else said
-
-
-def warnings_of(text: str, citations: Sequence[Citation]) -> tuple[tuple[int, str], ...]:
-    """Each number with what is wrong with its statement; which one, where several are wrong."""
-    warned = dict.fromkeys(
-        (each.number, verdict_in_words(each), _stated(text, each.start))
-        for each in citations
-        if each.verdict.is_warning
-    )
-    counted = Counter(number for number, _, _ in warned)
-    return tuple(
-        (number, f"“{stated}”: {said}" if counted[number] > 1 and stated else said)
-        for number, said, stated in warned
-    )
-
-
-def _stated(text: str, marker: int) -> str:
-    """The statement that a marker stands in, on one line and without markers."""
-    own = (each for each in read_statements(text) if each.start <= marker < each.end)
-    bare = (without_markers(text[each.start : each.end]).strip(" #>*-|") for each in own)
-    words = " ".join(" ".join(bare).split())
-    is_long = len(words) > _LONGEST_STATED
-    return f"{words[: _LONGEST_STATED - 1].rstrip()}…" if is_long else words
+        return f"{style} is-attributed", f"{ATTRIBUTED} {note}".rstrip()
+    return style, note

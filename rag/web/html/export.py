@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rag.citations.markers import find_markers
+from rag.limits.budget import paced
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
-from rag.web.html.answers import warnings_of
+from rag.web.html.warned import with_warnings
 
 STATES = {
     SourceState.CURRENT: "",
@@ -20,7 +21,7 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
     by_number = {source.number: source for source in sources}
     parts = [f"# {_one_line(session.title) or 'Conversation'}"]
     cited: dict[int, None] = {}
-    for message in messages:
+    for message in paced(messages, weight=8):
         parts.append(_message(message, by_number))
         if message.role == Role.ASSISTANT:
             cited.update(dict.fromkeys(_cited(message.content, by_number)))
@@ -36,22 +37,17 @@ def file_name(session: Session, extension: str) -> str:
 
 def _message(message: Message, by_number: Mapping[int, Source]) -> str:
     if message.role == Role.ASSISTANT:
-        return "\n\n".join(filter(None, (_footnoted(message.content, by_number), _end(message))))
+        said = _footnoted(with_warnings(message), by_number)
+        return "\n\n".join(filter(None, (said, _end(message))))
     speaker = "" if message.role == Role.USER else f"**{message.role}:** "
     return _quoted(f"{speaker}{message.content}")
 
 
 def _end(message: Message) -> str:
-    """What a reader has to know of an answer besides its text."""
-    notes = []
-    if message.status is not MessageStatus.COMPLETE:
-        notes.append(f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*"))
-    warnings = warnings_of(message.content, message.answer.citations) if message.answer else ()
-    notes += [f"*[{number}] {_one_line(said)}*" for number, said in warnings]
-    for statement in message.answer.unsourced if message.answer else ():
-        stated = _one_line(message.content[statement.start : statement.end])
-        notes.append(f"*Without a source: “{stated}”*")
-    return "\n\n".join(notes)
+    """Why an answer breaks off."""
+    if message.status is MessageStatus.COMPLETE:
+        return ""
+    return f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*")
 
 
 def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:

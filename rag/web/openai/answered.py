@@ -27,10 +27,11 @@ from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
+from rag.web.openai.linked import Linked, in_links, linked
 from rag.web.openai.requests import Asked, AskingBody
 from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
-from rag.web.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.turns import Turn, turns
 
 EXTENSION = "groundnote-transcripts"
@@ -58,10 +59,19 @@ class Answering(ABC):
     def refused(problem: dict[str, Any]) -> str:
         """In a stream, before there is an answer."""
 
+    def url_of(self, number: int) -> str:
+        """The page of a source."""
+        return f"{self.base_url}sessions/{self.session.id}/sources/{number}"
+
+    def told(self, end: Finished) -> Linked:
+        """The answer's text as this client is told it."""
+        text = end.message.content
+        return linked(text, self.url_of) if self.body.wants_links else Linked(text, ())
+
     @property
     def is_known_by_messages(self) -> bool:
         """Else the client names the session each time."""
-        return True
+        return not self.body.name
 
     @abstractmethod
     def whole(self, end: Finished) -> dict[str, Any]:
@@ -98,7 +108,7 @@ class Answering(ABC):
         streamed = ""
         yield from self.first()
         with turn.stopped_unless_ended():
-            for event in settled(turn.follow(ping_seconds=PING_SECONDS)):
+            for event in self.events(turn):
                 if event is None:
                     yield PING
                     continue
@@ -131,12 +141,17 @@ class Answering(ABC):
         if judged is not end:
             yield from self.judged(judged)
 
+    def events(self, turn: Turn) -> Iterator[Event | None]:
+        """As this client is told them; None now and then while nothing happens."""
+        events = settled(turn.follow(ping_seconds=PING_SECONDS))
+        return in_links(events, self.url_of) if self.body.wants_links else events
+
     def remember(self, table: TranscriptTable, end: Finished, streamed: str) -> None:
         """Know this conversation again, whether the client keeps the streamed or the final text."""
         if self.is_known_by_messages:
             hashes = chain(self.asked.past)
             question = link(hashes[-1] if hashes else "", Role.USER, self.asked.question)
-            texts = {streamed, end.message.content}
+            texts = {streamed, end.message.content, self.told(end).text}
             answers = {link(question, Role.ASSISTANT, text) for text in texts}
             table.remember(self.session, answers, index=end.message.index + 1)
 
@@ -153,17 +168,18 @@ class Answering(ABC):
             "unsourced": to_jsonable_python(answer.unsourced if answer else ()),
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
+            "offers": [each.label for each in answer.offers] if answer else [],
         }
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
         """As the protocols have them, with links to the pages of their sources."""
-        answer = end.message.answer
+        answer, told = end.message.answer, self.told(end)
         titles = {source.number: source.document_title for source in end.sources}
         return [
             {
-                "start_index": citation.start,
-                "end_index": citation.end,
-                "url": f"{self.base_url}sessions/{self.session.id}/sources/{citation.number}",
+                "start_index": told.place(citation.start),
+                "end_index": told.place(citation.end),
+                "url": self.url_of(citation.number),
                 "title": titles.get(citation.number, ""),
             }
             for citation in (answer.citations if answer else ())
@@ -180,7 +196,7 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
     table = _transcripts()
 
     def begin() -> Turn:
-        found = protocol.named(body) or _found_for(asked)
+        found = protocol.named(body) or _known_as(body.name, asked) or _found_for(asked)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
         return _begun(found, asked.question, wishes)
@@ -197,6 +213,18 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
     end = turn.judged(finished(turn), timeout=body.seconds_for_judge(0))
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
+
+
+def _known_as(name: str, asked: Asked) -> FoundSession | None:
+    """The session that the client calls so, however little of it is sent along; made if need be."""
+    if not name:
+        return None
+    table, owner, key = _transcripts(), current_owner(), link("", "name", name)
+    for state in table.find(owner, key):
+        return FoundSession(application().store.open(state.session_id, owner=owner), is_new=False)
+    found = _found_for(asked)
+    table.remember(found.session, [key], index=1)
+    return found
 
 
 def _found_for(asked: Asked) -> FoundSession:

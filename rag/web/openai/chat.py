@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from rag.errors import NotFound
 from rag.records import Failed, Finished
 from rag.web.access import rights
-from rag.web.current import open_session
+from rag.web.access.rights import open_session
+from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
-from rag.web.openai.requests import MODEL, MODEL_OF_ONE, REFUSED, ChatBody
+from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
-from rag.web.sse import data_line, failure
 
 api = DescribedApi(
     "openai", "For clients of the OpenAI chat protocol.", prefix="/v1", refusals=REFUSED
@@ -50,7 +50,8 @@ def _models() -> list[str]:
     held = rights.held_collections()
     times = Counter(each.name.casefold() for each in held)
     names = [each.name if times[each.name.casefold()] == 1 else each.id for each in held]
-    return [MODEL, *(f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1)]
+    ones = [f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1]
+    return [MODEL, MODEL_WITH_LINKS, *ones]
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -80,12 +81,12 @@ class Completion(Answering):
 
     @property
     def is_known_by_messages(self) -> bool:
-        return not self.body.session_id()
+        return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
         message = {
             "role": "assistant",
-            "content": end.message.content,
+            "content": self.told(end).text,
             "refusal": None,
             "annotations": self._annotations(end),
         }
@@ -114,7 +115,7 @@ class Completion(Answering):
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
-        yield data_line({**chunk, "content": end.message.content, **self.extension(end)})
+        yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
             yield data_line({**head, "choices": [], "usage": _usage(end)})

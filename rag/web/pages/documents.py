@@ -9,9 +9,10 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
-from rag.documents.lists import ORDERS
+from rag.documents.files import collect
 from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
+from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
 from rag.web.access import rights
@@ -20,11 +21,14 @@ from rag.web.current import application
 from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import Shown, show_page
+from rag.web.serving.originals import PDF, has_original, original_of
+from rag.wiring.shipped import shipped
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
+LARGEST_SAMPLE = 10_000_000  # bytes
 BARS_SHOWN = 5  # more files on their way share one
 LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
@@ -50,6 +54,14 @@ def upload() -> Shown:
         rights.add_document(name, file.read(), _place())
     if refused:
         return _library_page(refused=refused), 200 if taken else 422
+    return _back()
+
+
+@document_pages.post("/documents/sample")
+def take_sample() -> Shown:
+    """Fill the library with the sample documents, to try it with."""
+    for file in collect([shipped("library")]):
+        rights.add_document(file.name, file.read(LARGEST_SAMPLE), _place())
     return _back()
 
 
@@ -161,8 +173,10 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
     found = rights.document(document_id)
-    at = wanted_index("at", request.args) or 0
     passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
+    at = wanted_index("at", request.args)
+    if at is None:
+        at = passage.section_index if passage is not None else 0
     sections = _sections(found, at, passage)
     tables = application().tables.tables(rights.readable(), document_id=found.id)
     return show_page(
@@ -173,7 +187,16 @@ def document(document_id: str) -> str:
         sections=sections,
         at=at,
         tables=tables,
+        has_original=has_original(found),
+        is_pdf=found.media_type == PDF,
     )
+
+
+@document_pages.get("/documents/<document_id>/original")
+def original(document_id: str) -> Response:
+    """The file itself, looked at in the browser where it is a PDF, or kept by its reader."""
+    found = rights.document(document_id)
+    return original_of(found, is_shown="download" not in request.args)
 
 
 def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:

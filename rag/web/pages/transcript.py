@@ -14,11 +14,11 @@ from rag.records import (
     Session,
     Source,
     Summary,
-    Verdict,
 )
 from rag.seams import LIBRARY, TABLES, SessionHandle
-from rag.web.html.answers import Register, answer_html, plain_html, warnings_of
+from rag.web.html.answers import Register, answer_html, plain_html
 from rag.web.html.results import ShownResult, result_of, without_rows
+from rag.web.html.warned import with_warnings
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -35,17 +35,24 @@ class ShownMessage:
     sources: tuple[Source, ...]  # those it cites, by number
     searched_for: str  # the question that stands alone, where that is another than was asked
     query: str  # the question as it was searched for
-    warnings: tuple[tuple[int, str], ...]  # a number and what is wrong with its statement
-    has_attributed: bool
-    has_open: bool
-    has_unsourced: bool
     is_last: bool
     result: ShownResult | None = None  # the table that was computed
 
     @property
     def copied(self) -> str:
-        """What the copy button gives: the text and its footnotes."""
-        return with_footnotes(self.message.content, self.sources)
+        """What the copy button gives as Markdown: the text, and what is wrong with it."""
+        return with_warnings(self.message)
+
+    @property
+    def footnotes(self) -> str:
+        """What it adds."""
+        return footnotes(self.sources)
+
+    @property
+    def set_aside(self) -> Markup:
+        """What a model said, where passages stand first instead."""
+        aside = self.message.answer.set_aside if self.message.answer else None
+        return answer_html(aside.text, replace(self.register, answer=None)) if aside else Markup("")
 
     @property
     def is_answer(self) -> bool:
@@ -205,7 +212,6 @@ def _with_result(handle: SessionHandle, shown: ShownMessage) -> ShownMessage:
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
     is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
-    citations = message.answer.citations if message.answer else ()
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
     is_other = message.is_followup and resolved.strip() != asked.strip()
@@ -216,10 +222,6 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
         sources=sources,
         searched_for=resolved if is_other else "",
         query=resolved or asked,
-        warnings=warnings_of(message.content, citations),
-        has_attributed=any(citation.attributed for citation in citations),
-        has_open=any(each.verdict is Verdict.OPEN for each in citations),
-        has_unsourced=bool(message.answer and message.answer.unsourced),
         is_last=is_last,
     )
 
@@ -234,13 +236,13 @@ def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
     return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
 
 
-def with_footnotes(text: str, sources: Sequence[Source]) -> str:
-    """An answer or a passage that can be pasted anywhere and still says where it comes from."""
-    lines = []
-    for source in sources:
-        place = f", {source.locator}" if source.locator else ""
-        lines.append(f"{source.marker} {source.document_title}{place} ({source.document_name})")
-    return "\n".join([text, "", *lines]) if lines else text
+def footnotes(sources: Sequence[Source]) -> str:
+    """Lines that say, wherever a text is pasted, where it comes from."""
+    places = (f", {each.locator}" if each.locator else "" for each in sources)
+    return "\n".join(
+        f"{each.marker} {each.document_title}{place} ({each.document_name})"
+        for each, place in zip(sources, places, strict=True)
+    )
 
 
 def kept_in(summaries: Sequence[Summary]) -> Kept | None:

@@ -3,7 +3,8 @@
 import pytest
 
 from rag.records import EVERYTHING
-from rag.web import edition, pages_home
+from rag.web import edition
+from rag.wiring.shipped import shipped
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 
@@ -219,8 +220,8 @@ class TestPrint:
 
         shown = get(f"/sessions/{session.id}/print").text(".answered")
 
-        assert "[1] The source does not speak of this." in shown
-        assert "without a source" in shown
+        assert "It weighs 9 g [1]. Warning: The source does not speak of this." in shown
+        assert "It can fly. no source" in shown
 
     def test_of_another_owners_conversation_is_not_found(self, application, get):
         other = application.store.create("somebody else")
@@ -250,9 +251,7 @@ class TestFilesOfThePages:
             for link in get("/").all("link[rel=modulepreload]")
         }
 
-        assert announced == {each.name for each in (pages_home() / "static").glob("*.js")} - {
-            "app.js"
-        }
+        assert announced == {each.name for each in shipped("static").glob("*.js")} - {"app.js"}
 
 
 class TestWhatIsAway:

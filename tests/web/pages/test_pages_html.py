@@ -204,7 +204,7 @@ class TestStatements:
 
         found = tree(answer_html(text, REGISTER, unsourced=[Unsourced(start, len(text))]))
 
-        assert [cell.text() for cell in found.css("td")] == ["it", "flies"]
+        assert [cell.text() for cell in found.css("td")] == ["it", "flies no source"]
         assert [each.text() for each in found.css(".unsourced")] == ["it", "flies"]
 
     def test_in_a_fence_are_left_alone(self):
@@ -219,6 +219,59 @@ class TestStatements:
         statement = Unsourced(0, text.index("/flies") + 3)
 
         assert not tree(answer_html(text, REGISTER, unsourced=[statement])).css(".unsourced")
+
+
+def wrong(text, *markers):
+    """Citations that say something else than their sources."""
+    starts = [(text.index(marker), marker) for marker in markers]
+    return [
+        Citation(
+            int(marker.strip("[]")), at, at + len(marker), Verdict.CONTRADICTED, f"No {marker}"
+        )
+        for at, marker in starts
+    ]
+
+
+class TestWarnings:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            pytest.param("It is so [1]. Yes.", "It is so [1]. Warning: No [1] Yes.", id="sentence"),
+            pytest.param("- It is so [1]\n- Yes.", "It is so [1] Warning: No [1] Yes.", id="entry"),
+            pytest.param("**It is so [1].**", "It is so [1]. Warning: No [1]", id="in bold"),
+            pytest.param(
+                "| a | b |\n|---|---|\n| it | so [1] |",
+                "a b it so [1] Warning: No [1]",
+                id="row",
+            ),
+        ],
+    )
+    def test_stand_behind_their_statement(self, text, expected):
+        html = answer_html(text, REGISTER, citations=wrong(text, "[1]"))
+
+        assert " ".join(shown(html).split()).replace("\xa0", " ") == expected
+
+    def test_of_several_numbers_say_which_one_is_meant(self):
+        text = "It is so [1][2]."
+
+        html = answer_html(text, REGISTER, citations=wrong(text, "[1]", "[2]"))
+
+        assert tree(html).css_first(".warning").text() == " Warning: [1] No [1] [2] No [2]"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            pytest.param("| a |\n|---|\n| it | is so [1] |", id="in a cell beyond its table"),
+            pytest.param("It is so [1]. " + "x " * MAX_RENDERED_CHARS, id="in a very long text"),
+        ],
+    )
+    def test_are_never_lost(self, text):
+        at = text.rindex("[1]")
+        citation = Citation(1, at, at + 3, Verdict.OFF_SUBJECT)
+
+        html = answer_html(text, REGISTER, citations=[citation])
+
+        assert "does not speak" in tree(html).css_first(".warning").text()
 
 
 WORDS = st.sampled_from(
@@ -245,6 +298,7 @@ def test_every_marker_of_a_registered_number_is_a_link_and_nothing_is_left_behin
 
     expected = [f"[{each.number}]" for each in markers if each.number in REGISTER.sources]
     assert chips(html) == expected
+    assert bool(tree(html).css(".warning")) == bool(markers)
     assert not tree(html).css("script, b")
     assert shown(html).count("⸢") <= text.count("⸢")
 

@@ -1,0 +1,26 @@
+"""Verdicts over any text, without a library."""
+
+from collections.abc import Mapping, Sequence
+
+from rag.turns.any_text import CheckedText, check_text, given_sources
+
+
+def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
+    """A verdict for each number of a text, from the source that it stands for alone.
+
+    `sources` are texts: the first is [1], or each under its own number. What words alone cannot
+    decide stays `open`.
+
+        >>> found = check("It weighs 410 g [1].", ["The Aero 5 weighs 410 g."])
+        >>> [str(citation.verdict) for citation in found.citations]
+        ['supported']
+
+    Raises:
+        ValueError: a number below 1.
+    """
+    texts = sources if isinstance(sources, Mapping) else dict(enumerate(sources, start=1))
+    wrong = [number for number in texts if number < 1]
+    if wrong:
+        raise ValueError(f"Numbers of sources begin at 1, got {wrong[0]}.")
+    given = given_sources((number, source, "") for number, source in texts.items())
+    return check_text(text, given)

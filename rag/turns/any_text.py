@@ -1,0 +1,93 @@
+"""Verdicts over any text, whoever wrote it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rag.citations.attribution import attribute
+from rag.citations.check import check
+from rag.citations.gate import canonical
+from rag.citations.markers import without_markers
+from rag.citations.register import content_hash
+from rag.citations.statements import read_statements
+from rag.records import Chunk, Citation, Source, Unsourced, Within
+from rag.seams import Embedder, Retriever
+from rag.seams.judging import Judge
+
+LOOKED_UP = 40  # statements of one text for which the library is searched
+FOUND_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """A text with its citations in one spelling, a verdict for each, and what carries nothing."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    unsourced: tuple[Unsourced, ...]
+    sources: Mapping[int, Source]  # what the numbers stand for
+
+
+def check_text(
+    text: str,
+    sources: Mapping[int, Source],
+    *,
+    embedder: Embedder | None = None,
+    judge: Judge | None = None,
+) -> CheckedText:
+    """A verdict for each number of a text, from the source that it stands for alone."""
+    read = canonical(text)
+    found = check(read, sources, judge, embedder=embedder)
+    return CheckedText(read, found.citations, found.unsourced, sources)
+
+
+def cite_text(
+    text: str, retriever: Retriever, within: Within, *, embedder: Embedder | None = None
+) -> CheckedText:
+    """As `check_text`, with numbers given here to what the library has for each statement."""
+    bare = without_markers(canonical(text))
+    sources = _looked_up(bare, retriever, within)
+    return check_text(attribute(bare, sources).text, sources, embedder=embedder)
+
+
+def _looked_up(text: str, retriever: Retriever, within: Within) -> dict[int, Source]:
+    chunks: dict[str, Chunk] = {}
+    statements = [each for each in read_statements(text) if each.states]
+    for statement in statements[:LOOKED_UP]:
+        said = text[statement.start : statement.end]
+        for hit in retriever.search(said, within, limit=FOUND_EACH):
+            chunks.setdefault(hit.chunk.id, hit.chunk)
+    return {number: _source(number, each) for number, each in enumerate(chunks.values(), start=1)}
+
+
+def _source(number: int, chunk: Chunk) -> Source:
+    return Source(
+        number=number,
+        chunk_id=chunk.id,
+        document_id=chunk.document_id,
+        document_name=chunk.document_name,
+        document_title=chunk.document_title,
+        locator=chunk.locator,
+        heading_path=chunk.heading_path,
+        text=chunk.text,
+        passage=chunk.text,
+        content_hash=content_hash(chunk.text),
+    )
+
+
+def given_sources(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
+    """Sources by number, of texts that somebody brings along: number, text and title."""
+    return {
+        number: Source(
+            number=number,
+            chunk_id=f"given:{number}",
+            document_id="",
+            document_name=title or f"source {number}",
+            document_title=title or f"Source {number}",
+            locator="",
+            heading_path=(),
+            text=text,
+            passage=text,
+            content_hash=content_hash(text),
+        )
+        for number, text, title in texts
+    }

@@ -1,0 +1,168 @@
+"""The JSON API for programs that bring their own text: the words of documents, and verdicts."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field, model_validator
+
+from rag.errors import NotFound
+from rag.records import Source
+from rag.web.access import rights
+from rag.web.access.rights import open_session
+from rag.web.api.requests import Asked, Body, DocumentPath, Index, Words
+from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.current import application
+from rag.web.described import DescribedApi, Told
+
+api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
+MOST_CHARS = 200_000  # of a text to be checked, and of one page of a document
+MOST_SOURCES = 200
+
+
+class TextQuery(Asked):
+    """Which part of a document's text, in characters."""
+
+    start: Index = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_CHARS)] = 50_000
+
+
+class TextModel(Told):
+    """A stretch of a document's text; `next` is where the rest begins, null at its end."""
+
+    document_id: str
+    document: str
+    title: str
+    text: str
+    start: int
+    total: int
+    next: int | None
+
+
+class ChunkPath(BaseModel):
+    """Names a chunk, as a search does."""
+
+    chunk_id: str
+
+
+class ChunkModel(Told):
+    """A chunk within its section."""
+
+    chunk_id: str
+    document_id: str
+    document: str
+    title: str
+    locator: str
+    heading_path: list[str]
+    text: str
+    section: str
+
+
+class GivenSource(Asked):
+    """A source that a text cites as `[n]`."""
+
+    n: Annotated[int, Field(ge=1, le=1_000_000)]
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
+    title: Annotated[str, Field(max_length=300)] = ""
+
+
+class CheckBody(Body):
+    """A text, and what its numbers stand for: sources, or a session's register.
+
+    Without either the library is searched for each statement, and the numbers are given here.
+    """
+
+    text: Annotated[Words, Field(min_length=1, max_length=MOST_CHARS)]
+    sources: Annotated[list[GivenSource], Field(min_length=1, max_length=MOST_SOURCES)] | None = (
+        None
+    )
+    session_id: str | None = Field(None, max_length=100)
+
+    @model_validator(mode="after")
+    def _one_register(self) -> "CheckBody":
+        numbers = [each.n for each in self.sources or ()]
+        if len(numbers) != len(set(numbers)):
+            raise ValueError("two sources have the same number n; each number stands for one.")
+        if self.sources and self.session_id is not None:
+            raise ValueError("send sources or a session_id, not both.")
+        return self
+
+
+class UnsourcedModel(Told):
+    """A statement that cites nothing and that no source carries: `text[start:end]`."""
+
+    start: int
+    end: int
+
+
+class CheckedModel(Told):
+    """The text as it was read (citations in one spelling), and a verdict for each number in it.
+
+    `sources` are those that were found where none were given.
+    """
+
+    text: str
+    citations: list[CitationModel]
+    unsourced: list[UnsourcedModel]
+    sources: list[SourceModel]
+
+
+@api.get("/documents/<document_id>/text", responses={"200": TextModel})
+def read_text(path: DocumentPath, query: TextQuery) -> TextModel:
+    """What a document says, section after section, as it was read from its file."""
+    document = rights.document(path.document_id)
+    sections = application().documents.sections(document.id, rights.readable())
+    text = "\n\n".join(section.text for section in sections)
+    end = min(len(text), query.start + query.limit)
+    return TextModel(
+        document_id=document.id,
+        document=document.name,
+        title=document.title,
+        text=text[query.start : end],
+        start=query.start,
+        total=len(text),
+        next=end if end < len(text) else None,
+    )
+
+
+@api.get("/chunks/<chunk_id>", responses={"200": ChunkModel})
+def read_chunk(path: ChunkPath) -> ChunkModel:
+    """A chunk that a search found, and the section around it."""
+    documents, within = application().documents, rights.readable()
+    found = documents.chunks([path.chunk_id[:200]], within).get(path.chunk_id)
+    if found is None:
+        raise NotFound(f"There is no chunk {path.chunk_id[:60]!r}.")
+    key = (found.document_id, found.section_index)
+    return ChunkModel(
+        chunk_id=found.id,
+        document_id=found.document_id,
+        document=found.document_name,
+        title=found.document_title,
+        locator=found.locator,
+        heading_path=list(found.heading_path),
+        text=found.text,
+        section=documents.section_texts([key], within).get(key, ""),
+    )
+
+
+@api.post("/check", responses={"200": CheckedModel})
+def check_any_text(body: CheckBody) -> CheckedModel:
+    """A verdict for each number of a text, from the source that it stands for alone."""
+    from rag.turns.any_text import check_text, cite_text  # what a page is shown without
+
+    sources, held = _sources_of(body), application()
+    embedder = held.embedder if held.settings.embedding.is_packaged else None
+    if sources is None:
+        found = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
+        return CheckedModel.of(found, sources=list(found.sources.values()))
+    found = check_text(body.text, sources, embedder=embedder)
+    return CheckedModel.of(found, sources=[])
+
+
+def _sources_of(body: CheckBody) -> dict[int, Source] | None:
+    """What the numbers stand for; None where nobody said."""
+    from rag.turns.any_text import given_sources
+
+    if body.session_id is not None:
+        return {each.number: each for each in open_session(body.session_id).sources()}
+    if body.sources is None:
+        return None
+    return given_sources((each.n, each.text, each.title) for each in body.sources)

@@ -1,0 +1,75 @@
+"""What is wrong with the statements of an answer, in words, and where that is said: behind each."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.citations.statements import read_statements
+from rag.records import Citation, Message, Verdict
+
+VERDICTS = {
+    Verdict.SUPPORTED: "The source says so.",
+    Verdict.COMPUTED: "Recomputed from figures of the sources.",
+    Verdict.CONTRADICTED: "The source says something else.",
+    Verdict.OFF_SUBJECT: "The source does not speak of this.",
+    Verdict.OPEN: "Not checked.",
+}
+_SIGNS = re.compile(r"[\\`*_|<>~]")  # of Markdown
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """What is wrong with one statement."""
+
+    end: int  # behind its last word or marker
+    said: tuple[tuple[int, str], ...]  # each of its numbers that is wrong, and why
+
+    def __str__(self) -> str:
+        """In one line; which number is meant is said where there are several."""
+        if len(self.said) == 1:
+            return self.said[0][1]
+        return " ".join(f"[{number}] {why}" for number, why in self.said)
+
+
+def verdict_in_words(citation: Citation) -> str:
+    """The reason, or what its verdict means; a judge's word is shown as the judge's."""
+    said = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
+    return f"{citation.judged_by} says: {said}" if citation.judged_by else said
+
+
+def warned_in(text: str, citations: Sequence[Citation]) -> list[Warned]:
+    """The statements of which a number does not say so, in order."""
+    found: defaultdict[int, dict[tuple[int, str], None]] = defaultdict(dict)
+    for each in citations:
+        if each.verdict.is_warning:
+            found[_end_of(text, each)][each.number, verdict_in_words(each)] = None
+    return [Warned(end, tuple(said)) for end, said in sorted(found.items())]
+
+
+def with_warnings(message: Message) -> str:
+    """A message as Markdown that says behind each statement what is wrong with it."""
+    text, answer = message.content, message.answer
+    if answer is None:
+        return text
+    notes = [(each.end, f"⚠ {each}") for each in warned_in(text, answer.citations)]
+    notes += [(statement_end(text, each.start, each.end), "no source") for each in answer.unsourced]
+    for end, note in sorted(notes, reverse=True):
+        text = f"{text[:end]} *({_SIGNS.sub(_escaped, note)})*{text[end:]}"
+    return text
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    return f"\\{sign[0]}"
+
+
+def _end_of(text: str, citation: Citation) -> int:
+    for each in read_statements(text):
+        if each.start <= citation.start < each.end:
+            return max(citation.end, statement_end(text, each.start, each.end))
+    return citation.end
+
+
+def statement_end(text: str, start: int, end: int) -> int:
+    """Behind its last word, within the cell where it is a row."""
+    return start + len(text[start:end].rstrip(" \t|\n"))

@@ -1,0 +1,299 @@
+"""Agents ask the library over the Model Context Protocol, with the rights of whoever calls."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx2
+import pytest
+import uvicorn
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from werkzeug.serving import make_server
+
+from rag.documents.files import IncomingFile
+from rag.mcp.http import http_app
+from rag.mcp.library import LibraryApi
+from rag.mcp.server import mcp_server
+from rag.settings import Settings
+from tests.applications import app_of, application_of, application_over
+
+FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
+FILES = {
+    "aero.md": "# Aero 5\n\n## Weight\n\nThe Aero 5 weighs 410 g.\n\n## Ports\n\nIt has two ports.",
+    "prices.csv": "product,price\nAero 5,120\nPico,40\n",
+}
+CITED = "The Aero 5 weighs 410 g [1]. The Aero 5 weighs 500 g [1]."
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    with application_over(tmp_path_factory.mktemp("library"), FILES) as application:
+        yield application
+
+
+@pytest.fixture(scope="module")
+def server(application):
+    return mcp_server(LibraryApi("http://127.0.0.1", app=app_of(application)))
+
+
+def call(server, name, **arguments):
+    """What a tool says: its structured content, or its text where it failed."""
+
+    async def called():
+        async with Client(server) as client:
+            result = await client.call_tool(name, arguments)
+            return result.content[0].text if result.is_error else result.structured_content
+
+    return asyncio.run(called())
+
+
+def read(server, uri):
+    async def reading():
+        async with Client(server) as client:
+            return (await client.read_resource(uri)).contents[0].text
+
+    return asyncio.run(reading())
+
+
+class TestTools:
+    def test_are_described(self, server):
+        async def listed():
+            async with Client(server) as client:
+                return (await client.list_tools()).tools
+
+        tools = {tool.name: tool for tool in asyncio.run(listed())}
+
+        assert set(tools) == {
+            *("search", "fetch", "ask", "check"),
+            *("query_table", "list_documents", "list_collections"),
+        }
+        assert all(tool.description for tool in tools.values())
+        assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == {
+            "ask"
+        }
+        assert "caller" not in tools["search"].input_schema["properties"]
+
+    def test_find_and_fetch_what_was_found(self, server):
+        results = call(server, "search", query="How heavy is the Aero 5?")["results"]
+        fetched = call(server, "fetch", id=results[0]["id"])
+
+        assert "410 g" in results[0]["text"]
+        assert "410 g" in fetched["text"]
+        assert fetched["metadata"]["document"] == "aero.md"
+        assert results[0]["url"].startswith("http://127.0.0.1/documents/")
+
+    def test_fetch_a_whole_document(self, server):
+        (document,) = [
+            each
+            for each in call(server, "list_documents")["documents"]
+            if each["name"] == "aero.md"
+        ]
+        whole = call(server, "fetch", id=document["id"])
+
+        assert "410 g" in whole["text"]
+        assert "two ports" in whole["text"]
+        assert whole["metadata"]["next"] is None
+
+    def test_answer_with_citations_that_keep_their_numbers(self, server):
+        first = call(server, "ask", question="How heavy is the Aero 5?")
+        second = call(server, "ask", question="How many ports?", session=first["session"])
+        third = call(server, "ask", question="How heavy is the Aero 5?", session=first["session"])
+
+        numbers = {source["n"]: source["text"] for source in first["sources"]}
+        assert "410 g" in first["text"]
+        assert second["session"] == first["session"]
+        assert all(
+            numbers.get(each["n"], each["text"]) == each["text"] for each in third["sources"]
+        )
+
+    def test_tell_what_a_source_carries(self, server):
+        checked = call(server, "check", text=CITED, sources=["The Aero 5 weighs 410 g."])
+
+        verdicts = [each["verdict"] for each in checked["citations"]]
+        assert verdicts == ["supported", "contradicted"]
+
+    def test_look_up_sources_for_a_text_that_has_none(self, server):
+        checked = call(server, "check", text="The Aero 5 weighs 410 g. The moon is made of cheese.")
+
+        (citation,) = [each for each in checked["citations"] if each["verdict"] == "supported"]
+        (source,) = [each for each in checked["sources"] if each["n"] == citation["n"]]
+        assert "410 g" in source["text"]
+        assert len(checked["unsourced"]) == 1
+
+    def test_compute_over_rows(self, server):
+        computed = call(server, "query_table", question="What is the average price?")
+
+        assert computed["rows"] == [[80]]
+        assert computed["plan"]["table"]
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "said"),
+        [
+            pytest.param("fetch", {"id": "nothing"}, "no document", id="unknown id"),
+            pytest.param("ask", {"question": " "}, "empty", id="empty question"),
+            pytest.param("ask", {"question": "a", "session": "x/../y"}, "no", id="odd session"),
+            pytest.param("search", {"query": "a", "limit": 0}, "limit", id="limit"),
+            pytest.param("query_table", {}, "question or a plan", id="neither"),
+            pytest.param("check", {"text": "a [1].", "session": "zz"}, "no session", id="whose"),
+        ],
+    )
+    def test_say_what_is_wrong(self, server, name, arguments, said):
+        assert said in call(server, name, **arguments)
+
+
+class TestResources:
+    def test_are_the_documents(self, server):
+        documents = call(server, "list_documents")["documents"]
+        (found,) = [each["id"] for each in documents if each["name"] == "aero.md"]
+
+        assert "two ports" in read(server, f"groundnote://documents/{found}")
+
+    def test_are_the_sources_of_conversations(self, server):
+        answer = call(server, "ask", question="How heavy is the Aero 5?")
+        text = read(server, f"groundnote://sessions/{answer['session']}/sources/1")
+
+        assert text.startswith("[1] ")
+
+    def test_of_nobody_are_not_found(self, server):
+        with pytest.raises(ExceptionGroup) as raised:
+            read(server, "groundnote://documents/nothing")
+
+        assert "There is no document" in repr(raised.value)
+
+
+# ── Rights ───────────────────────────────────────────────────────────────────────────────────
+
+TOKENS = {"token-of-anna": "anna", "token-of-ben": "ben"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A library of two owners, with a document that Anna alone may read."""
+    folder = tmp_path_factory.mktemp("guarded")
+    settings = Settings(
+        data_dir=folder, auth={"mode": "tokens", "tokens": TOKENS, "managers": ["anna"]}
+    )
+    application = application_of(settings)
+    annas = application.collections.create("anna", "Annas")
+    secret = IncomingFile.from_bytes("secret.md", b"# Secret\n\nThe code is 4711.\n")
+    list(application.ingestion.ingest([replace(secret, owner="anna", collection_id=annas.id)]))
+    yield application
+    application.stop()
+
+
+@contextmanager
+def served(application):
+    """Its MCP server over HTTP on loopback; the URL."""
+    library = LibraryApi("http://127.0.0.1", app=app_of(application))
+    app = http_app(mcp_server(library), library, host="127.0.0.1")
+    running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    while not running.started:
+        thread.join(0.01)
+    port = running.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        running.should_exit = True
+        thread.join(10)
+
+
+def called_with(url, token, name, **arguments):
+    """What a tool says to the holder of a token."""
+
+    async def called():
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return (await client.call_tool(name, arguments)).structured_content
+
+    return asyncio.run(called())
+
+
+class TestRights:
+    def test_are_those_of_the_token(self, guarded):
+        with served(guarded) as url:
+            of_anna = called_with(url, "token-of-anna", "search", query="What is the code?")
+            of_ben = called_with(url, "token-of-ben", "search", query="What is the code?")
+
+        assert "4711" in of_anna["results"][0]["text"]
+        assert of_ben["results"] == []
+
+    @pytest.mark.parametrize("token", ["", "token-of-nobody"])
+    def test_are_nobodys_without_a_token(self, guarded, token):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        with served(guarded) as url:
+            answer = httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
+
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert "token" in answer.json()["error"]
+
+    def test_end_with_another_hosts_name(self, guarded):
+        headers = {"Authorization": "Bearer token-of-anna", "Host": "evil.example"}
+        with served(guarded) as url:
+            answer = httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
+
+        assert answer.status_code in (403, 421)
+
+
+@pytest.mark.slow
+class TestAgents:
+    def test_of_other_frameworks_are_told_what_the_documents_say(self, guarded):
+        if not FRAMEWORKS.exists():
+            pytest.skip("the frameworks are not installed: make clients")
+        shared = IncomingFile.from_bytes("aero.md", FILES["aero.md"].encode())
+        list(guarded.ingestion.ingest([shared]))
+        with served(guarded) as url:
+            done = subprocess.run(
+                [FRAMEWORKS, Path(__file__).with_name("agents_over_mcp.py"), url, "token-of-ben"],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+
+        assert done.returncode == 0, done.stderr[-3000:]
+        made = json.loads(done.stdout.splitlines()[-1])
+        assert made.keys() == {"agents sdk", "langchain"}
+        for told in made.values():
+            assert "410 g" in told
+            assert "[1]" in told
+            assert "4711" not in told
+
+
+@pytest.mark.slow
+class TestCommand:
+    def test_serves_over_standard_input(self, tmp_path):
+        environment = {**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path)}
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "rag.cli", "mcp"], env=environment
+        )
+
+        assert call(command, "list_documents") == {"documents": [], "total": 0}
+
+    def test_asks_the_server_that_runs(self, tmp_path, application):
+        running = make_server("127.0.0.1", 0, app_of(application), threaded=True)
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{running.server_port}"
+        environment = {**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path)}
+        command = StdioServerParameters(
+            command=sys.executable, args=["-m", "rag.cli", "mcp", "--url", url], env=environment
+        )
+        try:
+            assert call(command, "list_documents")["total"] == len(FILES)
+        finally:
+            running.shutdown()
+            thread.join()

@@ -1,0 +1,101 @@
+"""A plan is bounded by name before anything is made of it, and its SQL grows as it does."""
+
+from time import process_time
+
+import pytest
+
+from rag.errors import TooLarge
+from rag.records import ColumnType, RawTable, Table, TableColumn
+from rag.tables.bounds import DEEPEST, MOST
+from rag.tables.plan import Filter, Op, TablePlan, plan_from
+from rag.tables.reading.read import typed_tables
+from rag.tables.running.sql import Sql
+
+COLUMNS = tuple(TableColumn(f"C{at}", ColumnType.NUMBER) for at in range(5))
+TABLE = Table("t", "d", "d.csv", "D", 0, "D", "", 10, COLUMNS)
+CONDITION = {"column": "C1", "op": "above", "values": [1]}
+
+
+def nested(depth):
+    plan = {"table": "t"}
+    for _ in range(depth):
+        plan = {"table": "t", "among": plan}
+    return plan
+
+
+class TestWhatOnePlanMayHold:
+    @pytest.mark.parametrize(
+        ("name", "held"),
+        [
+            ("filters", [CONDITION] * 300),
+            ("group", ["C1"] * 20_000),
+            ("measures", [{"kind": "count"}] * 100),
+            ("order", [{"by": "C1"}] * 100),
+            ("columns", ["C1"] * 20_000),
+            ("each", ["C1"] * 100),
+        ],
+    )
+    def test_more_is_refused_by_its_name_with_both_numbers(self, name, held):
+        with pytest.raises(TooLarge, match=rf"{len(held):,} {name}; at most {MOST[name]:,} are"):
+            plan_from({"table": "t", name: held})
+
+    def test_values_of_one_condition_are_counted(self):
+        condition = CONDITION | {"op": "is", "values": list(range(20_000))}
+
+        with pytest.raises(TooLarge, match="20,000 values; at most 1,000"):
+            plan_from({"table": "t", "filters": [condition]})
+
+    def test_values_of_all_conditions_are_counted_together(self):
+        condition = CONDITION | {"op": "is", "values": list(range(1_000))}
+
+        with pytest.raises(TooLarge, match="more than 3,000 entries"):
+            plan_from({"table": "t", "filters": [condition] * 5})
+
+    @pytest.mark.parametrize("depth", [DEEPEST, 900])
+    def test_nesting_has_an_end(self, depth):
+        with pytest.raises(TooLarge, match="nested deeper"):
+            plan_from(nested(depth))
+
+    def test_a_long_text_is_refused(self):
+        with pytest.raises(TooLarge, match=r"1,000,000 characters; at most 2,000"):
+            plan_from({"table": "t", "filters": [CONDITION | {"values": ["x" * 1_000_000]}]})
+
+    def test_a_full_plan_is_taken(self):
+        plan = plan_from({"filters": [CONDITION] * 50, "group": ["C1"] * 8} | nested(3))
+
+        assert len(plan.filters) == 50
+
+
+def test_a_grid_that_is_far_too_wide_is_no_table():
+    def grid(width):
+        cells = ",".join(["1", *map(str, range(width))])
+        names = ",".join(["1", *(f"C{at}" for at in range(width))])
+        return RawTable("wide", "wide", f"{names}\n{cells}\n{cells}\n", width, 3)
+
+    assert len(list(typed_tables(grid(300)))) == 1
+    assert list(typed_tables(grid(30_000))) == []
+
+
+class TestItsSql:
+    @pytest.mark.parametrize("count", [300, 2_000])
+    def test_is_written_however_many_conditions_there_are(self, count):
+        plan = TablePlan("t", tuple(Filter("C1", Op.MORE, (at,)) for at in range(count)))
+
+        assert Sql(TABLE).query(plan).sql(dialect="duckdb").count(" > ") == count
+
+    def test_costs_as_much_for_each_condition_of_many_as_of_few(self):
+        def seconds(count):
+            conditions = tuple(Filter("C1", Op.HAS, (str(at), "x")) for at in range(count))
+            began = process_time()
+            Sql(TABLE).query(TablePlan("t", conditions)).sql(dialect="duckdb")
+            return process_time() - began
+
+        seconds(100)
+        few, many = min(seconds(200) for _ in range(3)), min(seconds(3_200) for _ in range(2))
+
+        assert many < 16 * 3 * few
+
+    def test_of_a_search_in_rows_looks_at_each_column_once(self):
+        written = Sql(TABLE).stretch(0, 10, " ".join(map(str, range(50)))).sql(dialect="duckdb")
+
+        assert written.count("CONTAINS(") == 50

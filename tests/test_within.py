@@ -1,0 +1,324 @@
+"""What lies outside of `within` changes nothing (C7), for every function that takes it.
+
+A function of `rag/` that takes it and has no case here fails this suite. Each is asked within one
+collection, and within an empty one, in three states of the library: with a second collection,
+without it, and without any document at all. What it says of the same documents has to be the same;
+what it says to those who may read everything differs, so that a filter that is dropped is seen.
+"""
+
+import ast
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from sqlalchemy import select
+
+from rag.database import documents as document_table
+from rag.database import inside, reading, versions
+from rag.documents.files import IncomingFile
+from rag.errors import RagError
+from rag.followups.resolve import FollowUps
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Within
+from rag.retrieval import vectors
+from rag.retrieval.held import words as held_words
+from rag.retrieval.mentions import NameMentions
+from rag.retrieval.query import terms_of
+from rag.retrieval.word_index import Plan, WeighedTerm, chunk_count
+from rag.sessions import register_rows
+from rag.sessions.owned import Key
+from rag.settings import Settings
+from rag.tables.plan import Key as By
+from rag.tables.plan import Kind, Measure, TablePlan
+from rag.turns.any_text import cite_text
+from rag.wiring.building import build
+from tests.fakes import HashEmbedder
+from tests.prepared import prepare
+
+RAG = Path(__file__).parents[1] / "rag"
+OPEN = {
+    "aero.md": "# Aero 5\n\nThe Aero 5 weighs 120 g. Its filter is washed every week.\n",
+    "sales.csv": "Product,Region,Revenue\nAero 5,North,120\nAero 5,South,80\n",
+}
+HIDDEN = {
+    "nimbus.md": "# Nimbus 7\n\nThe Nimbus 7 weighs 950 g, the Aero 5 less. Its filter is dear.\n",
+    "margins.md": "# Margins\n\nThe Nimbus 7 and the Aero 5 earn much.\n",
+    "nimbus.csv": "Product,Region,Margin\nNimbus 7,North,41\nNimbus 7,East,17\n",
+}
+QUERY = "weighs filter Nimbus Aero"  # words of open texts and of hidden ones
+CITED = "The Nimbus 7 weighs 950 g. The Aero 5 weighs 120 g."
+
+
+class Library(NamedTuple):
+    """The application, with what somebody may know of documents that he may not read."""
+
+    app: object
+    mentions: NameMentions
+    document: str
+    chunks: list
+    result: object  # of a hidden table
+    session: object  # that was shown a hidden chunk
+    table: object  # of ours
+
+    def connected(self, read):
+        with reading(self.app.engine) as connection:
+            return read(connection)
+
+
+def asked_of_words(read):
+    """A case of the database's own word index, which is asked in a transaction of its caller."""
+    return lambda library, within: library.connected(
+        lambda connection: read(library.app.words._words, connection, within)
+    )
+
+
+def plan(words, connection, within):
+    terms = terms_of(QUERY)
+    counts = words.frequencies(connection, terms, within, 99)
+    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
+
+
+WORD_INDEX = {
+    "search": asked_of_words(lambda w, c, within: w.search(c, plan(w, c, within), within, 9)),
+    "frequencies": asked_of_words(
+        lambda w, c, within: w.frequencies(c, terms_of(QUERY), within, 9)
+    ),
+    "holding": asked_of_words(lambda w, c, within: w.holding(c, terms_of("filter")[0], within, 9)),
+}
+
+
+def held(library, within):
+    words, terms = library.app.words, terms_of(QUERY)
+    found = library.connected(lambda connection: words._held.within(connection, within))
+    asked = library.connected(lambda connection: words._words.lexemes(connection, terms))
+    return found and (found.search(asked, 9), found.coverage(asked, library.chunks))
+
+
+def sources(read):
+    """A case of a session's register, where what may not be read is told as what is gone."""
+    return lambda library, within: library.connected(
+        lambda connection: read(
+            connection, Key(library.session.id, library.session.owner), within, library.chunks
+        )
+    )
+
+
+def followed(library, within):
+    lexicon = library.app.documents.lexicon
+    history = [("How heavy is the Aero 5?", "The Aero 5 weighs 120 g.")]
+    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", history, within)
+
+
+def names(library, within):
+    query = select(document_table.c.name).where(inside(document_table.c.collection_id, within))
+    return library.connected(lambda connection: sorted(connection.execute(query).scalars()))
+
+
+DOCUMENTS = "documents/storing/store.py SqlDocumentStore."
+LISTS = "documents/storing/lists.py DocumentLists."
+WORDS = "retrieval/lexical.py LexicalIndex."
+MENTIONS = "retrieval/mentions.py NameMentions."
+TABLES = "tables/store.py TableStore."
+CASES = {
+    "database/within.py inside": names,
+    "database/within.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
+    "retrieval/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
+    f"{DOCUMENTS}document": lambda t, w: t.app.documents.document(t.document, w).name,
+    f"{DOCUMENTS}chunks": lambda t, w: t.app.documents.chunks(t.chunks, w),
+    f"{DOCUMENTS}section_texts": lambda t, w: t.app.documents.section_texts([(t.document, 0)], w),
+    f"{DOCUMENTS}is_empty": lambda t, w: t.app.documents.is_empty(w),
+    f"{DOCUMENTS}sections": lambda t, w: t.app.documents.sections(t.document, w),
+    f"{DOCUMENTS}chunks_of": lambda t, w: t.app.documents.chunks_of(t.document, w),
+    f"{DOCUMENTS}neighbourhood": lambda t, w: t.app.documents.neighbourhood(t.document, 0, w),
+    f"{DOCUMENTS}stretches": lambda t, w: dict(t.app.documents.stretches([t.document], w, 0, 9)),
+    f"{DOCUMENTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
+    f"{LISTS}documents": lambda t, w: named(t.app.documents.documents(w)),
+    f"{LISTS}page": lambda t, w: paged(t.app.documents.page(w, limit=1, words="nimbus aero")),
+    f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
+    f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
+    f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
+    "followups/resolve.py FollowUps.resolve": followed,
+    f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
+    f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
+    f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),
+    f"{WORDS}is_known": lambda t, w: t.app.words.is_known("Nimbus", w),
+    f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
+    f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
+    "retrieval/held/words.py HeldWords.within": held,
+    "retrieval/held/vectors.py ExactVectors.nearest": (
+        lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
+    ),
+    "retrieval/vectors.py ChromaIndex.nearest": (
+        lambda t, w: t.app.index.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
+    ),
+    **{f"retrieval/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
+    **{f"retrieval/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
+    "retrieval/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
+    "retrieval/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
+    f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
+    f"{MENTIONS}is_anywhere": lambda t, w: t.mentions.is_anywhere("Nimbus 7", w),
+    f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
+    f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),
+    "sessions/register_rows.py read": sources(lambda c, key, w, _: register_rows.read(c, key, w)),
+    "sessions/register_rows.py of_chunks": sources(register_rows.of_chunks),
+    "sessions/rows.py source_from": sources(lambda c, key, w, _: register_rows.read(c, key, w)),
+    f"{TABLES}tables": lambda t, w: t.app.tables.tables(w),
+    f"{TABLES}ids": lambda t, w: t.app.tables.ids(w),
+    f"{TABLES}table": lambda t, w: t.app.tables.table(t.result.table_id, w),
+    "tables/library.py TableLibrary.rows_behind": (
+        lambda t, w: t.app.asked.library.rows_behind(t.result, 0, w)
+    ),
+    "tables/library.py TableLibrary.understand": (
+        lambda t, w: t.app.asked.library.understand("margin or revenue by region", w)
+    ),
+    "tables/library.py TableLibrary.names_other": (
+        lambda t, w: t.app.asked.library.names_other("revenue of nimbus", t.table, w)
+    ),
+    "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
+    "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
+    "turns/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
+}
+OF_US = Within(frozenset({DEFAULT_COLLECTION}))
+NO_DOCUMENT = Within(frozenset({"404"}))
+
+
+def named(documents):
+    return [document.name for document in documents]
+
+
+def paged(page):
+    return named(page.documents), page.matching, page.total
+
+
+def functions_with_within():
+    """By file and name, those that anybody may call."""
+    for path in sorted(RAG.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        holders = [(node.name + ".", node) for node in tree.body if isinstance(node, ast.ClassDef)]
+        for prefix, holder in [("", tree), *holders]:
+            for function in holder.body:
+                if isinstance(function, ast.FunctionDef) and takes_within(function):
+                    is_seam = prefix and "Protocol" in map(ast.unparse, holder.bases)
+                    is_own = function.name.startswith("_") and function.name != "__call__"
+                    if not is_seam and not is_own:
+                        yield f"{path.relative_to(RAG)} {prefix}{function.name}"
+
+
+def takes_within(function):
+    taken = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return any(each.annotation and ast.unparse(each.annotation) == "Within" for each in taken)
+
+
+EVERY = list(functions_with_within())
+# Where they are held in memory the databases' own index is not asked, and the other way round.
+HELD = [each for each in EVERY if "tsvector" not in each]
+ASKED = [each for each in HELD if "/held/" not in each]
+OF_POSTGRESQL = [each for each in EVERY if "/held/" not in each and "fts5" not in each]
+
+
+def ingest(app, files, collection_id):
+    """The documents' ids."""
+    read = [IncomingFile.from_bytes(name, text.encode()) for name, text in files.items()]
+    incoming = [replace(file, collection_id=collection_id) for file in read]
+    ended = [each for each in app.ingestion.ingest(incoming) if each.is_final]
+    assert [each.name for each in ended if each.stage == "failed"] == []
+    return [each.document_id for each in ended]
+
+
+def result_of(app, table):
+    by_region = TablePlan(table.id, group=(By("Region"),), measures=(Measure(Kind.SUM, "Margin"),))
+    return app.asked.library.run(table, by_region)
+
+
+@contextmanager
+def library(settings):
+    """With both collections; then what is left of it without one, and without either."""
+    app = build(settings, embedder=HashEmbedder())
+    hidden = Within(frozenset({app.collections.create("ada", "Margins").id}))
+    ours, theirs = (ingest(app, OPEN, "1"), ingest(app, HIDDEN, *hidden.ids))
+    document = app.documents.named(["nimbus.md"], hidden)[0]
+    chunks = app.documents.chunks_of(document.id, hidden)
+    session = app.store.create("ben")
+    session.register([Hit(each, 1.0, each.text, each.start, each.end) for each in chunks])
+    known = Library(
+        app,
+        NameMentions(app.words, app.documents, app.documents.lexicon),
+        document.id,
+        [chunk.id for chunk in chunks],
+        result_of(app, app.tables.tables(hidden)[0]),
+        session,
+        app.tables.tables(OF_US)[0],
+    )
+
+    def without(document_ids):
+        for each in document_ids:
+            app.ingestion.delete(each)
+        app.words._read_beside()  # else it is read while questions are asked
+        return known
+
+    yield (without(each) for each in ([], theirs, ours))
+    app.stop()
+
+
+def told(state, cases):
+    """What each case says within our collection, within an empty one, and within all."""
+    scopes = OF_US, NO_DOCUMENT, EVERYTHING
+    return {name: [said(partial(CASES[name], state, each)) for each in scopes] for name in cases}
+
+
+def said(call):
+    """What comes back, or what the error says."""
+    try:
+        return call()
+    except RagError as error:
+        return str(error)
+
+
+def check(name, states):
+    """Of a case, in a library of both collections, of ours alone, and of none."""
+    both, ours, none = (state[name] for state in states)
+    assert both[0] == ours[0], "what lies in another collection is seen"
+    assert both[1] == ours[1] == none[1], "what lies in other collections is seen"
+    assert not both[2] == ours[2] == none[2], "this case would not see a filter that is dropped"
+
+
+@pytest.fixture(scope="module", params=["held in memory", "asked of the database"])
+def states(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("library")
+    prepare(folder / "groundnote.db")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "asked of the database":
+            for limits, name in ((held_words, "MOST_HELD"), (held_words, "MOST_OF_ALL")):
+                patch.setattr(limits, name, -1)
+            patch.setattr(vectors, "MOST_HELD", 0)
+            patch.setattr(vectors, "MOST_OF_ALL", 0)
+        with library(Settings(data_dir=folder)) as found:
+            cases = HELD if request.param == "held in memory" else ASKED
+            yield [told(state, cases) for state in found]
+
+
+def test_every_function_that_takes_it_has_a_case():
+    assert set(EVERY) == set(CASES)
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_lies_outside_changes_nothing(states, name):
+    if name in states[0]:
+        check(name, states)
+
+
+@pytest.mark.slow
+def test_what_lies_outside_changes_nothing_in_postgresql(
+    postgres_of_its_own, tmp_path, monkeypatch
+):
+    for name in ("MOST_HELD", "MOST_OF_ALL"):
+        monkeypatch.setattr(held_words, name, -1)
+    url = postgres_of_its_own.url.render_as_string(hide_password=False)
+    settings = Settings(data_dir=tmp_path, sessions={"database_url": url})
+    with library(settings) as found:
+        states = [told(state, OF_POSTGRESQL) for state in found]
+
+    for name in OF_POSTGRESQL:
+        check(name, states)
