@@ -32,7 +32,7 @@ from rag.settings import Settings
 from rag.turns.answering import Answering, Beside
 from rag.turns.weakness import ELSEWHERE, REPEATED
 from tests.applications import application_of
-from tests.fakes import ScriptedModel
+from tests.fakes import HashEmbedder, ScriptedModel
 from tests.model_application import World
 from tests.openai_server import reply
 
@@ -426,7 +426,7 @@ class TestAnAnswerOfNoUse:
         def asking(*replies):
             plain = application.assistant
             writer = ModelWriter(ScriptedModel(*replies))
-            answering = Answering(writer, fallback=CardWriter())
+            answering = Answering(writer, fallback=CardWriter(HashEmbedder().embed))
             parts = (application.retriever, plain._followups, plain._memory, answering)
             return Assistant(*parts, limits=Limits())
 
@@ -435,7 +435,7 @@ class TestAnAnswerOfNoUse:
     def test_the_passages_stand_first_and_the_model_below(self, session, asking):
         said = "Penguins huddle together on the southern ice shelf during long winters [1]."
 
-        *_, discarded, text, finished = asking(said).ask(session, "How long do refunds take?")
+        *_, discarded, text, finished = asking(said).ask(session, "When are refunds paid?")
 
         answer = finished.message.answer
         assert answer.set_aside == SetAside(said, ELSEWHERE)

@@ -44,7 +44,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class GotModel:
     """A model that was got."""
 
     name: str
@@ -79,7 +79,7 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     except (RagError, OSError, ValueError, RuntimeError, KeyError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise SetupError(f"{name} does not work here and was taken away: {error}") from error
-    held = Held(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
+    held = GotModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
     (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
     path = set_in_file(kind, str(folder.resolve()))
     click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
@@ -232,12 +232,14 @@ def _folder(settings: "Settings") -> Path:
     return folder
 
 
-def _held(settings: "Settings") -> list[tuple[Path, Held]]:
+def _held(settings: "Settings") -> list[tuple[Path, GotModel]]:
     found = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
-    return [(path.parent, Held(**json.loads(path.read_text(encoding="utf-8")))) for path in found]
+    return [
+        (path.parent, GotModel(**json.loads(path.read_text(encoding="utf-8")))) for path in found
+    ]
 
 
-def _is_used(settings: "Settings", folder: Path, held: Held) -> bool:
+def _is_used(settings: "Settings", folder: Path, held: GotModel) -> bool:
     section, key = SETTING[held.kind]
     value = getattr(getattr(settings, section), key)
     return value is not None and Path(value) == folder.resolve()

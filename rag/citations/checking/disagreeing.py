@@ -36,7 +36,7 @@ _HOW = re.compile(r"\b(?:how|wie) (\w+)", re.IGNORECASE)  # `how warm` asks for 
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Wanted:
     """What two sources have to speak of, to be compared."""
 
     name: str  # "" where none is named
@@ -80,7 +80,7 @@ def disagreement(question: str, sources: Sequence[Source]) -> str:
     return f"The sources disagree: {listed}.{holds}"
 
 
-def _asked(question: str, sources: Sequence[SourceText]) -> _Asked | None:
+def _asked(question: str, sources: Sequence[SourceText]) -> _Wanted | None:
     """None where too little is asked to tell what it is about, or of several things."""
     lexicon = Lexicon(name for source in sources for name in source.lexicon.names)
     names = product_names(question, lexicon) if may_name(question) else []
@@ -91,10 +91,10 @@ def _asked(question: str, sources: Sequence[SourceText]) -> _Asked | None:
     fewest = 1 if names else 2
     if len(names) > 1 or len(words) < fewest:
         return None
-    return _Asked(names[0] if names else "", words)
+    return _Wanted(names[0] if names else "", words)
 
 
-def _speaks_of(asked: _Asked, source: SourceText) -> bool:
+def _speaks_of(asked: _Wanted, source: SourceText) -> bool:
     if asked.name:
         return any(same_name(asked.name, each) for each in source.names)
     return share(asked.words, source.words) >= asked.least
@@ -137,7 +137,7 @@ def _says_a_figure(before: str) -> bool:
     return bool(read_figures(before))
 
 
-def _values(asked: _Asked, source: SourceText) -> Iterator[_Value]:
+def _values(asked: _Wanted, source: SourceText) -> Iterator[_Value]:
     """The figures of the places that name what was asked about, and what was asked of it."""
     for given in given_by(source):
         if given.figure.kind != "amount":
