@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
-from rag.llm.windows import Budget
+from rag.llm.windows import TokenBudget
 from rag.records import (
     ChatMessage,
     Compacted,
@@ -266,7 +266,7 @@ class Memory:
         instructions = self._instructions.of(session)
         return State(read, summaries, recent, summarises, found.requested, instructions)
 
-    def _system(self, state: State, budget: Budget) -> str:
+    def _system(self, state: State, budget: TokenBudget) -> str:
         """Our rules, and what a client's own system messages add to them."""
         rules = SYSTEM_PROMPT
         if self._count(rules) > RULES_SHARE * budget.input_tokens:
@@ -279,22 +279,22 @@ class Memory:
             added = added[: len(added) * 3 // 4]
         return f"{rules}\n\nThe application that asks adds:\n{added}"
 
-    def budget(self, session: SessionHandle) -> Budget:
+    def budget(self, session: SessionHandle) -> TokenBudget:
         """How the window is shared in one call."""
         return self._budget(session.read().config)
 
-    def _budget(self, config: ContextConfig) -> Budget:
+    def _budget(self, config: ContextConfig) -> TokenBudget:
         window = self._window()
         if config.max_tokens is not None:
             window = min(config.max_tokens, window)
         reserved, answer = self._rules.reserved_tokens, self._rules.answer_tokens
-        budget = Budget(window, self._rules.input_share, reserved, answer)
+        budget = TokenBudget(window, self._rules.input_share, reserved, answer)
         tools = self._rules.tools.most_tokens() if self._rules.tools else 0
         if tools > TOOL_SHARE * budget.input_tokens:
             return budget
         return replace(budget, reserved=reserved + tools, tools=tools)
 
-    def _room_for_sources(self, state: State, budget: Budget, prompt: str) -> int:
+    def _room_for_sources(self, state: State, budget: TokenBudget, prompt: str) -> int:
         """Their share, or what the history leaves; less what is reserved for recall."""
         fixed = (
             ChatMessage(Role.SYSTEM, self._system(state, budget)),
@@ -345,7 +345,7 @@ class Memory:
         session: SessionHandle,
         parts: Parts,
         selection: Selection,
-        budget: Budget,
+        budget: TokenBudget,
         question: str,
         sight: Callable[[Line], bool] | None,
     ) -> Context:

@@ -165,7 +165,8 @@ class WebSettings(_Section):
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # named where others than this machine reach it
+    metrics_token: SecretStr | None = None  # without one, only this machine is told figures
 
 
 class OidcSettings(_Section):
@@ -194,6 +195,12 @@ class AuthSettings(_Section):
     managers: tuple[str, ...] = ()
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     oidc: OidcSettings | None = None
+
+    @property
+    def believed_proxies(self) -> tuple[str, ...]:
+        """Those named; this machine alone where the mode says that one stands there."""
+        is_named = self.mode == "proxy" or "trusted_proxies" in self.model_fields_set
+        return self.trusted_proxies if is_named else ()
 
     def counts_as(self, owner: str, groups: Iterable[str] = ()) -> frozenset[str]:
         """An owner and its groups, as members of collections are named.

@@ -198,6 +198,18 @@ class TestWithTheModel:
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output
 
+    def test_a_chat_is_kept_as_a_test_that_passes(self, run, folder):
+        run("ingest", folder)
+        kept = folder.parent / "kept.conversation.json"
+
+        said = run("chat", input=f"How long do refunds take?\n/keep {kept}\n/keep {kept}\n\n")
+        result = run("regress", kept)
+
+        assert "Kept as" in said.output
+        assert "is there already" in said.output
+        assert json.loads(kept.read_text())["turns"][0]["ask"] == "How long do refunds take?"
+        assert result.exit_code == 0
+
     def test_a_chat_survives_whatever_an_error_says(self, run, folder):
         with OpenAIServer(failure(400, "Bad template: [/INST] [bold [red")) as server:
             environment = {
@@ -223,6 +235,27 @@ class TestWithTheModel:
         assert findings["indexes"]["detail"] == "2 chunks, with vectors and words"
         assert "ok" in run("doctor").output
 
+    def test_regress_writes_reports_and_sets_runs_beside_each_other(self, run, folder, tmp_path):
+        place = folder.parent
+        for name, words in (("right", "five"), ("wrong", "seven")):
+            turns = [{"ask": "How long do refunds take?", "says": [words]}]
+            script = {"title": f"It says {words}", "documents": "documents", "turns": turns}
+            (place / f"{name}.json").write_text(json.dumps(script))
+
+        both = run("regress", place / "right.json", place / "wrong.json", "--json")
+        reports = tmp_path / "reports"
+        reports.mkdir()
+        (reports / "before.json").write_text(both.stdout)
+        html, junit = reports / "report.html", reports / "report.xml"
+        outputs = ("--html", html, "--junit", junit, "--compare", reports / "before.json")
+        one = run("regress", place, "-k", "right", "--pair", "--repeat", 2, *outputs)
+
+        assert (both.exit_code, one.exit_code) == (1, 0)
+        assert "It says five" in html.read_text()
+        assert 'failures="0"' in junit.read_text()
+        assert "answers changed" in one.output
+        assert "beside the earlier run" in one.output
+
     def test_regress_tells_which_expectation_failed(self, run, folder):
         script = folder.parent / "script.json"
         turns = [
@@ -233,7 +266,7 @@ class TestWithTheModel:
 
         result = run("regress", script, "--json")
 
-        report = json.loads(result.output)
+        report = json.loads(result.stdout)
         failed = [c for c in report["conversations"][0]["checks"] if not c["held"]]
         assert result.exit_code == 1
         assert [(c["turn"], c["expectation"]) for c in failed] == [(2, "says 'nine'")]

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import event
 
+from rag import storage
 from rag.cli import main
 from rag.errors import StorageFailed
 from rag.records import EVERYTHING, JobState
@@ -122,6 +123,15 @@ class TestWhatWasLost:
         assert asked.exit_code == 1
         assert "groundnote doctor --repair" in asked.output
         assert "Traceback" not in asked.output
+
+    def test_of_more_stray_vectors_than_go_at_once_takes_all(self, application, monkeypatch):
+        monkeypatch.setattr(storage, "REMOVED_AT_ONCE", 2)
+        strays = [f"stray {number}" for number in range(5)]
+        vectors = application.embedder.embed(strays)
+        application.index.add(strays, vectors, ["1"] * len(strays))
+
+        assert application.repair().extra_vectors == tuple(strays)
+        assert differences(application).is_whole
 
     def test_and_what_is_too_much_goes(self, application):
         application.index.add(["stray"], HashEmbedder().embed(["stray"]), ["1"])

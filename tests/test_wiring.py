@@ -88,6 +88,7 @@ class TestParts:
             "index": False,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
         application.warm_up()
         assert application.ready() == {
@@ -96,6 +97,7 @@ class TestParts:
             "index": True,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
 
         assert all(application.seen.values())

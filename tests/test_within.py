@@ -158,7 +158,6 @@ CASES = {
     "retrieval/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
     "retrieval/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
-    f"{MENTIONS}is_anywhere": lambda t, w: t.mentions.is_anywhere("Nimbus 7", w),
     f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
     f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),
     "sessions/register_rows.py read": sources(lambda c, key, w, _: register_rows.read(c, key, w)),

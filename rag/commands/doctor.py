@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag.errors import RagError, SetupError
+from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
 from rag.wiring.running import running_server
 
@@ -30,6 +30,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("database", _database),
         ("embedding model", _embedding),
         ("indexes", _indexes),
+        ("tables", _tables),
         ("job queue", _job_queue),
         ("judge", _judge),
         ("language model", _language_model),
@@ -58,11 +59,31 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.documents.storing.index_debts import IndexDebts
+    from rag.database.integrity import damage_in_words, damaged_tables
+    from rag.storage.manifest import held_by
     from rag.wiring.stores import open_database
 
-    documents, chunks = IndexDebts(open_database(settings)).document_counts()
-    return f"{documents} documents, {chunks} chunks"
+    engine = open_database(settings)
+    damaged = damaged_tables(engine)
+    if damaged:
+        raise StorageFailed(damage_in_words(damaged))
+    return str(held_by(engine))
+
+
+def _tables(settings: Settings) -> str:
+    from rag.storage import documents_without_rows
+    from rag.wiring.parts import open_tables
+    from rag.wiring.stores import open_database
+
+    lacking = documents_without_rows(open_tables(settings, open_database(settings)))
+    if lacking:
+        names = ", ".join(sorted(lacking.values())[:5])
+        raise StorageFailed(
+            f"The rows of tables of {len(lacking)} documents are gone or cut off ({names}). "
+            "`groundnote doctor --repair` reads them again where the files are kept; send the "
+            "others again: `groundnote ingest FILE`."
+        )
+    return "their rows are there"
 
 
 def _embedding(settings: Settings) -> str:
@@ -79,7 +100,7 @@ def _embedding(settings: Settings) -> str:
 
 
 def _indexes(settings: Settings) -> str:
-    from rag.storage import compare
+    from rag.storage import compare, refuse_emptied
     from rag.wiring.parts import open_embedder, open_index
     from rag.wiring.stores import open_database
 
@@ -96,6 +117,8 @@ def _indexes(settings: Settings) -> str:
     finally:
         index.close()
     if not found.is_whole:
+        extra = len(found.extra_vectors)
+        refuse_emptied(open_database(settings), settings.data_dir, vectors=extra)
         raise SetupError(
             f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )

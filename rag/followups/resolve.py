@@ -8,6 +8,7 @@ is never replaced by a guess.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.followups.fragments import filled
@@ -64,7 +65,6 @@ class FollowUps:
     ) -> None:
         self._model, self._timeout = model, timeout_seconds
         self._lexicon = lexicon
-        self._names: dict[Within, tuple[tuple[str, ...], Names]] = {}
         self._cues = sorted((cue.lower() for cue in cue_words), key=len, reverse=True)
         self._max_turns = max_turns
 
@@ -91,7 +91,7 @@ class FollowUps:
         fragment = text[len(cue) :].strip(" ,:")
         said = len(list(tokens(fragment)))
         if 0 < said <= (2 * FEW if cue else FEW) and len(topic) <= MAX_QUESTION:
-            put = filled(topic, fragment, self._known(within))
+            put = filled(topic, fragment, _names(tuple(self._lexicon(within))))
             if put:
                 return Turn(put, put, put, leans=True)
         if not (cue and said <= 2 * FEW) and not _points_back(question):
@@ -103,16 +103,11 @@ class FollowUps:
         begun = (each for each in self._cues if re.match(rf"{re.escape(each)}\b", lowered))
         return text[: len(next(begun, ""))]
 
-    def _known(self, within: Within) -> Names:
-        """The lexicon, indexed anew only when it changed."""
-        lexicon = tuple(self._lexicon(within))
-        known = self._names.get(within)
-        if known is None or known[0] != lexicon:
-            known = lexicon, Names(lexicon)
-            if len(self._names) >= LEXICONS_KEPT:
-                self._names.clear()
-            self._names[within] = known
-        return known[1]
+
+@lru_cache(LEXICONS_KEPT)
+def _names(lexicon: tuple[str, ...]) -> Names:
+    """A lexicon is indexed once, until it changes."""
+    return Names(lexicon)
 
 
 def _points_back(question: str) -> bool:

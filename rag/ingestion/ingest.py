@@ -118,6 +118,10 @@ class Ingestion:
         """Whether a collection has a document of this name."""
         return self._store.known(name, collection_id) is not None
 
+    def read_rows_again(self, document_id: str, data: bytes) -> None:
+        """Make the rows of a document's tables anew from its file; nothing else of it changes."""
+        self._reader.read_rows_again(self._store.document(document_id, EVERYTHING), data)
+
     def delete(self, document_id: str) -> Document:
         """Remove a document from the database and from the index. Raises NotFound.
 

@@ -30,7 +30,7 @@ _BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps",
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TokenBudget:
     """How a window is shared: what may be written, a reserve for overhead, the rest may be read.
 
     An answer takes what it needs, in a small window never more than the share that is not input's.

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rag.llm.windows import Budget
+from rag.llm.windows import TokenBudget
 from rag.records import Summary
 from rag.sessions.context import Context
 
 
-def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:
+def stats_of(context: Context, summaries: Sequence[Summary], budget: TokenBudget) -> dict[str, Any]:
     """What people and programs are told about a context."""
     reports = [summary.report for summary in summaries]
     return {

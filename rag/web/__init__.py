@@ -11,6 +11,7 @@ from flask_openapi3.models.info import Info
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.owner import find_owners
+from rag.web.access.proxies import believe_proxies
 from rag.web.access.security import protect
 from rag.web.api import (
     collections,
@@ -116,6 +117,7 @@ def configure(app: Flask, application: "Application") -> None:
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
     )
+    believe_proxies(app, settings.auth.believed_proxies)
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)

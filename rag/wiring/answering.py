@@ -41,7 +41,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    library = TableLibrary(application.tables)
+    library = TableLibrary(application.tables, meaning=application.embedder.embed)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 

@@ -147,9 +147,9 @@ class MessageSearchQuery(Asked):
 
 
 class ExportQuery(Asked):
-    """The form of an export."""
+    """The form of an export; `test` is a scripted conversation for `groundnote regress`."""
 
-    format: Literal["markdown", "json"] = "markdown"
+    format: Literal["markdown", "json", "test"] = "markdown"
 
 
 # ── Bodies ───────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from rag.documents.storing.index_debts import IndexDebts
 from rag.errors import StorageFailed
 from rag.retrieval.word_repair import count_words, rebuild_words
 from rag.seams import ChunkIndex
+from rag.storage.manifest import refuse_emptied
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024  # with less nothing is begun that writes
 REMOVED_AT_ONCE = 5_000
@@ -65,10 +66,16 @@ def repair(
     engine: Engine,
     index: ChunkIndex,
     *,
+    folder: Path,
     embed_missing: Callable[[], int],
 ) -> Differences:
-    """Make what is missing and take away what is too much; returns what there was to do."""
+    """Make what is missing and take away what is too much; returns what there was to do.
+
+    Raises SetupError before anything is taken away for a database that is gone.
+    """
     found = compare(engine, index.chunk_ids())
+    if found.extra_vectors and not found.chunks:
+        refuse_emptied(engine, folder, vectors=len(found.extra_vectors))
     if not found.has_all_words:
         rebuild_words(engine)
     for at in range(0, len(found.extra_vectors), REMOVED_AT_ONCE):
