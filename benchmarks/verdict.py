@@ -23,11 +23,13 @@ from rag.citations.register import as_source
 from rag.documents.chunk import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.retrieval.passages import neighbourhood
 from rag.seams import Embedder
 from rag.seams.judging import OpenStatement, Opinion
 from rag.text.blocks import read_windows
+from rag.turns.weakness import weakness
 
 CASES = Path(__file__).parent / "verdicts"
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
@@ -100,7 +102,8 @@ def written(given: Mapping[str, str], number: int) -> Source:
 def brings_sources(path: Path) -> bool:
     """Others name what a public set holds."""
     with path.open() as file:
-        return "sources" in json.loads(file.readline())
+        first = json.loads(file.readline())
+        return "sources" in first and "label" in first["rows"][0]
 
 
 def answers(path: Path) -> Iterator[Answer]:
@@ -214,6 +217,30 @@ def print_attributed(name: str, statements: Iterator[Unnumbered], *, every: bool
     print(f"  {name}: {added} numbers added, {right} of them right, to {to_add} that have a source")
 
 
+# ── Answers of no use ────────────────────────────────────────────────────────────────────────
+
+
+def print_set_aside(paths: Sequence[Path], embedder: Embedder | None) -> None:
+    """How often good answers, and answers to other questions, give way to the passages."""
+    every = [
+        each for path in paths for each in answers(path) if kind_of(*each.rows[0][2:]) == HONEST
+    ]
+    good = other = 0
+    for at, answer in enumerate(every):
+        wrong = re.sub(r"\[\d+\]", "[1]", every[(7 * at + 13) % len(every)].text)
+        good += bool(reason_for(answer.text, answer, embedder))
+        other += bool(reason_for(wrong, answer, embedder))
+    print(f"set aside: {good} of {len(every)} good answers, {other} of as many to other questions")
+
+
+def reason_for(text: str, asked: Answer, embedder: Embedder | None) -> str:
+    """Why a text would be set aside as the answer to a question."""
+    done = attribute(text, asked.sources)
+    checked = check(done.text, asked.sources, embedder=embedder)
+    said = Told(done.text, checked.citations, checked.unsourced)
+    return weakness(asked.question, said, asked.sources, (), embedder)
+
+
 # ── Each number for itself ───────────────────────────────────────────────────────────────────
 
 
@@ -318,7 +345,10 @@ def main() -> None:
     every = filter(brings_sources, sorted(CASES.glob("*.jsonl")))
     for path in asked.numbers:
         print_numbers(path, embedder, every=asked.show)
-    for path in [] if asked.cases is None else asked.cases or every:
+    paths = [] if asked.cases is None else asked.cases or list(every)
+    if paths:
+        print_set_aside(paths, embedder)
+    for path in paths:
         print_cases(path, embedder, every=asked.show)
         print_attributed(path.name, of_cases(path), every=asked.show)
 

@@ -28,6 +28,7 @@ from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
+    Discarded,
     Event,
     Failed,
     Finished,
@@ -177,7 +178,8 @@ class Assistant:
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question, within = turn.question.content, session.within()
         with draft.trace.part("follow-up") as span:
-            resolution = self._resolved(session, question, self._past(session, turn))
+            past = self._past(session, turn)
+            resolution = self._resolved(session, question, past)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -203,10 +205,16 @@ class Assistant:
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
+            answer = self._answering.gated(session, found, draft, answer, past)
+            if answer.set_aside is not None:
+                span.note(set_aside=answer.set_aside.reason)
             span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
+        if answer.set_aside is not None:
+            yield Discarded(answer.set_aside.reason)
+            yield Text(answer.text)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
         with draft.trace.part("judge"):
             judged = self._answering.judged(session, message)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag.calm import ERRORS
+from rag.commands.models import models
 from rag.commands.testing import evaluate, keep, regress
 from rag.errors import RagError
 
@@ -232,6 +233,9 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+main.add_command(models)
 
 
 @main.command()

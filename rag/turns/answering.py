@@ -9,9 +9,7 @@ from typing import Any, Protocol
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
-from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
-from rag.citations.markers import find_markers
 from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
@@ -44,8 +42,10 @@ from rag.seams import (
 )
 from rag.seams.judging import Judge
 from rag.tokens import count_tokens
+from rag.turns.composed import all_cited, notices_beside, quoted, set_aside
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.tools import ToolRoom
+from rag.turns.weakness import weakness
 
 log = logging.getLogger(__name__)
 SURE = 0.3  # relevance from which a source answers as often as with any higher one
@@ -53,6 +53,7 @@ SURE = 0.3  # relevance from which a source answers as often as with any higher 
 BESIDE_THE_POINT = 10  # … is not worth sending
 HARDLY_LIKELY = 6  # … is worth its chunk, but not what stands around that
 LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
+Past = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
 
@@ -192,7 +193,7 @@ class Answering:
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
         return Answer(
             text=draft.text,
-            citations=_all_cited(draft.text, verdict),
+            citations=all_cited(draft.text, verdict),
             declined=direct.declined,
             model=direct.made_by,
             result=direct.result,
@@ -269,6 +270,42 @@ class Answering:
         remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
+    def gated(
+        self, session: SessionHandle, found: "Found", draft: "Draft", answer: Answer, past: Past
+    ) -> Answer:
+        """The answer; where the model's is surely of no use, the passages first and it below.
+
+        The card is made anyway where no model answers, so that nothing is asked for it.
+        """
+        is_models = draft.writer is self._writer and draft.card is None
+        if self._fallback is None or answer.declined or not is_models:
+            return answer
+        shown = {source.number: source for source in found.sources}
+        cited = [each.number for each in answer.citations if each.number not in shown]
+        others = session.sources(sorted(set(cited))) if cited else ()
+        sources = shown | {source.number: source for source in others}
+        asked = found.resolution.query
+        reason = weakness(asked, answer, sources, past, self._checks.embedder)
+        card = self._card(found) if reason else None
+        if card is None or card[1].is_weak:
+            return answer
+        return set_aside(answer, *card, reason)
+
+    def _card(self, found: "Found") -> tuple[str, Card] | None:
+        """The answer without a model, as text and as a card."""
+        request = WriteRequest(
+            question=found.resolution.query,
+            sources=found.sources,
+            messages=(),
+            max_tokens=0,
+            relevance=found.relevance,
+            within=found.within,
+        )
+        text, card = "", None
+        for delta in self._fallback.write(request) if self._fallback else ():
+            text, card = text + delta.text, delta.card or card
+        return (text, card) if card is not None else None
+
     def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
@@ -282,7 +319,7 @@ class Answering:
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
         checked = check(text, by_number, embedder=self._checks.embedder)
         sources = () if declined else tuple(by_number.values())
-        notices = _notices(draft, text, sources)
+        notices = notices_beside(draft, text, sources)
         ours = len(draft.preface)  # which is no statement of the writer
         unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
         citations = tuple(
@@ -333,35 +370,6 @@ class Answering:
 def _leaves_open(citations: Sequence[Citation]) -> bool:
     """Whether there is anything that a judge can be asked."""
     return any(not each.verdict.is_certain for each in citations)
-
-
-def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
-    """A card: what it says stands in its sources word for word, so nothing is left to check."""
-    text = draft.preface + draft.text
-    citations = _all_cited(text, Verdict.SUPPORTED)
-    notices = _notices(draft, text, shown)
-    return Answer(
-        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
-    )
-
-
-def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
-    """Every number of a text that was made by rules, with the one verdict on it."""
-    return tuple(
-        Citation(number, marker.start, marker.end, verdict)
-        for marker in find_markers(text)
-        for number in marker.numbers
-    )
-
-
-def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:
-    """What people are told beside the answer: also where sources disagree, or it is off."""
-    asked = draft.resolution.query if draft.resolution else ""
-    told = (
-        (NoticeKind.DISAGREEMENT, disagreement(asked, sources)),
-        (NoticeKind.OTHER_PRODUCT, other_product(asked, text, sources)),
-    )
-    return (*draft.notices, *(Notice(kind, said) for kind, said in told if said))
 
 
 def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest:
