@@ -18,6 +18,9 @@ def open_words(question: Question, plan: TablePlan) -> tuple[str, ...]:
     for found in question.columns:
         if found.column in said:
             question.use(found.start, found.end)
+    for found in question.values:
+        if not found.is_whole and found.length == 1 and len(found.values) > 1:
+            question.used.discard(found.start)  # a word of several longer values may mean none
     if any(word in PEOPLE for word in question.words) and _is_of_people(question, plan):
         question.used |= {at for at, word in enumerate(question.words) if word in PEOPLE}
     if question.words[0] in AUXILIARIES and plan.limit != 1:
