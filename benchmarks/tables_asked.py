@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rag.documents.files import IncomingFile
-from rag.records import Message
+from rag.records import EVERYTHING, Message
 from rag.settings import Settings
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application
@@ -45,7 +45,7 @@ def outcomes(folder: Path, asked: Sequence[Asked], library: Path | None) -> Iter
             incoming = [
                 IncomingFile.from_path(path, name=str(path.relative_to(folder)))
                 for path in sorted(folder.rglob("*"))
-                if path.is_file()
+                if path.is_file() and not application.tables.ids(EVERYTHING)
             ]
             for report in application.ingestion.ingest(incoming):
                 if report.error is not None:

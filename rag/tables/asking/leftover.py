@@ -1,5 +1,6 @@
 """What a plan leaves open of its question, and how much of it its table knows."""
 
+from rag.records import ColumnType
 from rag.tables.asking.index import Found
 from rag.tables.asking.question import Question
 from rag.tables.asking.wording import name_words
@@ -15,8 +16,11 @@ def open_words(question: Question, plan: TablePlan) -> tuple[str, ...]:
     """Words of the question that change nothing of the plan, though they may mean something."""
     said = {*named_columns(plan), question.index.subject}
     for found in question.columns:
-        if found.column in said or goes_on(question, found):
+        if found.column in said:
             question.use(found.start, found.end)
+    for found in question.values:
+        if not found.is_whole and found.length == 1 and len(found.values) > 1:
+            question.used.discard(found.start)  # a word of several longer values may mean none
     if any(word in PEOPLE for word in question.words) and _is_of_people(question, plan):
         question.used |= {at for at, word in enumerate(question.words) if word in PEOPLE}
     if question.words[0] in AUXILIARIES and plan.limit != 1:
@@ -26,7 +30,8 @@ def open_words(question: Question, plan: TablePlan) -> tuple[str, ...]:
 
 def goes_on(question: Question, found: Found) -> bool:
     """ "Band *members*": the column's name is the beginning of what the rows are called."""
-    return any(map(question.names_rows, question.words[found.end : found.end + 1]))
+    is_text = question.column(found.column).type is ColumnType.TEXT
+    return is_text and any(map(question.names_rows, question.words[found.end : found.end + 1]))
 
 
 def names_open(text: str, question: Question) -> list[str]:

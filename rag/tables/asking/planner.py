@@ -67,6 +67,9 @@ SIDES = words("between and zwischen und than als or oder")
 def understand(text: str, index: TableIndex) -> Understood | None:
     """The reading of a question over one table; None where it asks nothing of it."""
     question = read_question(text, index)
+    for found in [each for each in question.columns if goes_on(question, each)]:
+        question.use(found.start, found.end)
+        question.columns.remove(found)
     plan = _plan(question)
     if plan is None:
         return None
@@ -131,8 +134,6 @@ def _count(question: Question, start: int, end: int) -> TablePlan | None:
     """ "How many orders …": a figure that the table holds, different values, or rows."""
     question.use(start, end)
     noun = next((e for e in question.columns if start <= e.start <= end + 2 and e.end > end), None)
-    if noun is not None and goes_on(question, noun):
-        noun = None
     groups, filters = _groups(question), filters_of(question)
     order = (Order(BY_FIRST, True),) if groups else ()
     is_different = question.says(DIFFERENT)
