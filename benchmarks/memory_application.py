@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product, takewhile
 from pathlib import Path
 
@@ -20,14 +21,14 @@ from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, 
 from rag.citations.markers import cited_numbers
 from rag.database import migrate, open_engine
 from rag.errors import ModelUnavailable
-from rag.memory import Memory, MemoryRules
+from rag.memory.stored import Remembered, SummaryOptions
+from rag.memory.thread import asked
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
-from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
-from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Shown
+from rag.turns.memory import Memory, MemoryRules
 
 
 class LossyModel:
@@ -53,9 +54,17 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     engine = open_engine(f"sqlite:///{folder / 'memory.db'}")
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
+    ask = None
+    if mode.fault != "none":
+        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0, timeout_seconds=9)
+    names = sorted({name for each in made.names for name in each})
+    remembered = Remembered(
+        count_tokens,
+        names=lambda within: names,
+        options=SummaryOptions(ask=ask, model="lossy"),
+    )
     memory = Memory(
-        Compactor(None if mode.fault == "none" else LossyModel(client), count_tokens),
-        Recall(None),
+        remembered,
         rules=MemoryRules(),
         window=lambda: window,
         count=count_tokens,
@@ -92,8 +101,7 @@ def shared_prefix(
     engine = open_engine(f"sqlite:///{folder / 'prefix.db'}")
     migrate(engine)
     memory = Memory(
-        Compactor(None, count_tokens),
-        Recall(None),
+        Remembered(count_tokens),
         rules=MemoryRules(),
         window=lambda: window,
         count=count_tokens,
@@ -101,9 +109,9 @@ def shared_prefix(
     session = SqlConversationStore(engine).create("ada", config=ContextConfig())
     shares: list[tuple[float, float, float]] = []
     before: tuple[ChatMessage, ...] = ()
-    for asked, answered in zip(made.messages[::2], made.messages[1::2], strict=True):
+    for question, answered in zip(made.messages[::2], made.messages[1::2], strict=True):
         session.register([_hit(number) for number in cited_numbers(answered["content"])])
-        turn = session.begin(asked["content"])
+        turn = session.begin(question["content"])
         sources = session.sources(cited_numbers(answered["content"]))
         now = memory.prepare(session, turn, Shown(sources)).messages
         if before:

@@ -104,7 +104,7 @@ def _asked(
         answer = str(each["answer"])
         nearest_of = {turn: nearest(texts[turn], answer) for turn in evidence}
         wanted = set(words_of(answer))
-        best = max(evidence, key=lambda turn: len(wanted & set(words_of(nearest_of[turn]))))  # noqa: B023
+        best = max(evidence, key=lambda turn: len(wanted & set(words_of(nearest_of[turn]))))
         yield Probe(each["question"], ((nearest_of[best], numbers[best]),))
 
 
@@ -123,7 +123,7 @@ def dialogue(data: Path, form: str) -> Iterator[Talk]:
 
 
 def inscit(data: Path, form: str) -> Iterator[Talk]:
-    """What answers is the sentence nearest to what another person answered, else to the question."""
+    """What answers is the sentence nearest to another person's answer, else to the question."""
     messages: Messages = []
     probes: list[Probe] = []
     for row in rows_of(data / "inscit/dev/turns.jsonl"):

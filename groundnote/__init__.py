@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from groundnote.checking import check
     from groundnote.library import Answer, Chat, Ingested, Library
     from rag.errors import RagError as GroundnoteError
+    from rag.memory.trimmer import HistoryTrimmer, Trimmed
     from rag.records import Citation, Hit, Source, Verdict
-    from rag.summaries.trimmer import HistoryTrimmer, Trimmed
     from rag.turns.any_text import CheckedText
 
 _HOMES = {
