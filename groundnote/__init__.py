@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from groundnote.checking import check
     from groundnote.library import Answer, Chat, Ingested, Library
+    from rag import HistoryTrimmer, Trimmed
     from rag.errors import RagError as GroundnoteError
-    from rag.memory.trimmer import HistoryTrimmer, Trimmed
     from rag.records import Citation, Hit, Source, Verdict
     from rag.turns.any_text import CheckedText
 

@@ -3,14 +3,12 @@
 import gc
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag.commands.remote import RemoteServer, Told
+from rag.calm import ERRORS
 from rag.errors import RagError
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
@@ -19,8 +17,11 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.documents.storing.collections import Collections
     from rag.settings import Settings
 
-Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
 )
@@ -28,13 +29,21 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 class Commands(click.Group):
-    """Shows our own errors as one message, not as a traceback; they end with status 1."""
+    """The outermost edge: an error is one message, never a traceback, and ends with status 1."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        with ERRORS.watching():
+            return super().main(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
         except RagError as error:
             raise click.ClickException(str(error)) from error
+        except (*OF_CLICK, BrokenPipeError):
+            raise
+        except Exception as error:
+            raise click.ClickException(ERRORS.told(error)) from error
 
 
 @click.group(cls=Commands)
@@ -51,6 +60,7 @@ def main(context: click.Context, named: str | None) -> None:
     from rag.settings import load_settings
 
     context.obj = load_settings(named)
+    ERRORS.folder = context.obj.data_dir
 
 
 @main.command()
@@ -89,8 +99,9 @@ def ask(
 ) -> None:
     """Answer one question."""
     from rag.commands import terminal
+    from rag.commands.asking import asking_with
 
-    with _asking(settings, session_id, collections) as (asking, _):
+    with asking_with(settings, session_id, collections) as (asking, _):
         told = asking(question)
         if not as_json:
             terminal.show(told, _console())
@@ -106,9 +117,10 @@ def ask(
 def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it."""
     from rag.commands import terminal
+    from rag.commands.asking import asking_with
 
     console = _console()
-    with _asking(settings, session_id, collections) as (asking, used_id):
+    with asking_with(settings, session_id, collections) as (asking, used_id):
         console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
         while question := _prompt():
             try:
@@ -131,7 +143,7 @@ def _prompt() -> str:
 @click.pass_obj
 def serve(settings: "Settings", host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the page and the APIs."""
-    from rag.web.serving.server import serve as serve_web
+    from rag.web.server import serve as serve_web
 
     given = (("host", host), ("port", port), ("workers", workers))
     changes = {key: value for key, value in given if value is not None}
@@ -145,7 +157,7 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
 def demo(settings: "Settings", port: int | None) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.commands.ingest import ingest_paths, was_ingested
-    from rag.web.serving.server import serve as serve_web
+    from rag.web.server import serve as serve_web
     from rag.wiring.shipped import shipped
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
@@ -160,7 +172,7 @@ def demo(settings: "Settings", port: int | None) -> None:
 @click.pass_obj
 def worker(settings: "Settings") -> None:
     """Do background jobs without serving: ingests and summaries, beside any number of servers."""
-    from rag.web.serving.server import work
+    from rag.web.server import work
 
     work(settings)
 
@@ -192,27 +204,41 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
 
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-k", "named", default="", help="Only those whose file or title holds these words.")
+@click.option(
+    "--model",
+    default="",
+    type=click.Choice(["", "none", "recorded", "live"]),
+    help="Who answers; without, a recording where there is one, else what the settings name.",
+)
+@click.option("--record", "records", is_flag=True, help="Keep the model's replies beside it.")
+@click.option("--repeat", "repeats", default=1, type=click.IntRange(1, 100), help="So often.")
+@click.option("--pair", "is_pair", is_flag=True, help="Say what compaction costs.")
+@click.option("--documents", type=FOLDER, help="Over these instead of what a file names.")
+@click.option("--compare", type=FILE, help="Beside an earlier --json: better, worse, same.")
+@click.option("--html", type=NEW_FILE, help="Write a report to look at.")
+@click.option("--junit", type=NEW_FILE, help="Write a report for a build server.")
 @as_json_option
 @click.pass_obj
-def regress(settings: "Settings", files: tuple[Path, ...], as_json: bool) -> None:
-    """Replay scripted conversations; folders stand for the .json files in them."""
-    from rag.commands.evaluate import regress as replay_all
-    from rag.evaluation import report
+def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> None:
+    """Replay scripted conversations; folders stand for the files in them."""
+    from rag.commands import evaluate
+    from rag.evaluation.replay import Options
 
-    console = _console()
-    replays = []
-    for replay in replay_all(settings, files):
-        replays.append(replay)
-        if not as_json:
-            report.show(replay, console)
-    if as_json:
-        click.echo(json.dumps(report.as_json(replays), ensure_ascii=False))
-    if not all(replay.passed for replay in replays):
-        raise click.exceptions.Exit(1)
+    wanted = evaluate.Wanted(files, given["named"], given["repeats"], given["is_pair"])
+    options = Options(given["model"], given["records"], documents=given["documents"])
+    outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
+    written = evaluate.Written(**outputs)
+    console = _console(stderr=written.as_json)
+    code, told = evaluate.run(settings, wanted, options, written, console)
+    if written.as_json:
+        click.echo(told)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 @main.command("eval")
-@click.argument("questions", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("questions", type=FILE)
 @click.argument("documents", type=click.Path(exists=True, path_type=Path))
 @as_json_option
 @click.pass_obj
@@ -339,53 +365,6 @@ def _console(*, stderr: bool = False, quiet: bool = False) -> "Console":
     from rich.console import Console
 
     return Console(stderr=stderr, quiet=quiet)
-
-
-@contextmanager
-def _asking(
-    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
-    """Ask here, or ask the running server, which holds the index."""
-    from rag.wiring.running import running_server
-
-    url = running_server(settings.data_dir)
-    if url is not None:
-        server = RemoteServer(url)
-        used_id = session_id or server.create_session(collections)
-        try:
-            yield (lambda question: server.ask(used_id, question)), used_id
-        finally:
-            server.close()
-        return
-    with _asking_here(settings, session_id, collections) as both:
-        yield both
-
-
-@contextmanager
-def _asking_here(
-    settings: "Settings", session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
-    from rag.records import Failed
-    from rag.web.serving.server import opened
-    from rag.web.sse import encode
-
-    with opened(settings) as application:
-        owner = settings.sessions.default_owner
-        store = application.store
-        session = store.open(session_id, owner=owner) if session_id else store.create(owner)
-        if collections:
-            named = application.collections.named
-            session.choose([named(owner, each).id for each in collections])
-
-        def asking(question: str) -> Iterator[Told]:
-            for event in application.assistant.ask(session, question):
-                if isinstance(event, Failed):  # whoever asks here may know of wrong settings
-                    yield "error", {"detail": event.message}
-                else:
-                    yield encode(event, session_id=session.id)
-            application.jobs.run_waiting()
-
-        yield asking, session.id
 
 
 if __name__ == "__main__":

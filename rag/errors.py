@@ -6,12 +6,15 @@ RagError
 │   ├── Forbidden          this is somebody else's to change                        403
 │   ├── Conflict           the request is right, but not now                        409
 │   ├── TooLarge           more than a limit of the settings allows                 413
+│   │   └── OverBudget     more work than one request may make                      413
 │   └── Unreadable         a document we cannot read, with its name and the reason  422
 ├── NotAllowed             no key, or not this one                                  401
 ├── ProviderAway           the login provider cannot be reached                    503
 ├── SetupError             settings, keys, missing packages: tell the operator      500
 │   ├── IndexAway          its server or folder cannot be reached now                503
 │   └── IndexMismatch      the index was built with another embedding model         500
+├── Busy                   others are before it: come back in a few seconds         503
+├── Left                   nobody waits for the answer any more                     503
 ├── StorageFailed          the disk is full or read-only: tell everybody             507
 └── ModelError             the language model failed us                             502
     ├── ModelUnavailable   it cannot be reached, refuses us or is overloaded        503
@@ -57,6 +60,10 @@ class TooLarge(UserError):
     http_status = 413
 
 
+class OverBudget(TooLarge):
+    """The request makes more work than one may; what came and what is allowed is in the message."""
+
+
 class Unreadable(UserError):
     """A document cannot be read; `name` says which, the message says why."""
 
@@ -94,6 +101,19 @@ class IndexAway(SetupError):
 
 class IndexMismatch(SetupError):
     """The vector index was built with another embedding model: `groundnote reindex` rebuilds it."""
+
+
+class Busy(RagError):
+    """Others are before this; nothing was begun, and the same request is welcome in seconds."""
+
+    http_status = 503
+    retry_seconds = 5
+
+
+class Left(RagError):
+    """Whoever asked has gone: nobody reads this, and nothing more is done."""
+
+    http_status = 503
 
 
 class StorageFailed(RagError):

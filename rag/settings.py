@@ -55,6 +55,7 @@ class LlmSettings(_Section):
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
+    calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
     @property
     def is_configured(self) -> bool:
@@ -145,6 +146,7 @@ class DocumentSettings(_Section):
     max_pages: int = Field(5000, ge=1)
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
+    keep_originals: bool = True
 
 
 class TableSettings(_Section):

@@ -1,13 +1,18 @@
 // What scripts add to pages that work without them.
 import { startChoice } from "./choice.js";
 import { startConversation } from "./conversation.js";
+import { copyOnClick } from "./copying.js";
 import { letScroll, printOnClick, takeShortcuts } from "./keys.js";
 import { startLibrary } from "./library.js";
 import { startNotice } from "./notice.js";
 import { startPanel } from "./panel.js";
-import { copyOnClick, dropMenus, showLocalTimes } from "./parts.js";
+import { dropMenus, showLocalTimes } from "./parts.js";
+import { startPeek } from "./peek.js";
+import { showSheets } from "./sheet.js";
 
 startPanel();
+showSheets(document);
+startPeek();
 startChoice();
 startConversation();
 startLibrary();

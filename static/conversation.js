@@ -1,6 +1,7 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
 import { chosenCollections } from "./choice.js";
 import { forgetDraft, keepDraft } from "./draft.js";
+import { lookForJudge, waitForJudge, warningsIn } from "./judged.js";
 import { letScroll } from "./keys.js";
 import { showLive } from "./livetext.js";
 import { morph, takeParts } from "./morph.js";
@@ -40,6 +41,7 @@ export function startConversation() {
   grow();
   arrive();
   goOnReading();
+  lookForJudge();
 }
 
 function onSubmit(event) {
@@ -174,33 +176,6 @@ async function readToTheEnd(live, begin) {
     const url = `/api/v1/sessions/${sessionId}/messages/${live.index}/events?html=true`;
     read = async () => eventsAgain(url, live.lastId);
   }
-}
-
-/** A judge may say more of an answer that stands; meanwhile anything can be asked. */
-async function waitForJudge(told) {
-  try {
-    for (let next = await told.next(); !next.done; next = await told.next()) {
-      if (next.value.name === "judged") await showJudged(next.value.values.index);
-    }
-  } catch {
-    // It is shown when the page is loaded again.
-  }
-}
-
-async function showJudged(index) {
-  const fresh = (await loadPage(`/sessions/${sessionId}`)).getElementById(`m${index}`);
-  const shown = document.getElementById(`m${index}`);
-  if (!fresh || !shown || shown.classList.contains("is-live")) return;
-  morph(shown, fresh);
-  letScroll(shown);
-  renewEvidence();
-  announce(`The statements are checked. ${warningsIn(shown)}`.trim());
-}
-
-/** How many statements are not as their sources say. */
-function warningsIn(answer) {
-  const count = answer.querySelectorAll(".warning").length;
-  return count ? `Warning: ${count} statement${count === 1 ? " does" : "s do"} not agree with the sources.` : "";
 }
 
 async function stop() {

@@ -1,6 +1,7 @@
 // The evidence panel: beside the text where there is room, a sheet over it where there is none.
 import { letScroll } from "./keys.js";
 import { announce, loadPage } from "./parts.js";
+import { showSheets } from "./sheet.js";
 
 const panel = document.getElementById("panel");
 const isWide = matchMedia("(min-width: 64rem)");
@@ -49,9 +50,11 @@ async function showInPanel(link, { isAgain = false } = {}) {
   try {
     const part = await partOf(link.href, Boolean(link.dataset.n));
     body.replaceChildren(part.cloneNode(true));
-    head(wordsOf(body, ".evidence-title") || title, wordsOf(body, ".evidence-place"));
+    headEvidence(body, title);
     letScroll(body);
     showMark(body);
+    document.body.classList.toggle("has-sheet", Boolean(body.querySelector("[data-sheet]"))); // it wants room
+    showSheets(body);
     if (!isAgain) announce(`${title} is shown.`);
   } catch (error) {
     const note = Object.assign(document.createElement("p"), { textContent: error.message });
@@ -62,11 +65,23 @@ async function showInPanel(link, { isAgain = false } = {}) {
 }
 
 function head(title, place) {
+  document.getElementById("panel-title").className = "";
   document.getElementById("panel-title").textContent = title;
   document.getElementById("panel-place").textContent = place;
 }
 
-const wordsOf = (body, part) => body.querySelector(part)?.textContent.replace(/\s+/g, " ").trim() ?? "";
+/** A passage is headed by the statement that it stands behind, if it is one. */
+function headEvidence(body, title) {
+  const [name, place] = [wordsOf(body, ".evidence-title") || title, wordsOf(body, ".evidence-place")];
+  const stated = body.querySelectorAll(".stated");
+  if (stated.length !== 1) return head(name, place);
+  head("", [name, place].filter(Boolean).join(" · "));
+  document.getElementById("panel-title").append(...stated[0].childNodes);
+  document.getElementById("panel-title").className = stated[0].className;
+  stated[0].remove();
+}
+
+export const wordsOf = (body, part) => body.querySelector(part)?.textContent.replace(/\s+/g, " ").trim() ?? "";
 
 function mark(link) {
   document.querySelectorAll("[aria-expanded][data-n], [aria-expanded][data-panel]").forEach((each) => each.removeAttribute("aria-expanded"));
@@ -75,7 +90,7 @@ function mark(link) {
   link.setAttribute("aria-expanded", "true");
 }
 
-async function partOf(url, isEvidence) {
+export async function partOf(url, isEvidence) {
   if (isEvidence && kept.has(url)) return kept.get(url);
   const part = (await loadPage(url)).getElementById("part");
   if (!part) throw new Error("This page could not be shown here. Open it as a page.");
@@ -109,7 +124,7 @@ export function closePanel() {
   const marked = document.querySelector('a[aria-expanded="true"]');
   const target = opener?.isConnected ? opener : marked ?? document.getElementById("question");
   panel.close();
-  document.body.classList.remove("has-panel");
+  document.body.classList.remove("has-panel", "has-sheet");
   mark(null);
   opener = null;
   target?.focus();

@@ -37,42 +37,6 @@ export function showLocalTimes(page) {
   }
 }
 
-const labels = new WeakMap(); // of buttons, as they were
-
-/** Answers are copied with their sources; links to them as they can be sent to others. */
-export function copyOnClick() {
-  document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy], [data-link]");
-    if (!button || event.metaKey || event.ctrlKey || event.shiftKey) return;
-    event.preventDefault();
-    const isLink = "link" in button.dataset;
-    const done = await copy(isLink ? button.href : button.dataset.copy);
-    const label = button.lastChild;
-    if (!labels.has(button)) labels.set(button, label.textContent); // not "Copied", when clicked twice
-    label.textContent = done ? " Copied" : " Could not copy";
-    announce(done ? `Copied${isLink ? "" : " with its sources"}.` : "The browser refused to copy.");
-    setTimeout(() => (label.textContent = labels.get(button)), 2000);
-  });
-}
-
-async function copy(text) {
-  if (navigator.clipboard) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // Refused, for instance in a frame: the older way may still work.
-    }
-  }
-  const area = Object.assign(document.createElement("textarea"), { value: text });
-  area.className = "hidden";
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  return done;
-}
-
 /** Menus close when something else is clicked, and on Escape. */
 export function dropMenus() {
   document.addEventListener("click", (event) => {

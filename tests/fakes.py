@@ -107,6 +107,9 @@ class MemoryIndex:
         self.rows: dict[str, NDArray[np.float32]] = {}
         self.places: dict[str, str] = {}
 
+    def check(self) -> None:
+        """There is nothing to open."""
+
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         assert len(chunk_ids) == len(vectors), "one vector for each chunk"
         self.rows.update(zip(chunk_ids, vectors, strict=True))

@@ -16,6 +16,7 @@ from rag.wiring.stores import open_database
 ROOT = Path(__file__).parents[1]
 ORDER = [
     {"errors", "records", "tokens", "hangup", "calm", "parallel"},
+    {"limits"},
     {"tracing"},
     {"metrics"},
     {"seams", "progress"},
@@ -37,6 +38,8 @@ ORDER = [
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
+OF_ONE_NAME = {"documents", "retrieval", "llm", "jobs", "database", "ingestion", "migrations"}
+PAIRS = {"Budget", "Term"}  # of a query, and of a statement: both are what weighs in a comparison
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
     "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
@@ -170,6 +173,20 @@ class TestEveryModule:
         beside = Counter(path.parent for path in modules if path.parent.name != "versions")
 
         assert [folder for folder, modules in beside.items() if modules > 16] == []
+
+    def test_calls_a_class_as_no_other_does(self):
+        """Where a room keeps to it; in the others a name may still mean two things."""
+        named = [
+            (found.name, part_of(path))
+            for path in MODULES
+            for found in nodes_of(path)
+            if isinstance(found, ast.ClassDef)
+        ]
+        times = Counter(name for name, _ in named)
+
+        twice = {name for name, count in times.items() if count > 1} - PAIRS
+
+        assert [each for each in named if each[0] in twice and each[1] in OF_ONE_NAME] == []
 
     def test_says_what_it_is_for(self):
         trees = {path: tree_of(path) for path in MODULES}

@@ -24,6 +24,7 @@ from rag.settings import Settings
 from rag.turns.answering import Answering, Shown
 from tests.applications import application_of, remembering
 from tests.fakes import ScriptedModel
+from tests.waiting import LONG
 
 ROOT = Path(__file__).parents[1]
 WINDOW = 4000
@@ -253,7 +254,7 @@ class TestCompactionsAtOnce:
 
         def slow(request):
             started.set()
-            assert go_on.wait(30)
+            assert go_on.wait(LONG)
             return "Nothing."
 
         assistant = remembering(application, ScriptedModel(slow), later=lambda session: None)
@@ -262,7 +263,7 @@ class TestCompactionsAtOnce:
 
         with ThreadPoolExecutor(1) as pool:
             late = pool.submit(assistant.compact, session)
-            assert started.wait(30)
+            assert started.wait(LONG)
             session.forget_summaries()
             go_on.set()
 
@@ -317,7 +318,7 @@ class TestAKill:
         )
         assert process.stdout.readline().strip() == "summarising"
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        process.wait(timeout=LONG)
 
         restarted = application_of(settings)
         again = restarted.store.open(session.id, owner="ada")

@@ -15,7 +15,6 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 LIBRARY = DATA / "library"
 DOCUMENTS = sorted(path for path in LIBRARY.rglob("*") if path.is_file())
 GENERATED = [path for path in DOCUMENTS if path.suffix in {".pdf", ".docx", ".pptx", ".xlsx"}]
-CONVERSATIONS = sorted((DATA / "conversations").glob("*.json"))
 QUESTIONS = [
     json.loads(line) for line in (DATA / "questions.jsonl").read_text(encoding="utf-8").splitlines()
 ]
@@ -30,7 +29,6 @@ KINDS = {
     "name_trap",
     "unanswerable",
 }
-EXPECTATIONS = {"cites", "says", "resolves_to", "same_number_as", "declines"}
 WORDS_PER_PAGE = 350
 
 
@@ -192,31 +190,6 @@ def test_the_document_of_a_question_holds_its_answer():
 def test_unanswerable_questions_name_no_document():
     for question in QUESTIONS:
         assert (question["document"] is None) == (question["kind"] == "unanswerable")
-
-
-@pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.stem)
-def test_a_conversation_expects_only_what_the_library_can_give(path):
-    conversation = json.loads(path.read_text(encoding="utf-8"))
-    turns = conversation["turns"]
-
-    assert conversation["title"]
-    assert (DATA / conversation["documents"]).is_dir()
-    for position, turn in enumerate(turns, start=1):
-        check_turn(turn, earlier=turns[: position - 1])
-
-
-def check_turn(turn, *, earlier):
-    """An `ask` turn expects something of the library; a `compress` turn looks back at questions."""
-    if turn.get("compress"):
-        assert all("ask" in earlier[number - 1] for number in turn["keeps_sources_of"])
-        return
-    assert turn.keys() <= {"ask"} | EXPECTATIONS
-    assert turn.keys() & EXPECTATIONS
-    cited = " ".join(text_of(LIBRARY / name) for name in turn.get("cites", ())).casefold()
-    if cited:
-        assert all(words.casefold() in cited for words in turn.get("says", ()))
-    if same := turn.get("same_number_as"):
-        assert same["source"] in earlier[same["turn"] - 1]["cites"]
 
 
 @pytest.fixture(scope="module")

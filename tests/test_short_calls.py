@@ -9,6 +9,7 @@ from rag.records import ChatMessage, Role
 from rag.seams import ModelDelta
 from rag.short_calls import json_object, reply_soon
 from tests.fakes import ScriptedModel
+from tests.waiting import LONG
 
 ASKED = [ChatMessage(Role.USER, "Which?")]
 
@@ -23,7 +24,7 @@ class Dripping:
 
     def stream(self, request):
         yield ModelDelta("{")
-        self.may_go_on.wait(30)
+        self.may_go_on.wait(LONG)
         while True:
             yield ModelDelta("x")
 

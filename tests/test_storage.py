@@ -15,7 +15,7 @@ from rag.records import EVERYTHING, JobState
 from rag.retrieval.held import words as held_words
 from rag.settings import Settings
 from rag.storage import check_room, compare
-from rag.web.serving import server
+from rag.web import server
 from rag.wiring.building import build
 from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder

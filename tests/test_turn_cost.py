@@ -18,7 +18,7 @@ from rag.turns.memory import Memory, MemoryRules
 from tests.fakes import HashEmbedder
 
 NAMES = [f"Nimbus{number}" for number in range(10)]  # each in few messages
-MOST_STATEMENTS = 16  # of a turn without new sources, BEGIN included
+MOST_STATEMENTS = 17  # of a turn without new sources, BEGIN included
 
 
 class OneSource:
@@ -35,6 +35,8 @@ class Quoting:
     """A writer that says what the source says."""
 
     name = "quoting"
+
+    reads_context = True
 
     def write(self, request):
         yield ModelDelta(f"{request.sources[0].text[:-1]} {request.sources[0].marker}.")

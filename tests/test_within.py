@@ -26,12 +26,13 @@ from rag.retrieval import vectors
 from rag.retrieval.held import words as held_words
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.query import terms_of
-from rag.retrieval.word_index import Plan, Weighed, chunk_count
+from rag.retrieval.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
 from rag.sessions.owned import Key
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
+from rag.turns.any_text import cite_text
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
@@ -47,6 +48,7 @@ HIDDEN = {
     "nimbus.csv": "Product,Region,Margin\nNimbus 7,North,41\nNimbus 7,East,17\n",
 }
 QUERY = "weighs filter Nimbus Aero"  # words of open texts and of hidden ones
+CITED = "The Nimbus 7 weighs 950 g. The Aero 5 weighs 120 g."
 
 
 class Library(NamedTuple):
@@ -75,7 +77,7 @@ def asked_of_words(read):
 def plan(words, connection, within):
     terms = terms_of(QUERY)
     counts = words.frequencies(connection, terms, within, 99)
-    return Plan.of(Weighed(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
+    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
 
 
 WORD_INDEX = {
@@ -176,6 +178,7 @@ CASES = {
     ),
     "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
+    "turns/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
 OF_US = Within(frozenset({DEFAULT_COLLECTION}))
 NO_DOCUMENT = Within(frozenset({"404"}))

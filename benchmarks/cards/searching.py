@@ -8,20 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cards.sets import Given, QuestionSet, Wanted
+from benchmarks.cards.sets import QuestionSet, Wanted
 from benchmarks.retrieval import Installation
-from rag.answers.parts import searched_apart
 from rag.database import reading
 from rag.records import EVERYTHING, Hit, Source
 from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.passages import neighbourhood
 from rag.retrieval.query import Term, words_of
 from rag.retrieval.search import HybridRetriever
-from rag.retrieval.word_index import Plan, Weighed
+from rag.retrieval.word_index import Plan, WeighedTerm
 from rag.seams import Embedder, Matrix, WriteRequest
 from rag.text.words import STOP_WORDS
 
 SOURCES = 8
+PLAIN = 3  # passages of BM25
 BATCH = 500
 
 
@@ -67,12 +67,13 @@ class Found:
 
     wanted: Wanted
     request: WriteRequest
-    plain: Source | None  # BM25's first, in its neighbourhood
-    names: tuple[str, ...] = ()  # of products, in all documents of its set
+    plain: tuple[Source, ...]  # BM25's first ones, in their neighbourhood
 
 
 def searched(
-    questions: QuestionSet, embedder: KnownTexts, strangers: Sequence[Wanted] = ()
+    questions: QuestionSet,
+    embedder: KnownTexts,
+    strangers: Sequence[Wanted] = (),
 ) -> Iterator[Found]:
     """The documents of a set in a library of their own, and each question searched in it.
 
@@ -90,45 +91,35 @@ def searched(
                 [chunk.id for chunk in part], vectors, [chunk.collection_id for chunk in part]
             )
         embedder.save()
-        names = place.store.lexicon(EVERYTHING)
         retriever = HybridRetriever(
             embedder,
             place.index,
             place.lexical,
             place.store,
-            split=lambda query, within: searched_apart(query, names),
         )
         for wanted in (*questions.questions, *strangers):
             hits = retriever.search(wanted.question, EVERYTHING, limit=SOURCES)
             sources = tuple(source_of(number, hit) for number, hit in enumerate(hits, start=1))
             relevance = {number: hit.relevance for number, hit in enumerate(hits, start=1)}
             request = WriteRequest(wanted.question, sources, (), 1_000, relevance=relevance)
-            yield Found(wanted, request, _plain_first(place, wanted.question), names)
+            yield Found(wanted, request, tuple(_plain(place, wanted.question)))
         embedder.save()
         place.index.close()
 
 
-def given(each: Given) -> Found:
-    """A question with the one passage that it was judged with, as if that was found."""
-    source = Source(1, "c1", "d1", each.title, each.title, "", (), each.text, each.text, "")
-    request = WriteRequest(each.wanted.question, (source,), (), 1_000)
-    return Found(each.wanted, request, source)
-
-
-def _plain_first(place: Installation, question: str) -> Source | None:
-    """The best chunk by the words of the question alone, each by itself."""
+def _plain(place: Installation, question: str) -> Iterator[Source]:
+    """The best chunks by the words of the question alone, each by itself."""
     words = frozenset(words_of(question))
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
-        plan = Plan([Weighed(term, 1, 1.0) for term in terms], [])
-        best = Fts5Words().search(connection, plan, EVERYTHING, 1) if terms else []
+        plan = Plan([WeighedTerm(term, 1, 1.0) for term in terms], [])
+        best = Fts5Words().search(connection, plan, EVERYTHING, PLAIN) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]
         key = chunk.document_id, chunk.section_index
         text = place.store.section_texts([key], EVERYTHING)[key]
         start, end = neighbourhood(text, chunk.start, chunk.end)
-        return source_of(0, Hit(chunk, score, text[start:end], start, end))
-    return None
+        yield source_of(0, Hit(chunk, score, text[start:end], start, end))
 
 
 def source_of(number: int, hit: Hit) -> Source:

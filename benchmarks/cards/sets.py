@@ -53,17 +53,10 @@ class Wanted:
             return all(_plain(word) in shown for word in self.words)
         return _share(self._key_words(), text) >= ENOUGH
 
-    def is_told_by(self, line: str, document: str) -> bool:
-        """Whether one line of it does: words of the answer, and hardly others."""
-        if self.words:
-            return self.is_shown_by(line, document)
-        if not self.answerable or (self.documents and document not in self.documents):
-            return False
-        mine = _terms(line)
-        return bool(mine) and (
-            _share(self._key_words(), line) >= ENOUGH
-            or len(mine & _terms(self.answer)) >= 0.6 * len(mine)
-        )
+    def holds_a_word(self, text: str) -> bool:
+        """Whether a text holds one of the words that answer."""
+        shown = _plain(text)
+        return any(_plain(word) in shown for word in self.words)
 
     def _key_words(self) -> frozenset[str]:
         told = _terms(self.answer) - _terms(self.question)
@@ -261,28 +254,8 @@ def long_texts(data: Path) -> QuestionSet:
     return QuestionSet("chunking", questions, lambda embedder: of_files(files(), embedder))
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A question with the one passage that it was judged with."""
-
-    wanted: Wanted
-    title: str
-    text: str
-
-
-def given_passages(data: Path) -> list[Given]:
-    """Half of them about the subject, but without the answer."""
-    found = []
-    for row in rows_of(data / "clapnq" / "dev" / "answers.jsonl"):
-        passage = row["passages"][0]
-        answer = " ".join(s for a in row["answers"] for s in a.get("sentences", ()))
-        wanted = Wanted(row["text"], row["id"], answer=answer, answerable=bool(row["answerable"]))
-        found.append(Given(wanted, passage["title"], " ".join(passage["sentences"])))
-    return found
-
-
 def sets_of(data: Path) -> Mapping[str, Callable[[], QuestionSet]]:
-    """By name; all but the last two are measured, those are for fitting rules alone."""
+    """By name."""
     return {
         "sample": sample_library,
         "emanual": lambda: judged_set(data, "emanual"),

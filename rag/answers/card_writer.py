@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rag.answers.card import card_of
 from rag.answers.markdown import markdown_of
+from rag.answers.marking import Embed
 from rag.answers.prompts import says_declined
 from rag.answers.wishes import kept_to
 from rag.records import Mention, Within
@@ -16,13 +17,17 @@ class CardWriter:
 
     name = "extractive"
 
+    reads_context = False
+
     def __init__(
         self,
+        embed: Embed,
         *,
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
         mentions: Callable[[str, Within], Mention | None] = lambda name, within: None,
     ) -> None:
         """`lexicon` gives the product names of documents, as they are at each question."""
+        self._embed = embed
         self._lexicon = lexicon
         self._mentions = mentions
 
@@ -32,10 +37,10 @@ class CardWriter:
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
         within = request.within
         names = self._lexicon(within)
-        card = card_of(request, names, lambda name: self._mentions(name, within))
+        card = card_of(request, self._embed, names, lambda name: self._mentions(name, within))
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
-        if card.parts:
+        if card.passages:
             yield ModelDelta(card=card)
 
     def declined(self, text: str) -> bool:

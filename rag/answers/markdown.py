@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from rag.answers.prompts import DECLINE
 from rag.answers.units import cells_of
-from rag.records import Card, CardPart, Mention, ShownPassage
+from rag.records import Card, Mention, ShownPassage
 from rag.text.sentences import CODE_INDENT
 
-CLOSEST = "Closest passages:"
 MORE = "More passages:"
-LONGEST_KEY = 60  # words of a further passage
+LONGEST_KEY = 60  # words of a folded passage
 _ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 _NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
 _RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
@@ -19,31 +18,24 @@ _ESCAPED = re.compile(r"([\\*_`<>])")
 
 def markdown_of(card: Card) -> Iterator[str]:
     """The card's paragraphs one by one, with what stands between them."""
-    if not card.parts:
-        yield DECLINE
-        return
     separator = ""
-    for part in card.parts:
-        for paragraph in _part(part):
-            yield separator + paragraph
-            separator = "\n\n"
-    for mention in card.mentions:
-        yield separator + _mention(mention)
+    for paragraph in _paragraphs(card):
+        yield separator + paragraph
+        separator = "\n\n"
 
 
-def _part(part: CardPart) -> Iterator[str]:
-    first, *others = part.passages
-    if part.asked:
-        yield f"**{plain(part.asked)}**"
-    if part.is_weak:
-        yield CLOSEST
-    if part.line:
-        yield cited(part.line, first.number)
-    yield f"**{plain(first.heading)}** [{first.number}]"
-    yield _quoted(first)
-    if others:
-        entries = (f"- {plain(each.heading)}: {_short(each)}" for each in others)
-        yield "\n".join([MORE, "", *entries])
+def _paragraphs(card: Card) -> Iterator[str]:
+    if not card.passages:
+        yield DECLINE
+    if card.said:
+        yield card.said
+    for passage in card.open:
+        yield f"{plain(passage.heading)} [{passage.number}]"
+        yield _quoted(passage)
+    if card.folded:
+        entries = [f"- {plain(each.heading)}: {_short(each)}" for each in card.folded]
+        yield "\n".join(entries if card.said else [MORE, "", *entries])
+    yield from map(_mention, card.mentions)
 
 
 def cited(text: str, number: int) -> str:
@@ -79,9 +71,8 @@ def _short(passage: ShownPassage) -> str:
 
 
 def gist(passage: ShownPassage) -> str:
-    """What is marked, or all, in one line: rows, entries and code without their signs."""
-    told = [passage.text[start:end] for start, end in passage.marked] or [passage.text]
-    lines = (line.strip() for each in told for line in each.splitlines())
+    """A passage in one line: rows, entries and code without their signs."""
+    lines = (line.strip() for line in passage.text.splitlines())
     return " ".join(_flat(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
 
 

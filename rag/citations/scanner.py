@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from rag.citations import grammar
+from rag.limits.budget import spend
 from rag.text.layout import Lines
 
 MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards
@@ -83,6 +84,7 @@ class Scanner:
             self._final = True
             self._text += "\n"  # for patterns that look one character ahead
         while self._at < end:
+            spend()
             try:
                 yield self._next()
             except _MoreNeeded:

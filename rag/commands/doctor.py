@@ -31,6 +31,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("embedding model", _embedding),
         ("indexes", _indexes),
         ("job queue", _job_queue),
+        ("judge", _judge),
         ("language model", _language_model),
     )
     for subject, check in checks:
@@ -145,6 +146,18 @@ def _job_queue(settings: Settings) -> str:
             "jobs.url is right."
         ) from error
     return "Redis answers"
+
+
+def _judge(settings: Settings) -> str:
+    from rag.answers.judging import labels_of
+
+    folder = settings.checks.nli_model
+    if folder is not None:
+        labels = labels_of(folder)
+        told = "one score" if labels is None else ", ".join(sorted(set(labels.values())))
+        return f"{folder} tells {told}"
+    is_off = settings.checks.model == "off" or settings.llm.model is None
+    return "none: what words cannot tell is not checked" if is_off else "the language model"
 
 
 def _language_model(settings: Settings) -> str:

@@ -87,7 +87,7 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew."""
-    from rag.web.serving.server import opened
+    from rag.web.server import opened
     from rag.wiring.running import running_server
 
     url = running_server(settings.data_dir)
@@ -103,7 +103,7 @@ def reindex(settings: Settings, *, console: Console) -> None:
 def _here(
     settings: Settings, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
-    from rag.web.serving.server import opened
+    from rag.web.server import opened
 
     with opened(settings) as application:
         place = application.collections.named("", collection).id

@@ -57,7 +57,7 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
 @contextmanager
 def _application_here(settings: Settings) -> Iterator[Any]:
     from rag.web import create_app
-    from rag.web.serving.server import opened
+    from rag.web.server import opened
 
     with opened(settings) as application:
         application.load()

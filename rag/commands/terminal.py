@@ -85,6 +85,8 @@ def _end(turn: dict[str, Any], written: str, console: Console) -> None:
     console.print()
     for notice in turn["notices"]:
         console.print(f"[yellow]{escape(notice['text'])}[/yellow]", soft_wrap=True)
+    for offer in turn["offers"]:
+        console.print(f"[cyan]Ask instead: {escape(offer['label'])}[/cyan]", soft_wrap=True)
     for source in turn["sources"]:
         state = "" if source["state"] == "current" else f" ({source['state']} since)"
         place = " ".join(part for part in (source["document"], source["locator"]) if part)

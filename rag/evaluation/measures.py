@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
 from rag.evaluation.ending import ending
-from rag.evaluation.script import problems_of
+from rag.evaluation.reading import SourceFile, read_text, validated
 from rag.records import Event, Failed
 from rag.seams import SessionHandle
 
@@ -69,29 +69,21 @@ def read_questions(path: Path) -> list[KnownQuestion]:
     Raises:
         UserError: it is missing or empty, or a line is no question; names the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text in UTF-8: {error}.") from error
+    lines = read_text(path).splitlines()
     found = [
-        _question(line, f"{path}, line {number}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
+        _question(path, line, number) for number, line in enumerate(lines, start=1) if line.strip()
     ]
     if not found:
         raise UserError(f"{path} holds no question.")
     return found
 
 
-def _question(line: str, place: str) -> KnownQuestion:
+def _question(path: Path, line: str, number: int) -> KnownQuestion:
     try:
-        return KnownQuestion.model_validate(json.loads(line))
-    except ValidationError as error:
-        raise UserError(f"{place} is no question. {problems_of(error)}.") from error
+        data = json.loads(line)
     except ValueError as error:
-        raise UserError(f"{place} is not valid JSON: {error}.") from error
+        raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
+    return validated(KnownQuestion, SourceFile(path, data, {(): number}))
 
 
 def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:

@@ -1,135 +1,200 @@
-"""Replay scripted conversations and say which expectations held."""
+"""Replay scripted conversations: which model, over which library, in which processes."""
 
-import re
+import os
+import pickle
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rag.citations.markers import cited_numbers
-from rag.evaluation.ending import ending
-from rag.evaluation.script import Script, ScriptedTurn
-from rag.records import ChatMessage, Event, Failed, Finished, Source
-from rag.seams import SessionHandle
+from rag.errors import RagError, SetupError, UserError
+from rag.evaluation.libraries import PACKAGE, Libraries, without_model
+from rag.evaluation.played import Played, Replay
+from rag.evaluation.player import OWNER, Player, Position, configure
+from rag.evaluation.reading import ENDINGS, read_script
+from rag.evaluation.recorded import Recorded, Recorder, recording_of
+from rag.evaluation.script import Restart, documents_of
+from rag.seams import Embedder
+from rag.settings import Settings
 
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
 
-class Answers(Protocol):
-    """What is being tested."""
-
-    def ask(self, session: SessionHandle, question: str) -> Iterator[Event]: ...
-    def compact(self, session: SessionHandle) -> object: ...
-    def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One expectation of one turn."""
-
-    turn: int  # from 1
-    expectation: str
-    held: bool
-    got: str = ""  # what there was instead
+MODELS = ("none", "recorded", "live")
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """How one conversation went."""
+class Options:
+    """How conversations are replayed."""
 
-    title: str
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        return all(check.held for check in self.checks)
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if not check.held)
+    model: str = ""  # of MODELS; "": a recording if there is one, else what the settings say
+    records: bool = False
+    compacts: bool = True
+    documents: Path | None = None  # instead of what a script names
 
 
 @dataclass(slots=True)
-class _State:
-    """What earlier turns left: the sources each cited, by turn."""
+class Rest:
+    """What another process needs to go on with a conversation."""
 
-    cited: dict[int, tuple[Source, ...]] = field(default_factory=dict)
-
-
-def replay(script: Script, assistant: Answers, session: SessionHandle) -> Replay:
-    """Run a script in a fresh session, to its end whatever fails on the way."""
-    state = _State()
-    checks: list[Check] = []
-    for number, turn in enumerate(script.turns, start=1):
-        if turn.ask is None:
-            checks += _compress(number, turn, assistant, session, state)
-        else:
-            checks += _ask(number, turn, assistant, session, state)
-    return Replay(script.title, tuple(checks))
+    settings: Settings
+    data: Path
+    position: Position
+    recording: Path | None
+    embedder: Embedder | None  # that is not the one of the settings
 
 
-def _ask(
-    number: int, turn: ScriptedTurn, assistant: Answers, session: SessionHandle, state: _State
-) -> Iterator[Check]:
-    assert turn.ask is not None
-    last = ending(assistant.ask(session, turn.ask))
-    if isinstance(last, Failed):
-        yield Check(number, "is answered", False, last.message)
-        return
-    state.cited[number] = last.sources
-    for expectation, held, got in _expectations(turn, last, state):
-        yield Check(number, expectation, held, got)
+@dataclass(slots=True)
+class Replayer:
+    """Replays one conversation after the other; those over one folder share its library."""
+
+    settings: Settings
+    libraries: Libraries
+    options: Options = Options()
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _shared: dict[Path, "Application"] = field(default_factory=dict)
+
+    def __enter__(self) -> "Replayer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def replay(self, path: Path) -> Replay:
+        """Play one file to its end, whatever fails on the way; an error of the file is told."""
+        began, title, turns = time.monotonic(), path.name, list[Played]()
+        try:
+            script, source = read_script(path)
+            title = script.title
+            folder = self.options.documents or documents_of(script, path)
+            position = Position(script, source, "", compacts=self.options.compacts)
+            turns.extend(self._played(position, folder, path))
+        except UserError as error:
+            return Replay(title, str(path), tuple(turns), str(error))
+        return Replay(title, str(path), tuple(turns), seconds=time.monotonic() - began)
+
+    def _played(self, position: Position, folder: Path, path: Path) -> Iterator[Played]:
+        model = self._model(path)
+        script = position.script
+        restarts = any(isinstance(turn, Restart) for turn in script.turns)
+        if model is None and not (script.changes_documents or restarts):
+            yield from _begun(self._application(folder), position)
+            return
+        with self.libraries.copied(folder) as data:
+            with self.libraries.opened(data, model) as application:
+                yield from _begun(application, position, model)
+            while position.at < len(script.turns):
+                recording = recording_of(path) if isinstance(model, Recorded) else None
+                own, given = self.libraries.settings(data), self.libraries.given
+                played, position = _in_new_process(Rest(own, data, position, recording, given))
+                yield from played
+        if isinstance(model, Recorder):
+            model.save(recording_of(path))
+
+    def _application(self, folder: Path) -> "Application":
+        if folder not in self._shared:
+            data = self._stack.enter_context(self.libraries.copied(folder))
+            self._shared[folder] = self._stack.enter_context(self.libraries.opened(data))
+        return self._shared[folder]
+
+    def _model(self, path: Path) -> Recorded | Recorder | None:
+        """The recording, if it is to be used; a recorder; None: what the settings say."""
+        recording = recording_of(path)
+        if self.options.records:
+            from rag.wiring.parts import open_model
+
+            model = open_model(self.settings)
+            if model is None:
+                raise UserError("There is no model to record. Set llm.model in settings.json.")
+            return Recorder(model)
+        if self.options.model == "recorded" and not recording.is_file():
+            raise UserError(f"There is no recording {recording}. Make one with --record.")
+        is_recorded = self.options.model in ("", "recorded") and recording.is_file()
+        return Recorded(recording) if is_recorded else None
 
 
-def _expectations(
-    turn: ScriptedTurn, turned: Finished, state: _State
-) -> Iterator[tuple[str, bool, str]]:
-    text = turned.message.content
-    documents = [source.document_name for source in turned.sources]
-    yield "is answered", bool(text.strip()), ""
-    for name in turn.cites:
-        yield f"cites {name}", name in documents, ", ".join(documents)
-    for words in turn.says:
-        yield f"says {words!r}", _holds(text, words), text
-    for words in turn.says_not:
-        yield f"does not say {words!r}", not _holds(text, words), text
-    if turn.resolves_to is not None:
-        query = turned.message.resolved_query or ""
-        wanted = turn.resolves_to
-        yield f"resolves to {wanted!r}", _words(wanted) <= _words(query), query
-    if turn.declines is not None:
-        declined = turned.message.answer is not None and turned.message.answer.declined
-        word = "declines" if turn.declines else "answers"
-        yield word, declined == turn.declines, text
-    if turn.same_number_as is not None:
-        same = turn.same_number_as
-        before = _numbers(state.cited.get(same.turn, ()), same.source)
-        now = _numbers(turned.sources, same.source)
-        expected = f"cites {same.source} under the number of turn {same.turn}"
-        yield expected, bool(before & now), f"{sorted(before)} then, {sorted(now)} now"
+def settings_for(settings: Settings, options: Options) -> Settings:
+    """Without the model of the settings where none is to be asked."""
+    return settings if options.model in ("", "live") else without_model(settings)
 
 
-def _compress(
-    number: int, turn: ScriptedTurn, assistant: Answers, session: SessionHandle, state: _State
-) -> Iterator[Check]:
-    assistant.compact(session)
-    seen = {
-        cited
-        for message in assistant.context_messages(session)
-        for cited in cited_numbers(message.content)
-    }
-    for earlier in turn.keeps_sources_of:
-        wanted = {source.number for source in state.cited.get(earlier, ())}
-        got = f"{sorted(seen)} of {sorted(wanted)}"
-        yield Check(number, f"keeps the sources of turn {earlier}", wanted <= seen, got)
+def files_of(paths: tuple[Path, ...] | list[Path]) -> Iterator[Path]:
+    """The scripts at some paths. Raises UserError for a folder without any: it tests nothing."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = (each for each in path.iterdir() if each.suffix in ENDINGS)
+        found = sorted(each for each in inside if ".recorded." not in each.name)
+        if not found:
+            raise UserError(f"{path} holds no .json or .yaml file to replay.")
+        yield from found
 
 
-def _numbers(sources: tuple[Source, ...], name: str) -> set[int]:
-    return {source.number for source in sources if source.document_name == name}
+def _begun(
+    application: "Application", position: Position, model: Recorded | Recorder | None = None
+) -> Iterator[Played]:
+    session = application.store.create(OWNER, title=position.script.title)
+    configure(session, position.script.settings, compacts=position.compacts)
+    position.session_id = session.id
+    yield from _until_restart(application, position, model)
 
 
-def _holds(text: str, words: str) -> bool:
-    """Whether the text has the words in a row, ignoring case, blanks and markers."""
-    plain = re.sub(r"\s*\[[\d, –-]+\]", "", text)
-    return " ".join(words.lower().split()) in " ".join(plain.lower().split())
+def _until_restart(
+    application: "Application", position: Position, model: Recorded | Recorder | None
+) -> Iterator[Played]:
+    if model is not None:
+        model.turn = position.at + 1
+    for turn in Player(application, position).play():
+        yield turn
+        if model is not None:
+            model.turn = position.at + 1
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
+# ── Another process ──────────────────────────────────────────────────────────────────────────
+
+
+def _in_new_process(rest: Rest) -> tuple[list[Played], Position]:
+    """What follows a restart, played by a process that knows only what was stored."""
+    paths = [str(PACKAGE.parent), *(each for each in sys.path if each)]
+    ended = subprocess.run(
+        [sys.executable, "-c", "from rag.evaluation.replay import resume; resume()"],
+        input=pickle.dumps(rest),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        check=False,
+    )
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise SetupError(f"The process after a restart failed: {said[-1] if said else 'no word'}.")
+    told: tuple[list[Played], Position] | str = pickle.loads(ended.stdout)
+    if isinstance(told, str):
+        raise UserError(told)
+    return told
+
+
+def resume() -> None:
+    """Go on after a restart: this process is told where, and tells what came of it."""
+    rest: Rest = pickle.loads(sys.stdin.buffer.read())
+    answers, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
+    os.dup2(2, 1)  # whatever a library prints
+    told: tuple[list[Played], Position] | str
+    try:
+        told = _resumed(rest), rest.position
+    except RagError as error:
+        told = str(error)
+    with answers:
+        answers.write(pickle.dumps(told))
+
+
+def _resumed(rest: Rest) -> list[Played]:
+    position, model = rest.position, Recorded(rest.recording) if rest.recording else None
+    position.at += 1
+    played = [Played(position.at, "restart", "a new process goes on")]
+    libraries = Libraries(rest.settings, rest.embedder)
+    with libraries.opened(rest.data, model) as application:
+        return [*played, *_until_restart(application, position, model)]

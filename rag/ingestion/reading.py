@@ -83,6 +83,7 @@ class FileReader:
             self._check_owner(file, known)
             if known.content_hash == content_hash:
                 self._store.note_arrival(file)
+                self._store.keep_original(content_hash, data)  # of before they were kept
                 return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
             return self._parse(replace(file, owner=known.owner), data, content_hash, known.id)
         except UserError as error:
@@ -122,7 +123,7 @@ class FileReader:
             file.collection_id,
             parsed.report,
         )
-        return StoredDocument(document, sections, chunks, tables, file.job_id)
+        return StoredDocument(document, sections, chunks, tables, file.job_id, data)
 
 
 def _batches(

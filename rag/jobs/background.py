@@ -1,6 +1,7 @@
 """What is done behind the users' backs: uploads are ingested, old turns summarised."""
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
+from rag.limits.budget import Budget, limited
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, Job, JobState
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
+COMPACT_SECONDS = 60.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
@@ -154,7 +157,8 @@ class Background:
         self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
     def submit_compaction(self, session: SessionHandle) -> Job:
-        return self._queue.submit(COMPACT, f"{session.id} {session.owner}")
+        subject = f"{session.id} {session.owner}"
+        return self._queue.submit(COMPACT, subject, owner=session.owner)
 
     def job(self, job_id: str) -> Job:
         """Raises NotFound."""
@@ -213,9 +217,10 @@ class Background:
 
     def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None
-        for progress in self._ingestion().ingest([file]):
-            running.report(progress.done, progress.total)
-            last = progress
+        with limited(Budget(math.inf, owner=file.owner)):  # a file is read under limits of its own
+            for progress in self._ingestion().ingest([file]):
+                running.report(progress.done, progress.total)
+                last = progress
         if last is not None:
             self._metrics.documents.labels(last.stage.value).inc()
             if last.stage is Stage.FAILED:
@@ -223,4 +228,5 @@ class Background:
 
     def _compact_session(self, running: RunningJob) -> None:
         session_id, _, owner = running.job.subject.partition(" ")
-        self._compact(self._store.open(session_id, owner=owner))
+        with limited(Budget(COMPACT_SECONDS, owner=owner)):
+            self._compact(self._store.open(session_id, owner=owner))

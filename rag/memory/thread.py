@@ -10,6 +10,7 @@ from rag.seams import ChatModel, ModelRequest
 from rag.text.sentences import split_sentences
 
 Ask = Callable[[str, str], str]  # instructions and text in, the reply out
+TIMEOUT_SETTING = "summarization_settings.timeout_seconds"
 LONGEST = 600  # characters of a thread
 LONGEST_REPLY = 20_000  # characters of which it is taken
 MOST_SHOWN = 12_000  # characters of the turns that a model is shown
@@ -54,6 +55,7 @@ def asked(
         max_tokens=max_tokens,
         temperature=temperature,
         timeout_seconds=timeout_seconds,
+        timeout_setting=TIMEOUT_SETTING,
     )
     reply = ""
     for delta in model.stream(request):

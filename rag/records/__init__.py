@@ -6,6 +6,7 @@ from rag.records.answers import (
     Judging,
     Notice,
     NoticeKind,
+    Offer,
     SetAside,
     Source,
     SourceState,
@@ -13,7 +14,7 @@ from rag.records.answers import (
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, CardPart, DocumentLink, Mention, ShownPassage
+from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,
@@ -44,9 +45,12 @@ from rag.records.events import (
     Sources,
     Text,
     ToolUsed,
+    Waiting,
 )
 from rag.records.jobs import Job, JobState
 from rag.records.sessions import (
+    NOTHING_BEFORE,
+    Before,
     ChatMessage,
     ContextConfig,
     ImportedMessage,
@@ -67,9 +71,10 @@ __all__ = [
     "EVERYTHING",
     "GROUP",
     "NOTHING",
+    "NOTHING_BEFORE",
     "Answer",
+    "Before",
     "Card",
-    "CardPart",
     "ChatMessage",
     "Chunk",
     "Citation",
@@ -96,6 +101,7 @@ __all__ = [
     "MessageStatus",
     "Notice",
     "NoticeKind",
+    "Offer",
     "ParsedDocument",
     "Quotation",
     "RawTable",
@@ -121,5 +127,6 @@ __all__ = [
     "Unsourced",
     "Usage",
     "Verdict",
+    "Waiting",
     "Within",
 ]

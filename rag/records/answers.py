@@ -1,7 +1,9 @@
 """Sources, citations and answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from rag.records.cards import Card
 
@@ -128,6 +130,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A reading of a question that is not sure enough to be its answer."""
+
+    label: str  # the question that asks it, word for word
+    plan: Mapping[str, Any]  # of a table, as `POST /tables/query` takes it
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What was said, and how far its sources carry it."""
 
@@ -143,3 +153,4 @@ class Answer:
     judging: Judging = Judging.OFF
     judging_failure: str = ""  # "The check failed: …", of one that failed
     set_aside: SetAside | None = None  # the end of `text` says the same in Markdown
+    offers: tuple[Offer, ...] = ()  # what may have been meant, to choose from

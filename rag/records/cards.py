@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+OPEN = 3  # passages of a card that are shown whole; the others are folded
+
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
@@ -10,17 +12,7 @@ class ShownPassage:
     number: int  # of the source
     heading: str  # the document's title and the headings above it, in one line
     text: str  # reads as a section's text: tables with pipes, entries `- `, code four blanks
-    marked: tuple[tuple[int, int], ...] = ()  # the sentences or rows that matter most, in `text`
-
-
-@dataclass(frozen=True, slots=True)
-class CardPart:
-    """What was found for one question, or for one of several in a question."""
-
-    asked: str  # "" where the question asks one thing
-    passages: tuple[ShownPassage, ...]  # best first: the first stands open
-    line: str = ""  # of the first passage, word for word, where it surely answers
-    is_weak: bool = False  # nothing is claimed: these come closest
+    marked: tuple[tuple[int, int], ...] = ()  # two sentences or one row, nearest to the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +35,20 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An answer in parts; `Answer.text` says the same in Markdown."""
+    """Passages in the order of the search; `Answer.text` says the same in Markdown."""
 
-    parts: tuple[CardPart, ...] = ()
+    passages: tuple[ShownPassage, ...] = ()
+    said: str = ""  # first, in our own words: that these hardly answer. Then all are folded.
     mentions: tuple[Mention, ...] = ()
+
+    @property
+    def is_weak(self) -> bool:
+        return bool(self.said)
+
+    @property
+    def open(self) -> tuple[ShownPassage, ...]:
+        return () if self.is_weak else self.passages[:OPEN]
+
+    @property
+    def folded(self) -> tuple[ShownPassage, ...]:
+        return self.passages[len(self.open) :]

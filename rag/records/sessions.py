@@ -103,8 +103,20 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What was said before a question, and leads its search: texts with their weights."""
+
+    said: tuple[tuple[str, float], ...] = ()  # by meaning: their vectors are added
+    words: tuple[tuple[str, float], ...] = ()  # by words: their scores are added
+    documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
+
+
+NOTHING_BEFORE = Before()
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
-    """A question made to stand alone; retrieval's queries may hold more of the conversation."""
+    """A question made to stand alone, and what leads its search."""
 
     query: str  # what people are shown as "searched for"
     is_followup: bool
@@ -112,8 +124,7 @@ class Resolution:
     dense_query: str = ""
     lexical_query: str = ""
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
-    # Earlier turns with weights: their vectors, times these, are added to that of `dense_query`.
-    dense_context: tuple[tuple[str, float], ...] = ()
+    before: Before = NOTHING_BEFORE
 
 
 @dataclass(frozen=True, slots=True)

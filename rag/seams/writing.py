@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rag.records import NOTHING, ChatMessage, Resolution, Source, Within
+from rag.records import NOTHING, ChatMessage, Offer, Resolution, Source, Within
 from rag.seams.conversations import SessionHandle
 from rag.seams.models import ModelDelta, ToolSpec
 
@@ -46,6 +46,10 @@ class Writer(Protocol):
     def name(self) -> str:
         """The model's name, or "extractive"."""
 
+    @property
+    def reads_context(self) -> bool:
+        """Whether it needs the messages, and so a window that they fit in."""
+
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         """Yield the answer in pieces, as ChatModel.stream does; same errors."""
 
@@ -58,7 +62,10 @@ LIBRARY, TABLES = "library", "tables"  # what makes some of them
 
 @dataclass(frozen=True, slots=True)
 class DirectAnswer:
-    """An answer that needs no writer: it was computed, or is known already."""
+    """An answer that needs no writer: it was computed, or is known already.
+
+    Without a text it claims nothing: its offers go beside what a writer says.
+    """
 
     text: str  # Markdown; its `[n]` are numbers that the session gave to `sources`
     sources: tuple[Source, ...] = ()
@@ -66,6 +73,7 @@ class DirectAnswer:
     declined: bool = False
     resolution: Resolution | None = None  # where the question was understood in another way
     result: int | None = None  # the number of the source that is a table to show
+    offers: tuple[Offer, ...] = ()
 
 
 class DirectAnswers(Protocol):

@@ -90,7 +90,12 @@ def said_from(row: Any) -> Message:
 
 def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
     """What was stored by an earlier version lacks what came later: that is as it is by default."""
-    return None if stored is None else _ANSWER.validate_python(stored | {"text": text})
+    if stored is None:
+        return None
+    card = stored.get("card")
+    if card is not None and "parts" in card:  # as earlier versions stored them
+        card = {**card, "passages": [each for part in card["parts"] for each in part["passages"]]}
+    return _ANSWER.validate_python(stored | {"text": text, "card": card})
 
 
 def source_columns(source: Source) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Executable, delete, insert, select, u
 from rag.citations.register import as_source
 from rag.database import messages, reading, sessions, storable, writing
 from rag.errors import NotFound
+from rag.limits.budget import paced
 from rag.records import (
     EVERYTHING,
     ContextConfig,
@@ -179,7 +180,7 @@ class SqlSession:
             return transcript.search(connection, scope, text, limit=limit)
 
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
-        spelled = [transcript.canonical_message(message) for message in messages]
+        spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._writing() as (connection, session):
             register_rows.bring(connection, self._key, spelled, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())

@@ -6,16 +6,36 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
-from rag.records import Message, MessageStatus, Resolution, Role, Source, SourceState, Table, Within
+from rag.records import (
+    Message,
+    MessageStatus,
+    Offer,
+    Resolution,
+    Role,
+    Source,
+    SourceState,
+    Table,
+    Within,
+)
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
 from rag.tables.asking.question import words_of
-from rag.tables.asking.which import asking_which, is_asking, named_in, not_understood, quoted
+from rag.tables.asking.which import (
+    WORTH_ASKING,
+    asking_which,
+    is_asking,
+    named_in,
+    not_understood,
+    offered,
+    only_picks,
+    quoted,
+)
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
+from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
-from rag.tables.plan import ROWS, Choice, Kind, Op, TablePlan, Understood, plan_from
+from rag.tables.plan import ROWS, Choice, Kind, Op, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
@@ -26,7 +46,6 @@ ASSUMING = 1.5  # of the score: something had to be assumed, and is said
 LISTING = 1.0  # of the score: what rows are called, and a condition
 SURE = 2.0  # of the score: the question surely speaks of this table
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
-WORTH_ASKING = 1.0  # a model's call: of the score of a question that is not surely understood
 POINTS_BACK = re.compile(
     r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
     r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
@@ -67,7 +86,7 @@ class TableAnswers:
     ) -> DirectAnswer | None:
         """The figures; a plain no where the table cannot say; None where no table is asked."""
         within = session.within()
-        if not self.library.store.ids(within):
+        if len(question) > LONGEST_QUESTION or not self.library.store.ids(within):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
@@ -84,7 +103,8 @@ class TableAnswers:
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
-        """The result alone. Raises UserError where no table can say."""
+        """The result alone. Raises UserError where no table can say, or the question is vast."""
+        refuse_long(question)
         choice = self._of_the_talk(question, past, within, is_asked=True)
         if isinstance(choice, DirectAnswer):
             raise UserError(choice.text)
@@ -140,12 +160,25 @@ class TableAnswers:
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
     def _reply(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
-        """What was asked before, of the table that now is named as the one that was meant."""
+        """An offer that is taken; what was asked before, of the table that is named now."""
         told = list(pairwise(session.recent(4)))  # this turn's messages are stored already
         asked, answer = next((pair for pair in reversed(told) if _is_told(pair[1])), (None, None))
-        if asked is None or answer is None or not is_asking(answer.content):
+        if asked is None or answer is None or answer.answer is None:
+            return None
+        for offer in answer.answer.offers:
+            if normalised(offer.label) == normalised(reply):
+                return self._taken(offer, within)
+        if not is_asking(answer.content):
             return None
         return named_in(reply, self.library.understand(asked.content, within))
+
+    def _taken(self, offer: Offer, within: Within) -> Choice | None:
+        plan = plan_from(offer.plan)
+        try:
+            table = self.library.store.table(plan.table, within)
+        except NotFound:
+            return None
+        return Choice(table, Understood(plan, SURE))
 
     def _of_the_talk(
         self, question: str, past: Sequence[Entry], within: Within, *, is_asked: bool = False
@@ -203,22 +236,28 @@ class TableAnswers:
         best = choices[0] if is_asked else next(filter(_is_closed, choices), choices[0])
         choices = [best, *(each for each in choices if each is not best)]
         is_open = bool(best.understood.unused or best.understood.doubts)
-        is_open = is_open and (is_asked or not _only_picks(best.understood.plan))
+        is_open = is_open and (is_asked or not only_picks(best.understood.plan))
         if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
             planned = self._planner(question, choices)
             if planned is not None:
                 return planned
+        return self._said_of(question, choices, is_asked=is_asked)
+
+    def _said_of(
+        self, question: str, choices: Sequence[Choice], *, is_asked: bool
+    ) -> Choice | DirectAnswer | None:
+        """The best reading if it uses every word; else it is offered, or asked back."""
+        best = choices[0]
+        if best.understood.unused and not is_asked:
+            return offered(choices)
         if not is_asked and not self._is_for_us(best):
             return None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         rivals = self._saying_otherwise(best, rivals)
-        if rivals:
-            is_sure = is_asked or best.understood.score >= ASSUMING
-            said = asking_which([best, *rivals])
-            return _declined(said) if is_sure else None
-        if best.understood.unused and not is_asked:
-            return _declined(not_understood(best.table, best.understood.unused))
-        return best
+        if not rivals:
+            return best
+        is_sure = is_asked or best.understood.score >= ASSUMING
+        return asking_which([best, *rivals]) if is_sure else None
 
     def _as_good(self, question: str, choice: Choice, best: Choice) -> bool:
         """Whether it fits as well: as sure, or with a plan of the same words, named no less."""
@@ -253,10 +292,8 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if _counts_one(choice) or (_only_picks(plan) and not self._lists(choice)):
+        if _counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
             return False
-        if understood.unused:
-            return understood.score >= SURE + 1 and len(understood.unused) <= 1
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
     def _lists(self, choice: Choice) -> bool:
@@ -319,19 +356,9 @@ def _of_columns(choice: Choice) -> tuple[str, ...]:
     return tuple(f"{each.name}: {each.note}." for each in used)
 
 
-def _only_picks(plan: TablePlan) -> bool:
-    """One cell, as texts give it too: not worth a model's call before the answer's own."""
-    return not (plan.measures or plan.order or plan.step or _is_sought(plan))
-
-
 def _is_closed(choice: Choice) -> bool:
     """Not one cell with words of the question left open."""
-    return not (choice.understood.unused and _only_picks(choice.understood.plan))
-
-
-def _is_sought(plan: TablePlan) -> bool:
-    """Rows that a condition looks for which no text says: a bound, or two columns compared."""
-    return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)
+    return not (choice.understood.unused and only_picks(choice.understood.plan))
 
 
 def _counts_one(choice: Choice) -> bool:

@@ -1,4 +1,4 @@
-"""How much one plan may hold: looked at before anything is made of it."""
+"""How much a question over rows, or one plan, may hold: looked at before it is read."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +19,17 @@ MOST_IN_ALL = 3_000  # entries of a plan, whatever they are
 MOST_KEYS = 50  # of one object
 DEEPEST = 12  # objects and lists in each other: a plan among three others
 LONGEST_TEXT = 2_000  # of one value or name
+MOST_COLUMNS = 2_000  # of a grid whose rows are computed with; its text is searched all the same
+LONGEST_QUESTION = 2_000  # characters: longer ones tell, and ask no table
+
+
+def refuse_long(question: str) -> None:
+    """Raises TooLarge with both numbers."""
+    if len(question) > LONGEST_QUESTION:
+        raise TooLarge(
+            f"The question has {len(question):,} characters; a table is asked in at most "
+            f"{LONGEST_QUESTION:,}. Send a plan, or ask for less at once."
+        )
 
 
 def refuse_vast(plan: Mapping[str, Any]) -> None:

@@ -8,11 +8,13 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import UserError
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem, stems
 from rag.tables.asking.planner import understand
 from rag.tables.asking.question import COMPOUND, words_of
 from rag.tables.asking.words import IDLE, OPERATORS, SYNONYMS
+from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
 from rag.tables.running.result import (
@@ -133,9 +135,11 @@ class TableLibrary:
         self, question: str, within: Within, *, among: Sequence[Table] | None = None
     ) -> list[Choice]:
         """What the question may ask, of which tables; best first."""
+        if len(question) > LONGEST_QUESTION:
+            return []
         tables = self._shortlist(question, within) if among is None else among
         choices = []
-        for table in tables:
+        for table in paced(tables, weight=64):
             understood = understand(question, self.index(table))
             if understood is None:
                 continue

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ENDING = ".parquet"
 AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
-LONGEST_IN_TEXT = 400  # rows: the readers make text of all rows of shorter tables
+LONGEST_UNDESCRIBED = 400  # rows: what a longer table holds, none of its rows tells
 ROW_GROUP = 100_000
 WORD_VALUES = 3_000  # distinct values of a column whose words a table is chosen by
 
@@ -227,8 +227,8 @@ def _from_row(row: Any) -> Table:
 
 
 def profiles(tables: Sequence[Table], *, first: int) -> Iterator[Section]:
-    """What long tables are found by: only a sample of their rows is text."""
-    long = [table for table in tables if table.row_count > LONGEST_IN_TEXT]
+    """What long tables are found by beside their rows: all columns, with what stands in them."""
+    long = [table for table in tables if table.row_count > LONGEST_UNDESCRIBED]
     for index, table in enumerate(long, start=first):
         text = described(table.name, table.row_count, table.columns)
         yield Section(index, (), f"columns of {table.name}", text)

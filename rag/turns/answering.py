@@ -1,5 +1,6 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from rag.citations.check import check
 from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import find_markers
-from rag.errors import ModelError, ModelInterrupted, RagError
+from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
@@ -20,6 +21,7 @@ from rag.records import (
     Citation,
     Discarded,
     Event,
+    Judging,
     Message,
     Notice,
     NoticeKind,
@@ -45,6 +47,7 @@ from rag.tokens import count_tokens
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.tools import ToolRoom
 
+log = logging.getLogger(__name__)
 SURE = 0.3  # relevance from which a source answers as often as with any higher one
 # How many times likelier, by their odds, the best source is to answer than one that …
 BESIDE_THE_POINT = 10  # … is not worth sending
@@ -166,12 +169,14 @@ class Answering:
         self._learn = learn
 
     def direct(
-        self, session: SessionHandle, question: str, resolution: Resolution
+        self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
-        """What needs no writer, from the first that can answer so."""
+        """What needs no writer, from the first that can answer so; offers stay with the draft."""
         for each in self._beside.direct:
             answer = each.answer(session, question, resolution)
             if answer is not None:
+                draft.offers += answer.offers
+            if answer is not None and answer.text:
                 return answer
         return None
 
@@ -192,6 +197,7 @@ class Answering:
             model=direct.made_by,
             result=direct.result,
             notices=tuple(draft.notices),
+            offers=draft.offers,
         )
 
     def worth_showing(self, found: "Found") -> Shown:
@@ -223,21 +229,24 @@ class Answering:
         prepared: Prepared,
         found: "Found",
         draft: "Draft",
-        error: ModelError,
+        error: ModelError | TooLarge,
     ) -> Iterator[Event]:
         """The answer that needs no model, in place of the one that failed.
 
-        Raises the error again where this was such an answer, or somebody wanted it to end.
+        Raises the error again where this was such an answer, or somebody wanted it to end. What is
+        too long for a model is not for one that needs none.
         """
-        if self._fallback is None or has_hung_up() or draft.cited:
+        is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
+        fallback = self._writer if is_by_words else self._fallback
+        if fallback is None or has_hung_up() or draft.cited:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
         request = _request(prepared, found, draft.wishes)
-        draft.writer, draft.usage = self._fallback, None
-        draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
-        deltas = self._fallback.write(request)
-        yield from through_gate(deltas, Registered(session, found.sources), draft)
+        draft.writer, draft.usage = fallback, None
+        if not is_by_words:
+            draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        yield from through_gate(fallback.write(request), Registered(session, found.sources), draft)
 
     def _deltas(
         self, session: SessionHandle, request: WriteRequest
@@ -253,6 +262,7 @@ class Answering:
             answer = quoted(draft, draft.card, shown)
         else:
             answer = self._checked(session, draft, shown)
+        answer = replace(answer, offers=draft.offers)
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
@@ -270,8 +280,7 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        asked = draft.resolution.query if draft.resolution else ""
-        checked = check(text, by_number, question=asked, embedder=self._checks.embedder)
+        checked = check(text, by_number, embedder=self._checks.embedder)
         sources = () if declined else tuple(by_number.values())
         notices = _notices(draft, text, sources)
         ours = len(draft.preface)  # which is no statement of the writer
@@ -280,6 +289,7 @@ class Answering:
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
         )
+        is_asked = self._checks.judge is not None and not declined and _leaves_open(citations)
         return Answer(
             text=text,
             citations=citations,
@@ -288,35 +298,41 @@ class Answering:
             model=draft.model,
             notices=notices,
             usage=draft.usage,
+            judging=Judging.PENDING if is_asked else Judging.OFF,
         )
 
     def judged(self, session: SessionHandle, message: Message) -> Message | None:
-        """The stored answer with a judge's verdicts on what was open; None where none changed."""
-        answer = message.answer
-        if self._checks.judge is None or answer is None or answer.declined:
-            return None
-        wanted = {each.number for each in answer.citations}
-        if not any(each.verdict is Verdict.OPEN for each in answer.citations):
+        """The stored answer with a judge's verdicts, or why there are none; None: no judge."""
+        answer, judge = message.answer, self._checks.judge
+        if judge is None or answer is None or answer.judging is not Judging.PENDING:
             return None
         try:
-            sources = {source.number: source for source in session.sources(sorted(wanted))}
-            judge, embedder = self._checks.judge, self._checks.embedder
-            opinions = check(answer.text, sources, judge, embedder=embedder).citations
-            told = {(each.number, each.start): each for each in opinions if each.judged_by}
-            citations = tuple(_by_judge(each, told) for each in answer.citations)
-            if citations == answer.citations:
-                return None
-            return session.judge(replace(message, answer=replace(answer, citations=citations)))
-        except RagError:  # such as a conversation deleted meanwhile: the answer stands as it is
+            wanted = sorted({each.number for each in answer.citations})
+            sources = {source.number: source for source in session.sources(wanted)}
+            found = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
+        except RagError as error:
+            failure = f"The check failed: {error}"
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        except Exception as error:  # whatever a judge does, the answer stands
+            log.warning("The judge failed", exc_info=error)
+            failure = "The check failed: something went wrong on our side."
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        else:
+            by_judge = {(e.number, e.start): e for e in found if e.judged_by}
+            citations = tuple(
+                replace(by_judge.get((e.number, e.start), e), attributed=e.attributed)
+                for e in answer.citations
+            )
+            told = replace(answer, citations=citations, judging=Judging.DONE)
+        try:
+            return session.judge(replace(message, answer=told))
+        except RagError:  # such as a conversation deleted meanwhile
             return None
 
 
-def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:
-    """A citation that words left open, as the judge sees it."""
-    judged = told.get((citation.number, citation.start))
-    if judged is None or citation.verdict is not Verdict.OPEN:
-        return citation
-    return replace(judged, attributed=citation.attributed)
+def _leaves_open(citations: Sequence[Citation]) -> bool:
+    """Whether there is anything that a judge can be asked."""
+    return any(not each.verdict.is_certain for each in citations)
 
 
 def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
@@ -324,8 +340,9 @@ def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
     text = draft.preface + draft.text
     citations = _all_cited(text, Verdict.SUPPORTED)
     notices = _notices(draft, text, shown)
-    is_weak = all(part.is_weak for part in card.parts)
-    return Answer(text, citations, declined=is_weak, model=draft.model, card=card, notices=notices)
+    return Answer(
+        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
+    )
 
 
 def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:

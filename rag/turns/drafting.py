@@ -16,6 +16,7 @@ from rag.records import (
     MessageStatus,
     Notice,
     NoticeKind,
+    Offer,
     Resolution,
     Source,
     Text,
@@ -83,6 +84,7 @@ class Draft:
     writer: Writer | None = None
     wishes: Wishes = field(default_factory=Wishes)
     notices: list[Notice] = field(default_factory=list)
+    offers: tuple[Offer, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False
     trace: Span = field(default_factory=Span)

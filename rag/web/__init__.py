@@ -10,10 +10,18 @@ from flask_openapi3.models.info import Info
 
 from rag.web import turns
 from rag.web.access.limits import limit_rates
-from rag.web.access.login import login
 from rag.web.access.owner import find_owners
 from rag.web.access.security import protect
-from rag.web.api import collections, context, documents, evidence, messages, sessions, tables
+from rag.web.api import (
+    collections,
+    context,
+    documents,
+    evidence,
+    messages,
+    operations,
+    sessions,
+    tables,
+)
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
@@ -23,10 +31,11 @@ from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
+from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
-from rag.web.serving import operations
+from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
@@ -89,8 +98,8 @@ def create_app(application: "Application") -> Flask:
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
     held = sha256()
-    for file in sorted(each for each in folder.iterdir() if each.is_file()):
-        held.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return held.hexdigest()[:12]
 
 
@@ -111,7 +120,9 @@ def configure(app: Flask, application: "Application") -> None:
     handle_errors(app)
     compress_texts(app)
     protect(app, settings.web)
+    give_budgets(app)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
+    are_one = settings.auth.mode == "single"
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

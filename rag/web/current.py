@@ -1,4 +1,4 @@
-"""What one request works with: the application, the caller, and the caller's session."""
+"""What one request works with: the application, and what was asked of it."""
 
 import re
 from typing import TYPE_CHECKING, cast
@@ -7,8 +7,6 @@ from flask import current_app
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
-from rag.seams import SessionHandle
-from rag.web.access.owner import current_owner
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -36,8 +34,3 @@ def checked_id(text: str, kind: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", text):
         raise NotFound(f"There is no {kind} {text[:60]!r}.")
     return text
-
-
-def open_session(session_id: str) -> SessionHandle:
-    """The caller's session. Raises NotFound, also when it is somebody else's."""
-    return application().store.open(checked_id(session_id, "session"), owner=current_owner())

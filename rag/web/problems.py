@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntit
 from werkzeug.wrappers import Response as BaseResponse
 
 from rag.calm import is_time_to_tell
-from rag.errors import NotAllowed, RagError, SetupError
+from rag.errors import Busy, NotAllowed, RagError, SetupError
 from rag.web.access.owner import has_login
 from rag.web.json_requests import came
 
@@ -24,6 +24,7 @@ HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. P
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydantic's say it all
+TYPES = ("str", "constrained-str")  # of those that a place may hold
 OPENAI_PATHS = "/v1/"
 _NAMED = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
@@ -146,9 +147,8 @@ def _refused(found: Mapping[str, Any]) -> str:
 
 def _field(location: Sequence[int | str]) -> str:
     """The place in the request; which of several types was tried there is our own affair."""
-    return ".".join(part for part in map(str, location) if part != "str" and "[" not in part) or (
-        "(request)"
-    )
+    own = (part for part in map(str, location) if part not in TYPES and "[" not in part)
+    return ".".join(own) or "(request)"
 
 
 def handle_errors(app: Flask) -> None:
@@ -164,6 +164,8 @@ def show_error(error: Exception) -> BaseResponse:
     if isinstance(error, NotAllowed) and has_login() and request.method == "GET" and wants_page():
         return redirect(url_for("login.form", next=request.full_path.rstrip("?")), 303)
     response = problem_response(problem_of(error))
+    if isinstance(error, Busy):
+        response.headers["Retry-After"] = str(error.retry_seconds)
     if isinstance(error, NotAllowed):
         response.headers["WWW-Authenticate"] = "Bearer"
     return response

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
-from rag.answers.parts import searched_apart
 from rag.assistant import Assistant, Limits
-from rag.followups.resolve import FollowUps
-from rag.followups.rules import CUE_WORDS
+from rag.followups.resolve import CUE_WORDS, FollowUps
 from rag.library.answers import LibraryAnswers
+from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
@@ -39,7 +38,6 @@ def retriever_of(application: "Application") -> HybridRetriever:
         application.words,
         application.documents,
         reranker=open_reranker(application.settings),
-        split=lambda query, within: searched_apart(query, application.documents.lexicon(within)),
     )
 
 
@@ -113,7 +111,11 @@ def assistant_of(application: "Application") -> Assistant:
     settings, documents = application.settings, application.documents
     count, model = application.count, application.model
     mentions = NameMentions(application.words, documents, documents.lexicon)
-    without_model = CardWriter(lexicon=documents.lexicon, mentions=mentions)
+    without_model = CardWriter(
+        lambda texts: application.embedder.embed(texts),
+        lexicon=documents.lexicon,
+        mentions=mentions,
+    )
     writer: Writer = without_model
     if model is not None:
         writer = ModelWriter(model, temperature=settings.llm.temperature)
@@ -137,7 +139,6 @@ def assistant_of(application: "Application") -> Assistant:
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             timeout_seconds=follow_up.timeout_seconds,
-            is_mentioned=mentions.is_anywhere,
         ),
         application.memory,
         answering,
@@ -155,7 +156,10 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return Beside((told, application.asked), remarks)
+    if settings.llm.model is not None:  # which has manners of its own
+        return Beside((told, application.asked), remarks)
+    manners = Manners(lambda texts: application.embedder.embed(texts))
+    return Beside((told, manners, application.asked), remarks)
 
 
 def _tools(application: "Application") -> ToolRoom:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.calm import tell
 from rag.database import reading
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
@@ -33,6 +33,7 @@ from rag.wiring.parts import (
     open_embedder,
     open_index,
     open_model,
+    open_originals,
     open_tables,
 )
 from rag.wiring.stores import open_database
@@ -74,7 +75,7 @@ class Application:
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
-        self.documents = SqlDocumentStore(self.engine)
+        self.documents = SqlDocumentStore(self.engine, open_originals(settings))
         self.collections = open_collections(settings, self.engine)
         self.store = SqlConversationStore(self.engine, readable=self.collections.readable)
         self.stopping = Event()
@@ -164,6 +165,7 @@ class Application:
 
     @once
     def retriever(self) -> "HybridRetriever":
+        import_module("chromadb")  # before any thread can ask: see `load`
         from rag.wiring.answering import retriever_of
 
         return retriever_of(self)
@@ -184,6 +186,10 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
+        try:
+            self._ask_judge()
+        except SetupError as error:
+            tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
@@ -191,10 +197,10 @@ class Application:
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
-        libraries that import each other can see one half made. Raises SetupError."""
+        libraries that import each other can see one half made, and the client of models looks for
+        what the index loads. Raises SetupError."""
         with _LOADING:
             _ = self.assistant, self.ingestion
-            import_module("chromadb")
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
 
@@ -297,11 +303,13 @@ class Application:
         """What answers need, and whether it is there."""
         checks: dict[str, Callable[[], Any]] = {
             "database": self._ask_database,
-            "model": self._ask_model,
+            "embedding_model": self._ask_model,
             "index": self._ask_index,
             "queue": self.jobs.ping,
             "storage": lambda: check_room(self.settings.data_dir),
         }
+        if self.settings.checks.nli_model is not None:
+            checks["judge"] = self._ask_judge
         pool = ThreadPoolExecutor(len(checks))
         asked = {name: pool.submit(_works, check) for name, check in checks.items()}
         wait(asked.values(), timeout=READY_SECONDS)
@@ -311,7 +319,7 @@ class Application:
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
-        has_begun = checks["model"] or self.tried.is_set()
+        has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
 
     def _ask_model(self) -> None:
@@ -320,6 +328,13 @@ class Application:
             raise ModelUnavailable("The embedding model is not loaded yet.")
         if self.settings.embedding.base_url is not None:
             self.embedder.embed(["ready"])
+
+    def _ask_judge(self) -> None:
+        """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+        from rag.answers.judging import labels_of
+
+        if self.settings.checks.nli_model is not None:
+            labels_of(self.settings.checks.nli_model)
 
     def _ask_database(self) -> None:
         with reading(self.engine) as connection:

@@ -13,7 +13,7 @@ from rag.records import ToolCall
 from rag.seams import ModelDelta, Wishes
 from rag.tokens import count_tokens
 from tests.answers.test_card import asked, source
-from tests.fakes import ScriptedModel
+from tests.fakes import HashEmbedder, ScriptedModel
 
 TEXT = "It weighs 120 g [1]. END of it, END."
 
@@ -54,7 +54,7 @@ def test_a_card_is_no_longer_than_wanted_and_says_that_it_was_cut(most):
     request = asked("How long do refunds take?", source(1, "Refunds take five days. " * 20))
     object.__setattr__(request, "wishes", Wishes(max_tokens=most))
 
-    deltas = list(CardWriter().write(request))
+    deltas = list(CardWriter(HashEmbedder().embed).write(request))
 
     assert 0 < count_tokens(joined(deltas)) <= most
     assert deltas[-1].cut

@@ -46,6 +46,9 @@ class MemoryIndex:
         self.additions = 0
         self.fail_at: int | None = None
 
+    def check(self) -> None:
+        """There is nothing to open."""
+
     def add(self, chunk_ids, vectors, collections) -> None:
         self.additions += 1
         self.vectors.update(zip(chunk_ids, vectors, strict=True))

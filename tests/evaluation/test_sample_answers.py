@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rag.commands.evaluate import library, regress
-from rag.evaluation.measures import grade, read_questions
+from rag.commands.evaluate import evaluate
+from rag.evaluation.libraries import Libraries
+from rag.evaluation.reading import read_script
+from rag.evaluation.replay import Replayer, files_of
 from rag.settings import Settings
 
 DATA = Path(__file__).parents[2] / "data"
@@ -55,10 +57,7 @@ def counted(graded):
 @pytest.fixture(scope="module")
 def reached(tmp_path_factory):
     settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
-    with library(settings, DATA / "library") as application:
-        questions = read_questions(DATA / "questions.jsonl")
-        create = application.store.create
-        graded = [grade(each, application.assistant, create("ann")) for each in questions]
+    graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
     return counted(graded)
 
 
@@ -73,9 +72,27 @@ def test_questions_are_answered_from_the_right_file_with_the_right_figures(reach
     assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
 
 
-def test_conversations_hold(tmp_path):
-    settings = Settings(data_dir=tmp_path)
+CONVERSATIONS = list(files_of([DATA / "conversations"]))
 
-    replays = list(regress(settings, [DATA / "conversations"]))
 
-    assert [(each.title, each.failures) for each in replays if each.failures] == []
+@pytest.fixture(scope="module")
+def replayer(tmp_path_factory):
+    settings = Settings(data_dir=tmp_path_factory.mktemp("replayed"))
+    with Replayer(settings, Libraries(settings)) as replayer:
+        yield replayer
+
+
+@pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.name.split(".")[0])
+def test_a_conversation_holds(replayer, path):
+    replay = replayer.replay(path)
+
+    assert replay.error == ""
+    assert [(check.turn, check.expectation, check.got) for check in replay.failures] == []
+
+
+def test_there_are_enough_of_them_and_enough_are_long():
+    lengths = [len(read_script(path)[0].turns) for path in CONVERSATIONS]
+
+    assert len(lengths) >= 25
+    assert sum(length > 12 for length in lengths) >= 12
+    assert sum(length > 40 for length in lengths) >= 5

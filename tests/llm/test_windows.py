@@ -2,7 +2,14 @@ import json
 
 import pytest
 
-from rag.llm.windows import DEFAULT_WINDOW, Budget, ModelWindow, published_window, window_told
+from rag.llm.windows import (
+    DEFAULT_WINDOW,
+    FLOOR,
+    Budget,
+    ModelWindow,
+    published_window,
+    window_told,
+)
 from tests.openai_server import OpenAIServer, failure, page
 
 ABSENT = "http://127.0.0.1:9/v1"
@@ -156,3 +163,29 @@ class TestModelWindow:
 
     def test_of_an_unknown_model_is_not(self):
         assert published_window("no-such-model") is None
+
+    def test_of_a_server_that_always_refuses_has_a_floor(self):
+        """It claims 2048 whatever comes; what is left shall hold the rules and a source."""
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 16_384}]) as server:
+            window = ModelWindow(server.url, "fake")
+            for _ in range(30):
+                window.was_too_small(2048)
+
+            assert window.tokens() == FLOOR
+
+    def test_of_a_small_model_is_never_guessed_larger_than_it_is(self):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 768}]) as server:
+            window = ModelWindow(server.url, "fake")
+            window.was_too_small(None)
+
+            assert window.tokens() == 768
+
+    def test_forgets_after_minutes_what_was_refused(self):
+        now = [0.0]
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 16_384}]) as server:
+            window = ModelWindow(server.url, "fake", clock=lambda: now[0])
+            window.was_too_small(2048)
+            soon = window.tokens()
+            now[0] = 301.0
+
+            assert (soon, window.tokens()) == (2048, 16_384)

@@ -1,11 +1,14 @@
 """Agents ask the library over the Model Context Protocol, with the rights of whoever calls."""
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -22,6 +25,7 @@ from rag.mcp.server import mcp_server
 from rag.settings import Settings
 from tests.applications import app_of, application_of, application_over
 
+FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
 FILES = {
     "aero.md": "# Aero 5\n\n## Weight\n\nThe Aero 5 weighs 410 g.\n\n## Ports\n\nIt has two ports.",
     "prices.csv": "product,price\nAero 5,120\nPico,40\n",
@@ -242,6 +246,31 @@ class TestRights:
             answer = httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
 
         assert answer.status_code in (403, 421)
+
+
+@pytest.mark.slow
+class TestAgents:
+    def test_of_other_frameworks_are_told_what_the_documents_say(self, guarded):
+        if not FRAMEWORKS.exists():
+            pytest.skip("the frameworks are not installed: make clients")
+        shared = IncomingFile.from_bytes("aero.md", FILES["aero.md"].encode())
+        list(guarded.ingestion.ingest([shared]))
+        with served(guarded) as url:
+            done = subprocess.run(
+                [FRAMEWORKS, Path(__file__).with_name("agents_over_mcp.py"), url, "token-of-ben"],
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+
+        assert done.returncode == 0, done.stderr[-3000:]
+        made = json.loads(done.stdout.splitlines()[-1])
+        assert made.keys() == {"agents sdk", "langchain"}
+        for told in made.values():
+            assert "410 g" in told
+            assert "[1]" in told
+            assert "4711" not in told
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Whoever writes an answer holds its lease; an answer without one has lost its process."""
 
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -12,13 +11,7 @@ from rag.database import reading, running_answers, writing
 from rag.records import MessageStatus
 from rag.sessions.leases import LEASE, LOST
 from rag.sessions.store import SqlConversationStore
-
-
-def waited_for(check):
-    deadline = time.monotonic() + 20
-    while not check() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return check()
+from tests.waiting import until
 
 
 def rows(engine):
@@ -49,11 +42,11 @@ def test_a_slow_one_is_seen_by_every_process_and_forgotten_at_its_end(engine):
     session.tell(1, "It weighs", lambda: None)
 
     elsewhere = SqlConversationStore(engine).open(session.id, owner="ada")
-    assert waited_for(lambda: elsewhere.written_so_far(1) == "It weighs")
+    assert until(lambda: elsewhere.written_so_far(1) == "It weighs")
     assert SqlConversationStore(engine).interrupt_lost() == 0
 
     session.finish(replace(turn.answer, content="120 g", status=MessageStatus.COMPLETE))
-    assert waited_for(lambda: rows(engine) == [])
+    assert until(lambda: rows(engine) == [])
 
 
 def test_its_thread_ends_with_the_store(engine):
@@ -64,7 +57,7 @@ def test_its_thread_ends_with_the_store(engine):
 
     del session
 
-    assert waited_for(lambda: not thread.is_alive())
+    assert until(lambda: not thread.is_alive())
 
 
 def test_a_stop_reaches_the_process_that_writes(engine):
@@ -73,8 +66,8 @@ def test_a_stop_reaches_the_process_that_writes(engine):
     session.tell(1, "It weighs", lambda: stopped.append(1))
     elsewhere = SqlConversationStore(engine).open(session.id, owner="ada")
 
-    assert waited_for(lambda: elsewhere.stop(1))
-    assert waited_for(lambda: bool(stopped))
+    assert until(lambda: elsewhere.stop(1))
+    assert until(lambda: bool(stopped))
     session.finish(replace(turn.answer, status=MessageStatus.FAILED))
 
 

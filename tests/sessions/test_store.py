@@ -14,7 +14,6 @@ from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
     Card,
-    CardPart,
     Chunk,
     Citation,
     ContextConfig,
@@ -96,7 +95,8 @@ class TestTurns:
             model="m",
             usage=Usage(10, 5),
             card=Card(
-                (CardPart("", (ShownPassage(1, "Refunds › Timing", "Five days.", ((0, 10),)),)),),
+                (ShownPassage(1, "Refunds › Timing", "Five days.", ((0, 10),)),),
+                "These hardly answer:",
                 (Mention("Aero 5", 2, (DocumentLink("d1", "refunds.md", "Refunds"),)),),
             ),
         )

@@ -5,9 +5,10 @@ from time import process_time
 import pytest
 
 from rag.errors import TooLarge
-from rag.records import ColumnType, Table, TableColumn
+from rag.records import ColumnType, RawTable, Table, TableColumn
 from rag.tables.bounds import DEEPEST, MOST
 from rag.tables.plan import Filter, Op, TablePlan, plan_from
+from rag.tables.reading.read import typed_tables
 from rag.tables.running.sql import Sql
 
 COLUMNS = tuple(TableColumn(f"C{at}", ColumnType.NUMBER) for at in range(5))
@@ -63,6 +64,16 @@ class TestWhatOnePlanMayHold:
         plan = plan_from({"filters": [CONDITION] * 50, "group": ["C1"] * 8} | nested(3))
 
         assert len(plan.filters) == 50
+
+
+def test_a_grid_that_is_far_too_wide_is_no_table():
+    def grid(width):
+        cells = ",".join(["1", *map(str, range(width))])
+        names = ",".join(["1", *(f"C{at}" for at in range(width))])
+        return RawTable("wide", "wide", f"{names}\n{cells}\n{cells}\n", width, 3)
+
+    assert len(list(typed_tables(grid(300)))) == 1
+    assert list(typed_tables(grid(30_000))) == []
 
 
 class TestItsSql:

@@ -329,7 +329,11 @@ def test_stock_clients_choose_a_collection_by_its_model(world):
         answer = world.call("POST", "/v1/chat/completions", by="anna", json=asked | more)
         return answer.get_json()["choices"][0]["message"]["content"]
 
-    assert models == ["groundnote", "groundnote:Library", "groundnote:Lamps", "groundnote:Secret"]
+    assert models == [
+        "groundnote",
+        "groundnote-links",
+        *(f"groundnote:{name}" for name in ("Library", "Lamps", "Secret")),
+    ]
     assert "Quorn" in content(model="groundnote:Secret")
     assert "Quorn" not in content(model="groundnote:Lamps")
     assert "Quorn" not in content(metadata={"collections": "Lamps, Library"})

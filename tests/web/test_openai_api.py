@@ -4,6 +4,8 @@ import openai
 import pytest
 
 from rag.errors import ModelUnavailable
+from tests.applications import app_of
+from tests.web.fake_application import FakeApplication
 
 CHAT = "/v1/chat/completions"
 
@@ -13,7 +15,7 @@ def chat(client, *contents, **options):
     messages = [
         {"role": roles[place % 2], "content": content} for place, content in enumerate(contents)
     ]
-    return client.post(CHAT, json={"model": "groundnote", "messages": messages, **options})
+    return client.post(CHAT, json={"model": "groundnote", "messages": messages} | options)
 
 
 def text_of(completion):
@@ -349,7 +351,7 @@ class TestStockClient:
             yield client
 
     def test_lists_the_model(self, stock):
-        assert [model.id for model in stock.models.list()] == ["groundnote"]
+        assert [model.id for model in stock.models.list()] == ["groundnote", "groundnote-links"]
         assert stock.models.retrieve("groundnote").owned_by == "groundnote"
 
     def test_holds_a_conversation(self, stock):
@@ -416,3 +418,80 @@ class TestStockClient:
             stranger.models.list()
         with openai.OpenAI(base_url=url, api_key="token-of-anna") as anna:
             assert anna.models.list().data
+
+
+class TestConversationsThatAreNamed:
+    def test_keep_their_numbers_however_little_is_sent_along(self, client):
+        first = chat(client, "How heavy?", metadata={"session": "ticket 7"}).get_json()
+        second = chat(client, "And the Pro?", metadata={"session": "ticket 7"}).get_json()
+
+        assert second["session_id"] == first["session_id"]
+        assert second["index"] == 3
+
+    def test_are_never_taken_for_each_other(self, client):
+        sessions = {
+            chat(client, "How heavy?", metadata={"session": name}).get_json()["session_id"]
+            for name in ("ticket 7", "ticket 8", "Ticket 7")
+        }
+
+        assert len(sessions) == 3
+
+    def test_are_each_owners_own(self, token_settings, engine):
+        client = app_of(FakeApplication(token_settings, engine).with_library()).test_client()
+        sessions = set()
+        for token in ("token-of-anna", "token-of-ben"):
+            body = {
+                "messages": [{"role": "user", "content": "How heavy?"}],
+                "metadata": {"session": "ticket 7"},
+            }
+            headers = {"Authorization": f"Bearer {token}"}
+            sessions.add(client.post(CHAT, json=body, headers=headers).get_json()["session_id"])
+
+        assert len(sessions) == 2
+
+
+class TestNumbersAsLinks:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            pytest.param({"metadata": {"citations": "links"}}, id="metadata"),
+            pytest.param({"model": "groundnote-links"}, id="model"),
+        ],
+    )
+    def test_lead_to_their_sources(self, client, options):
+        completion = chat(client, "How heavy?", **options).get_json()
+        text = text_of(completion)
+        (annotation,) = completion["choices"][0]["message"]["annotations"]
+        cited = annotation["url_citation"]
+
+        url = f"http://localhost/sessions/{completion['session_id']}/sources/1"
+        assert text == f"It weighs 120 g [[1]]({url})."
+        assert text[cited["start_index"] : cited["end_index"]] == f"[[1]]({url})"
+
+    def test_are_streamed_whole(self, client, application):
+        application.assistant.deltas = ("First [1]", ".\n", "\nSecond", " [1].")
+        response = chat(client, "How heavy?", model="groundnote-links", stream=True)
+        chunks = [json.loads(line[6:]) for line in response.text.splitlines() if "{" in line]
+        deltas = [chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks]
+
+        assert "".join(deltas) == chunks[-1]["content"]
+        assert [delta.count("](http") for delta in deltas if delta] == [1, 1]
+
+    def test_are_none_in_code(self, client, application):
+        application.assistant.deltas = ("It is [1].\n\n```\na = b[1]\n\nc = d[1]\n```\n",)
+        text = text_of(chat(client, "How heavy?", model="groundnote-links").get_json())
+
+        assert text.endswith("```\na = b[1]\n\nc = d[1]\n```\n")
+        assert text.count("](http") == 1
+
+    def test_go_on_from_what_was_sent(self, client):
+        first = chat(client, "How heavy?", model="groundnote-links").get_json()
+        second = chat(client, "How heavy?", text_of(first), "And the Pro?").get_json()
+
+        assert second["session_id"] == first["session_id"]
+
+    def test_of_another_form_are_refused_by_name(self, client):
+        response = chat(client, "How heavy?", metadata={"citations": "footnotes"})
+
+        assert response.status_code == 400
+        assert "metadata.citations" in response.get_json()["error"]["message"]

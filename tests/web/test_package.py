@@ -22,8 +22,11 @@ def test_every_page_and_script_is_packed():
     packed = project["tool"]["setuptools"]["data-files"]
 
     for folder in ("templates", "static"):
-        found = {path for each in packed[f"share/groundnote/{folder}"] for path in HOME.glob(each)}
-        assert found == set((HOME / folder).rglob("*"))
+        held = [path for path in (HOME / folder).rglob("*") if path.is_file()]
+        for each in {path.parent.relative_to(HOME).as_posix() for path in held}:
+            patterns = packed[f"share/groundnote/{each}"]
+            found = {path for pattern in patterns for path in HOME.glob(pattern)}
+            assert found == {path for path in held if path.parent == HOME / each}
 
 
 @pytest.mark.parametrize("name", ["templates", "static", "library"])

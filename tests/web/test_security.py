@@ -9,10 +9,10 @@ from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
 from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
-from rag.web.access.login import own_path
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
 from rag.web.access.security import host_name, trusted_hosts
+from rag.web.pages.login import own_path
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 

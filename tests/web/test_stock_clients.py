@@ -94,6 +94,58 @@ class TestResponses:
             )
 
 
+class TestResponsesOfBefore:
+    def test_are_read_again(self, stock):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        again = stock.responses.retrieve(first.id)
+
+        assert (again.id, again.output_text) == (first.id, ANSWER)
+        assert again.output[0].content[0].annotations[0].url.endswith("/sources/1")
+
+    def test_tell_what_was_asked(self, stock):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        (item,) = stock.responses.input_items.list(first.id).data
+
+        assert item.content[0].text == "How heavy?"
+
+    def test_stand_in_an_input_by_their_ids(self, stock, application):
+        """As the AI SDK sends them back by default."""
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        said = [
+            {"role": "user", "content": "How heavy?"},
+            {"type": "item_reference", "id": first.output[0].id},
+            {"role": "user", "content": "And the Pro?"},
+        ]
+        second = stock.responses.create(model="groundnote", input=said)
+
+        assert second.session_id == first.session_id
+        session = application.store.open(first.session_id, owner="local")
+        assert session.read().message_count == 4
+
+    def test_that_nobody_gave_are_refused_by_their_ids(self, stock):
+        said = [
+            {"role": "user", "content": "How heavy?"},
+            {"type": "item_reference", "id": "msg_unknown_1"},
+            {"role": "user", "content": "And the Pro?"},
+        ]
+        with pytest.raises(openai.NotFoundError, match="msg_unknown_1"):
+            stock.responses.create(model="groundnote", input=said)
+        with pytest.raises(openai.NotFoundError, match="resp_unknown_1"):
+            stock.responses.retrieve("resp_unknown_1")
+
+    def test_are_deleted_with_their_conversation_by_the_newest(self, stock):
+        first = stock.responses.create(model="groundnote", input="How heavy?")
+        second = stock.responses.create(
+            model="groundnote", input="And the Pro?", previous_response_id=first.id
+        )
+        with pytest.raises(openai.ConflictError):
+            stock.responses.delete(first.id)
+        stock.responses.delete(second.id)
+
+        with pytest.raises(openai.NotFoundError):
+            stock.responses.retrieve(first.id)
+
+
 class TestCompletions:
     def test_carry_annotations(self, stock):
         messages = [{"role": "user", "content": "How heavy?"}]

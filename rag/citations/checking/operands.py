@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.given import KINDS, Given, given_by
+from rag.citations.checking.given import Given, given_by
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import share
 from rag.text.amounts import Figure
@@ -35,7 +35,6 @@ class Operands:
             )
             for source in self.case.sources
             for each in given_by(source)
-            if each.figure.kind in KINDS
         ]
         return sorted(found, key=lambda each: -each[0])
 

@@ -5,10 +5,12 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import (
+    Connection,
     Engine,
     Row,
     Select,
@@ -30,6 +32,7 @@ from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
 from rag.documents.storing.index_debts import IndexDebts, chunk_from, chunk_query
 from rag.documents.storing.lists import DocumentLists, document_from
+from rag.documents.storing.originals import Originals
 from rag.documents.storing.store_rows import (
     StoredDocument,
     batches,
@@ -72,8 +75,9 @@ class KnownDocument:
 class SqlDocumentStore(DocumentLists, IndexDebts):
     """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, originals: Originals | None = None) -> None:
         super().__init__(engine)
+        self._originals = originals
         self._lexicons: OrderedDict[Within, tuple[dict[str, int], tuple[str, ...]]] = OrderedDict()
         self._lexicon_turn = threading.Lock()
 
@@ -89,7 +93,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """Several documents in one transaction; of two with the same id the later one counts."""
         last = {each.document.id: each for each in stored}
         with writing(self._engine) as connection:
-            return write_documents(connection, last)
+            before = self._contents_of(connection, last)
+            changes = write_documents(connection, last)
+        for each in last.values():
+            self.keep_original(each.document.content_hash, each.original)
+        self._let_go_of(before)
+        return changes
 
     def note_arrival(self, file: IncomingFile) -> None:
         """An upload said what a document says already."""
@@ -103,6 +112,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             place = connection.execute(select(document_table.c.collection_id).where(is_it)).scalar()
             if place is None:
                 raise _no_document(document_id)
+            contents = self._contents_of(connection, [document_id])
             removed = chunk_ids_of(connection, document_id)
             gone_tables = tuple(table_ids_of(connection, [document_id]))
             remove_chunks(connection, removed)
@@ -112,7 +122,45 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             )
             connection.execute(delete(document_table).where(is_it))
             mark_changed(connection, [place])
+        self._let_go_of(contents)
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
+
+    # ── Originals ────────────────────────────────────────────────────────────────────────────
+
+    def original(self, document: Document) -> Path | None:
+        """The file that it was read from, if it was kept; who may open one may open the other."""
+        return self._originals.path(document.content_hash) if self._originals else None
+
+    def keep_original(self, content_hash: str, data: bytes | None) -> None:
+        """The file of a document that is stored."""
+        if self._originals is not None and data is not None:
+            self._originals.keep(content_hash, data)
+
+    def tidy_originals(self) -> None:
+        """Let go of those that a killed process left, or that shall not be kept any more."""
+        if self._originals is not None:
+            self._originals.tidy(self._contents)
+
+    def _let_go_of(self, contents: Iterable[str]) -> None:
+        if self._originals is not None:
+            self._originals.discard(contents, self._holds)
+
+    def _holds(self, content_hash: str) -> bool:
+        query = select(document_table.c.id).where(document_table.c.content_hash == content_hash)
+        with reading(self._engine) as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    def _contents(self) -> set[str]:
+        with reading(self._engine) as connection:
+            return set(connection.execute(select(document_table.c.content_hash)).scalars())
+
+    def _contents_of(self, connection: Connection, document_ids: Iterable[str]) -> set[str]:
+        """Of what they were read before; nothing is asked where no originals are kept."""
+        found: set[str] = set()
+        for ids in batches(document_ids) if self._originals is not None else ():
+            query = select(document_table.c.content_hash).where(document_table.c.id.in_(ids))
+            found.update(connection.execute(query).scalars())
+        return found
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 

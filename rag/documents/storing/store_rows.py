@@ -35,6 +35,7 @@ class StoredDocument:
     chunks: Sequence[Chunk]
     tables: Sequence[Table] = ()
     job_id: str = ""  # of the upload that brought it
+    original: bytes | None = None  # the file itself
 
 
 def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:

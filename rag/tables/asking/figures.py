@@ -155,9 +155,8 @@ def _take_noun(question: Question, at: int) -> None:
         return
     table = question.index.table
     known = {stem(w) for w in normalised(f"{table.name} {table.document_title}").split()}
-    if question.words[at] not in ROW_NOUNS and stem(question.words[at]) not in known:
-        question.doubt(f"counted rows for “{question.words[at]}”")
-    question.use(at, at + 1)
+    if question.words[at] in ROW_NOUNS or stem(question.words[at]) in known:
+        question.use(at, at + 1)
 
 
 KINDS = ((Kind.MEDIAN, MEDIAN), (Kind.AVERAGE, AVERAGE), (Kind.SUM, SUM))

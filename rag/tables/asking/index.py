@@ -8,6 +8,7 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process
 
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.asking.words import IDLE, SYNONYMS
 from rag.tables.plan import Op, Part
@@ -137,9 +138,11 @@ class TableIndex:
 
     def knows(self, word: str) -> bool:
         """Whether a column or a value has this word."""
-        return word in self._by_word or any(
-            each in form for forms in self.names.values() for form in forms for each in stems(word)
-        )
+        return word in self._by_word or not self._name_words.isdisjoint(stems(word))
+
+    @cached_property
+    def _name_words(self) -> set[str]:
+        return {word for forms in self.names.values() for form in forms for word in form}
 
     def is_yes_or_no(self, word: str) -> bool:
         """Whether a column of yes and no is called so."""
@@ -148,23 +151,39 @@ class TableIndex:
 
     def columns_named(self, words: Sequence[str]) -> Iterator[Found]:
         """Columns whose name, or a word of it that no other column has, stands in the question."""
-        for start in range(len(words)):
+        said = {form for each in words for form in stems(each)}
+        for start in paced(range(len(words)), weight=8):
             for end in range(start + 1, min(start + 6, len(words)) + 1):
                 grams, written = _ways(words[start:end]), " ".join(words[start:end])
-                for column, forms in self.names.items():
-                    if any(gram in forms for gram in grams):
+                for column, is_name in self._called(grams):
+                    if is_name:
                         is_own = normalised(column) == written
                         yield Found(start, end, column, 1.1 + 0.1 * (end - start) + 0.05 * is_own)
-                    elif any(gram in self.others[column] for gram in grams):
+                    else:
                         yield Found(start, end, column, 1.0 + 0.1 * (end - start))
             for word in stems(words[start]):
-                meant = self._meant(word, words)
+                meant = self._meant(word, said)
                 for column in meant:
                     yield Found(start, start + 1, column, 0.4 + 0.3 / len(meant))
 
-    def _meant(self, word: str, words: Sequence[str]) -> list[str]:
+    def _called(self, grams: Sequence[tuple[str, ...]]) -> list[tuple[str, bool]]:
+        """Columns that are called so, in the table's order; whether by their own name."""
+        own = {column for gram in grams for column in self._by_name[0].get(gram, ())}
+        said = {column for gram in grams for column in self._by_name[1].get(gram, ())}
+        places = self._places
+        return [(column, column in own) for column in sorted(own | said, key=places.__getitem__)]
+
+    @cached_property
+    def _by_name(self) -> tuple[dict[tuple[str, ...], list[str]], dict[tuple[str, ...], list[str]]]:
+        """Columns by their own names, and by other words for them."""
+        return _turned(self.names), _turned(self.others)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {column: at for at, column in enumerate(self.names)}
+
+    def _meant(self, word: str, said: set[str]) -> list[str]:
         """The columns that have this word in their names, and most of the others."""
-        said = {form for each in words for form in stems(each)}
         held = {
             column: sum(column in self._partial.get(each, ()) for each in said)
             for column in self._partial.get(word, ())
@@ -185,7 +204,7 @@ class TableIndex:
         taken: set[int] = set()
         yield from self._probed(words, taken)
         for length in range(min(LONGEST, len(words)), 0, -1):
-            for start in range(len(words) - length + 1):
+            for start in paced(range(len(words) - length + 1)):
                 gram = " ".join(words[start : start + length])
                 whole = list(self._whole(start, start + length, gram))
                 yield from whole
@@ -247,9 +266,9 @@ class TableIndex:
             yield Found(start, end, column, score, Op.IS, tuple(values))
 
     def _near(self, words: Sequence[str], taken: Iterable[int]) -> Iterator[Found]:
-        known = list(self._by_word)
-        for at, word in enumerate(words):
-            if at in set(taken) or len(word) < SHORTEST_NEAR or not word.isalpha():
+        known, held = list(self._by_word), set(taken)
+        for at, word in paced(enumerate(words), weight=8):
+            if at in held or len(word) < SHORTEST_NEAR or not word.isalpha():
                 continue
             if word in self._by_word or any(each in self._partial for each in stems(word)):
                 continue
@@ -282,6 +301,15 @@ class TableIndex:
     def _names_rows(self, column: TableColumn) -> bool:
         rows = max(1, self.table.row_count)
         return column.distinct >= 0.8 * (rows - column.blanks) and column.blanks < 0.3 * rows
+
+
+def _turned(forms: dict[str, list[tuple[str, ...]]]) -> dict[tuple[str, ...], list[str]]:
+    """Columns by form."""
+    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for column, held in forms.items():
+        for form in held:
+            found[form].append(column)
+    return dict(found)
 
 
 def _tells(word: str) -> bool:

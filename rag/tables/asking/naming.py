@@ -1,6 +1,7 @@
 """What a question names of one table: its columns and values."""
 
 import re
+from collections import defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
@@ -61,20 +62,14 @@ def _choose(question: Question, written: str) -> None:
             found.start,
         ),
     )
-    taken = set(range(*question.top))
+    taken, alike = set(range(*question.top)), _alike(ranked)
     for found in ranked:
         span = set(range(found.start, found.end))
         if span & taken:
             continue
-        twins = [
-            other.column
-            for other in ranked
-            if other is not found
-            and other.is_value
-            and found.is_value
-            and (other.start, other.end, other.score) == (found.start, found.end, found.score)
-        ]
-        if _is_one_of_figures(found, ranked, question):
+        same = alike[_sign(found)]
+        twins = [other.column for other in same if other is not found and found.is_value]
+        if _is_one_of_figures(found, same, question):
             continue
         if twins and found.column not in named:
             said = " ".join(words[found.start : found.end])
@@ -87,15 +82,23 @@ def _choose(question: Question, written: str) -> None:
     question.values.sort(key=lambda found: found.start)
 
 
-def _is_one_of_figures(found: Found, others: Sequence[Found], question: Question) -> bool:
+def _alike(named: Sequence[Found]) -> dict[tuple[int, int, float, bool], list[Found]]:
+    """Those that the same words name as surely."""
+    found: dict[tuple[int, int, float, bool], list[Found]] = defaultdict(list)
+    for each in named:
+        found[_sign(each)].append(each)
+    return found
+
+
+def _sign(found: Found) -> tuple[int, int, float, bool]:
+    return found.start, found.end, found.score, found.is_value
+
+
+def _is_one_of_figures(found: Found, same: Sequence[Found], question: Question) -> bool:
     """ "Income" of "Income Q1" and "Income Q2": which of these figures is meant nobody knows."""
-    alike = {
-        each.column
-        for each in others
-        if (each.start, each.end, each.score, each.is_value)
-        == (found.start, found.end, found.score, False)
-    }
-    return len(alike) > 1 and all(question.column(each).type in FIGURES for each in alike)
+    columns = {each.column for each in same}
+    is_shared = not found.is_value and len(columns) > 1
+    return is_shared and all(question.column(each).type in FIGURES for each in columns)
 
 
 def _prices(question: Question) -> None:

@@ -4,15 +4,13 @@ Each way to ask (top so many, a count, a figure, one end of an order, the row be
 values against each other, a look-up) is tried in turn; the first that fits makes the plan.
 """
 
-from rag.records import ColumnType
 from rag.tables.asking.changes.regroup import add_chart
 from rag.tables.asking.ends import ask_beside, ask_end, ask_picked, ask_top
 from rag.tables.asking.figures import ask_count, ask_difference, ask_figure, ask_share
 from rag.tables.asking.index import Found, TableIndex
 from rag.tables.asking.naming import read_question
 from rag.tables.asking.question import Question
-from rag.tables.asking.words import IDLE, OPERATORS, SUPERLATIVES
-from rag.tables.plan import Kind, TablePlan, Understood, named_columns
+from rag.tables.plan import TablePlan, Understood, named_columns
 from rag.text.languages import words
 
 
@@ -28,8 +26,6 @@ def understand(text: str, index: TableIndex) -> Understood | None:
         if plan is not None:
             plan = add_chart(plan, question, " ".join(question.words))
             _leave_out(question, plan)
-            if not _counts_unasked(question, plan):
-                _let_pass(question)
             unused = question.unused()
             score = _score(question, plan, unused)
             return Understood(plan, score, unused, tuple(question.doubts))
@@ -50,57 +46,8 @@ def _leave_out(question: Question, plan: TablePlan) -> None:
         question.doubt("gave the rows or figures: whether that means yes is left to you")
 
 
-def _counts_unasked(question: Question, plan: TablePlan) -> bool:
-    """Rows counted where nobody asked how many: what else the question says is what it asks."""
-    is_count = [each.kind for each in plan.measures] == [Kind.COUNT]
-    return is_count and not COUNTED & set(question.words)
-
-
-def _let_pass(question: Question) -> None:
-    """One verb, or one noun for the rows, that the table does not know is said and let pass."""
-    words = question.words
-    open_ones = [at for at, word in enumerate(words) if at not in question.used | _held(question)]
-    open_ones = [at for at in open_ones if words[at] not in IDLE]
-    is_known = bool(question.values or question.conditions or question.columns)
-    if len(open_ones) != 1 or not is_known or words[open_ones[0]] not in question.unused():
-        return
-    (at,) = open_ones
-    if not words[at].isalpha() or words[at] in OPERATORS or not _passes(question, at):
-        return
-    question.use(at, at + 1)
-    question.doubt(f"did not use “{words[at]}”")
-
-
-def _held(question: Question) -> set[int]:
-    return {at for each in question.values for at in range(each.start, each.end)}
-
-
-def _passes(question: Question, at: int) -> bool:
-    """Whether it stands where a verb or a noun for the rows does, and no time hangs on it."""
-    words, held = question.words, _held(question)
-    before = words[at - 1] if at else ""
-    if before in ("how", "wie"):  # "… and how heavy is it": another question
-        return False
-    places = (i for i in range(at + 1, len(words)) if words[i] not in ARTICLES)
-    behind = next(places, len(words))
-    if before in WHICH and behind in question.used:  # "which books cost more than 45"
-        return True
-    if behind < len(words) and words[behind] not in IDLE and behind not in held:
-        return False
-    dated = {c.name for c in question.index.table.columns if c.type is ColumnType.DATE}
-    timed = {s for s, _e, each in question.conditions if each.part or each.column in dated}
-    if timed & {behind, behind + 1}:  # "left in 2023" of a column of days
-        return False
-    is_asked = any(word in ("do", "does", "did") for word in words[:at])
-    is_verb = is_asked or (at - 1 in question.used and before not in OPERATORS)
-    is_noun = before in SUPERLATIVES or before in ("of", "von")
-    return is_verb or (is_noun and behind + 1 in held)
-
-
-ARTICLES = words("the a an der die das den dem")
-WHICH = words("which what welche welcher welches welchen list")
-COUNTED = words("many viele wieviele number anzahl count")
 PART = 0.4
+COUNTED = words("many viele wieviele number anzahl count")
 AUXILIARIES = words("is are was were do does did has have had can could")
 
 

@@ -3,23 +3,43 @@
 import re
 from collections.abc import Sequence
 
-from rag.records import Table
+from rag.records import Offer, Table
+from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE
-from rag.tables.plan import Choice
+from rag.tables.plan import Choice, Op, TablePlan, Understood, in_words
 from rag.text.words import STOP_WORDS
 
-ASKED = "Several tables fit this question equally well. Which one do you mean?"
+ASKED = "Several tables fit this question equally well"
 OFFERED = 6
+READINGS = 3  # that are offered at once
+WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
 _IDLE = STOP_WORDS | IDLE | {"one", "table", "sheet", "file", "list", "tabelle", "datei", "blatt"}
 
 
-def asking_which(choices: Sequence[Choice]) -> str:
-    """The tables, for a person to name one."""
-    names = "\n".join(
-        f"- {choice.table.label}, {choice.table.row_count:,} rows ({choice.table.document_name})"
-        for choice in choices[:OFFERED]
-    )
-    return f"{ASKED}\n\n{names}"
+def asking_which(choices: Sequence[Choice]) -> DirectAnswer:
+    """The tables, for a person to choose one."""
+    names = [_name_among(each.table, choices) for each in choices[:OFFERED]]
+    text = f"{ASKED}: {', '.join(names)}. Which one do you mean?"
+    plans = [each.understood.plan.as_dict() for each in choices[:OFFERED]]
+    offers = tuple(map(Offer, names, plans))
+    return DirectAnswer(text, made_by=TABLES, declined=True, offers=offers)
+
+
+def _name_among(table: Table, choices: Sequence[Choice]) -> str:
+    """By which it can be told from the others."""
+    alike = [each for each in choices if each.table.label == table.label]
+    return f"{table.label} in {table.document_name}" if len(alike) > 1 else table.label
+
+
+def in_question(choice: Choice) -> str:
+    """A plan as a question that a person may choose."""
+    said = in_words(choice.understood.plan)
+    return f"{said[:1].upper()}{said[1:]} ({choice.table.label})?"
+
+
+def offer_of(choice: Choice) -> Offer:
+    """What is offered in place of an answer that nobody can be sure of."""
+    return Offer(in_question(choice), choice.understood.plan.as_dict())
 
 
 def is_asking(answer: str) -> bool:
@@ -60,3 +80,26 @@ def not_understood(table: Table, words: Sequence[str]) -> str:
 def quoted(words: Sequence[str]) -> str:
     """Words of a question."""
     return ", ".join(f"“{word}”" for word in words)
+
+
+def _known(understood: Understood) -> float:
+    """How much of the question the table knows, whatever else it says."""
+    return understood.score + 0.5 * len(understood.unused)
+
+
+def offered(choices: Sequence[Choice]) -> DirectAnswer | None:
+    """The likeliest readings of a question that says more than the table knows."""
+    likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
+    likely = [each for each in likely if not only_picks(each.understood.plan)]
+    found = {in_question(each): offer_of(each) for each in likely[:READINGS]}
+    return DirectAnswer("", made_by=TABLES, offers=tuple(found.values())) if found else None
+
+
+def only_picks(plan: TablePlan) -> bool:
+    """One cell, as texts give it too: not worth a model's call before the answer's own."""
+    return not (plan.measures or plan.order or plan.step or _is_sought(plan))
+
+
+def _is_sought(plan: TablePlan) -> bool:
+    """Rows that a condition looks for which no text says: a bound, or two columns compared."""
+    return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)

@@ -48,7 +48,7 @@ population|people inhabitants residents populous einwohner
 height hohe|tall elevation
 length lange|long
 duration dauer|long length
-weight gewicht weigh weighs wiegt wiegen|heavy schwer
+weight mass gewicht masse weigh weighs wiegt wiegen|heavy schwer
 title titel name|film movie song
 customer client buyer kunde kunden|
 employee staff worker mitarbeiter angestellte|person people

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from rag.records import ColumnType, RawTable, TableColumn
+from rag.tables.bounds import MOST_COLUMNS
 from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
 from rag.tables.reading.profile import profile
 from rag.tables.reading.types import BLANK, ROW, TOTAL, Reading, is_blank, reading_of
@@ -35,7 +36,9 @@ class TypedTable:
 
 
 def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
-    """Every table that stands in a grid."""
+    """Every table that stands in a grid; none in one that is far too wide."""
+    if raw.width > MOST_COLUMNS:
+        return
     if raw.row_count > LONGEST_SPLIT:
         yield from _long(raw)
         return

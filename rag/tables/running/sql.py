@@ -5,6 +5,7 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
+from rag.limits.budget import paced
 from rag.records import ColumnType, Table
 from rag.tables.plan import (
     MEASURED,
@@ -119,7 +120,7 @@ class Sql:
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
         of_rows = [each for each in plan.filters if not each.column.startswith(MEASURED)]
-        wanted = [NO_TOTAL.copy(), *map(self.condition, of_rows)]
+        wanted = [NO_TOTAL.copy(), *map(self.condition, paced(of_rows))]
         if plan.step is not None:
             wanted.append(self._beside(plan))
         if plan.among is not None:
@@ -198,7 +199,7 @@ class Sql:
         return same if each.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _containing(self, each: Filter) -> Expression:
-        found = _together(exp.Or, [self._contains(each.column, str(v)) for v in each.values])
+        found = _together(exp.Or, [self._contains(each.column, str(v)) for v in paced(each.values)])
         return found if each.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
 
     def _means_text(self, each: Filter) -> bool:

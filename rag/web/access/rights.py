@@ -7,6 +7,7 @@ from flask import g
 from rag.documents.storing.collections import Held
 from rag.errors import Forbidden
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
+from rag.seams import SessionHandle
 from rag.storage import check_room
 from rag.web.access.owner import current_owner, note
 from rag.web.current import application, checked_id
@@ -172,3 +173,8 @@ def _forget() -> None:
     """What this request knew of rights, which it just changed."""
     g.pop("readable", None)
     g.pop("rights", None)
+
+
+def open_session(session_id: str) -> SessionHandle:
+    """The caller's session. Raises NotFound, also when it is somebody else's."""
+    return application().store.open(checked_id(session_id, "session"), owner=current_owner())

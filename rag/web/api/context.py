@@ -1,5 +1,6 @@
 """The JSON API of a conversation's context: what would be sent, summaries, compaction."""
 
+from rag.web.access.rights import open_session
 from rag.web.api.requests import RangeBody, SessionPath
 from rag.web.api.responses import (
     CompactedModel,
@@ -8,7 +9,7 @@ from rag.web.api.responses import (
     SummariesModel,
     SummaryModel,
 )
-from rag.web.current import application, open_session
+from rag.web.current import application
 from rag.web.described import DescribedApi
 
 api = DescribedApi(

@@ -5,6 +5,7 @@ from flask import Response
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION
 from rag.web.access import rights
+from rag.web.access.rights import open_session
 from rag.web.api.library import (
     DocumentModel,
     DocumentsModel,
@@ -22,9 +23,10 @@ from rag.web.api.requests import (
     UploadForm,
 )
 from rag.web.api.uploads import RefusedFile, sort_upload
-from rag.web.current import application, checked_id, open_session
+from rag.web.current import application, checked_id
 from rag.web.described import DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
+from rag.web.serving.originals import original_of
 
 api = DescribedApi("documents", "The library, and retrieval alone.")
 INGEST = "ingest"
@@ -64,6 +66,20 @@ def list_documents(query: DocumentsQuery) -> DocumentsModel:
 def read_document(path: DocumentPath) -> DocumentModel:
     """One document."""
     return DocumentModel.of(rights.document(path.document_id))
+
+
+@api.get(
+    "/documents/<document_id>/original",
+    responses={
+        "200": {
+            "description": "The file itself, as it came in.",
+            "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+def read_original(path: DocumentPath) -> Response:
+    """The file that a document was read from, if it was kept."""
+    return original_of(rights.document(path.document_id))
 
 
 @api.put("/documents/<document_id>", responses={"200": DocumentModel})
@@ -110,7 +126,7 @@ def search(body: SearchBody) -> HitsModel:
         resolution.dense_query or resolution.query,
         session.within(),
         lexical_query=resolution.lexical_query,
-        dense_context=resolution.dense_context,
+        before=resolution.before,
         limit=body.limit,
     )
     return HitsModel.of(query=resolution.query, is_followup=resolution.is_followup, hits=hits)

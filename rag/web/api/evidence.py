@@ -7,9 +7,10 @@ from pydantic import BaseModel, Field, model_validator
 from rag.errors import NotFound
 from rag.records import Source
 from rag.web.access import rights
+from rag.web.access.rights import open_session
 from rag.web.api.requests import Asked, Body, DocumentPath, Index, Words
 from rag.web.api.responses import CitationModel, SourceModel
-from rag.web.current import application, open_session
+from rag.web.current import application
 from rag.web.described import DescribedApi, Told
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
@@ -74,7 +75,6 @@ class CheckBody(Body):
         None
     )
     session_id: str | None = Field(None, max_length=100)
-    question: Annotated[Words, Field(max_length=20_000)] = ""
 
     @model_validator(mode="after")
     def _one_register(self) -> "CheckBody":
@@ -153,7 +153,7 @@ def check_any_text(body: CheckBody) -> CheckedModel:
     if sources is None:
         found = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
         return CheckedModel.of(found, sources=list(found.sources.values()))
-    found = check_text(body.text, sources, question=body.question, embedder=embedder)
+    found = check_text(body.text, sources, embedder=embedder)
     return CheckedModel.of(found, sources=[])
 
 

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from rag.database import storable
+from rag.tables.bounds import LONGEST_QUESTION
 
 MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold
 MAX_QUESTION_CHARS = 200_000
@@ -41,6 +42,7 @@ def not_blank(text: str) -> str:
 STORABLE, SAID = BeforeValidator(storable_text), AfterValidator(not_blank)
 Words = Annotated[str, STORABLE]
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), STORABLE, SAID]
+TableQuestion = Annotated[str, Field(min_length=1, max_length=LONGEST_QUESTION), STORABLE, SAID]
 SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, SAID]
 Title = Annotated[str, Field(max_length=300), STORABLE]
 Key = Annotated[str, Field(max_length=40), STORABLE]
@@ -203,9 +205,10 @@ class SessionBody(Body):
 
 
 class QuestionBody(Body):
-    """A question."""
+    """A question; `wait_for_judge` seconds at most are waited for a judge's verdicts."""
 
     content: Question
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] = 0
 
 
 class RangeBody(Body):

@@ -15,6 +15,7 @@ from rag.records import (
     Judging,
     Mention,
     Notice,
+    Offer,
     Quotation,
     Role,
     SetAside,
@@ -97,7 +98,7 @@ class CitationModel(Told):
 
 
 class ShownPassageModel(Told):
-    """A passage of source `n` as it stands there; `marked` is what matters most in its text."""
+    """A passage of source `n` as it stands there; `marked` is what is nearest to the question."""
 
     n: int = Field(validation_alias="number")
     heading: str
@@ -105,19 +106,14 @@ class ShownPassageModel(Told):
     marked: list[tuple[int, int]]
 
 
-class CardPartModel(Told):
-    """What was found for one question: `line` is quoted where it surely answers, else empty."""
-
-    asked: str
-    line: str
-    is_weak: bool
-    passages: list[ShownPassageModel]
-
-
 class CardModel(Told):
-    """An answer without a model: passages, each with its number."""
+    """An answer without a model: passages in the order of the search, each with its number.
 
-    parts: list[CardPartModel]
+    `said` comes first where these hardly answer; it is empty otherwise.
+    """
+
+    said: str
+    passages: list[ShownPassageModel]
     mentions: list[Mention]
 
 
@@ -144,6 +140,7 @@ class MessageModel(Told):
     judging: Judging  # whether a judge's verdicts are still to come: pending, done, failed, off
     judging_failure: str
     set_aside: SetAside | None
+    offers: list[Offer]
 
     @model_validator(mode="before")
     @classmethod
@@ -159,6 +156,7 @@ class MessageModel(Told):
             "judging": Judging.OFF,
             "judging_failure": "",
             "set_aside": None,
+            "offers": [],
         }
         return answer | values
 

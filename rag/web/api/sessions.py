@@ -8,6 +8,7 @@ from rag.errors import NotFound
 from rag.records import ContextConfig
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
+from rag.web.access.rights import open_session
 from rag.web.api.requests import (
     ContextConfigBody,
     ExportQuery,
@@ -25,7 +26,7 @@ from rag.web.api.responses import (
     SourceModel,
     SourcesModel,
 )
-from rag.web.current import application, default_config, open_session
+from rag.web.current import application, default_config
 from rag.web.described import DescribedApi
 from rag.web.html.export import as_markdown, file_name
 

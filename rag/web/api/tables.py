@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
 from rag.tables.plan import plan_from
-from rag.web.access.rights import readable
-from rag.web.api.requests import Body, PageQuery, Question
-from rag.web.current import application, checked_id, open_session
+from rag.web.access.rights import open_session, readable
+from rag.web.api.requests import Body, PageQuery, TableQuestion
+from rag.web.current import application, checked_id
 from rag.web.described import DescribedApi, Told
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")
@@ -86,7 +86,7 @@ class RowsQuery(PageQuery):
 class QueryBody(Body):
     """A question in words, or a plan."""
 
-    question: Question | None = None
+    question: TableQuestion | None = None
     plan: dict[str, Any] | None = None
     session_id: str | None = Field(None, max_length=100)
 

@@ -1,25 +1,28 @@
 """The evidence behind a number: the very passage, marked in its surroundings."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, pairwise, zip_longest
 
 from markupsafe import Markup, escape
 
 from rag.errors import NotFound
-from rag.records import Chunk, Section, Source, SourceState
-from rag.text.sentences import CODE_INDENT, Span
+from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
+from rag.text.sentences import CODE_INDENT, Span, trimmed
 from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.pinpoint import TABLE_RULE, places_of
+from rag.web.html.rows import numbers_of_rows
+from rag.web.html.stated import Stated, deciding, strong
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
 NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
 ENTRY = re.compile(r"[ \t]*- ")
 NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bullet beside
+CELL_EDGE = re.compile(r"(?<!\\)\|")
 LINE = re.compile(r"[^\n]+")
-AROUND, SAID = 1, 2  # how a character is marked, if it is
+AROUND, SAID, DECIDES = 1, 2, 3  # how a character is marked, if it is
 RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters that are marked alike
 NOWHERE = Span(0, 0)
 
@@ -29,16 +32,22 @@ class Marks:
     """What is marked in a text: the passage that was cited, and in it the words that say it."""
 
     passage: Span = NOWHERE
-    said: tuple[Span, ...] = ()  # empty: all of the passage
+    said: tuple[Span, ...] = ()
+    decides: tuple[Span, ...] = ()  # of what is said, the words that settle it
+    is_whole: bool = True  # where nothing is said to be in it, all of the passage is meant
 
     def moved(self, by: int) -> "Marks":
         """The same in a text that begins `by` characters earlier or, below 0, later."""
-        return Marks(_shifted(self.passage, by), tuple(_shifted(each, by) for each in self.said))
+        said, decides = (
+            tuple(_shifted(each, by) for each in spans) for spans in (self.said, self.decides)
+        )
+        return Marks(_shifted(self.passage, by), said, decides, self.is_whole)
 
     def styles(self, length: int) -> bytes:
         """How each character of a text is marked."""
         styles = bytearray(length)
-        for style, spans in ((AROUND, [self.passage]), (SAID, self.said or [self.passage])):
+        said = self.said or [self.passage] * self.is_whole
+        for style, spans in ((AROUND, [self.passage]), (SAID, said), (DECIDES, self.decides)):
             for span in spans:
                 for at in range(max(0, span.start), min(length, span.end)):
                     styles[at] = style
@@ -46,6 +55,7 @@ class Marks:
 
 
 NO_MARKS = Marks()
+NO_NUMBERS: Mapping[int, int] = {}
 
 
 def _shifted(span: Span, by: int) -> Span:
@@ -68,53 +78,89 @@ class Evidence:
     parts: tuple[Part, ...]
     section_index: int | None  # in the document as it is now; None for a snapshot
     page: int | None = None
+    quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
+    document: Document | None = None  # as it is now, where it still says so
+    rows: tuple[int, ...] = ()  # of a sheet or a CSV file, those that are marked
 
     @property
     def is_current(self) -> bool:
         return self.source.state is SourceState.CURRENT
 
 
-def evidence_of(source: Source, clauses: Sequence[str] = ()) -> Evidence:
+def evidence_of(source: Source, stated: Sequence[Stated] = ()) -> Evidence:
     """In the document as it stands, or, where that changed or vanished, in the snapshot.
 
-    `clauses` are what an answer cites it for: the words that say so are marked in the passage.
+    `stated` is what an answer cites it for: the words that say so are marked in the passage.
     """
     chunk = application().documents.chunks([source.chunk_id], readable()).get(source.chunk_id)
     if chunk is None or chunk.text != source.text:
-        return _snapshot(source, clauses)
+        return _snapshot(source, stated)
     try:
         near = application().documents.neighbourhood(
             chunk.document_id, chunk.section_index, readable()
         )
     except NotFound:
-        return _snapshot(source, clauses)
-    return _in_document(source, chunk, near, clauses)
+        return _snapshot(source, stated)
+    return _in_document(source, chunk, near, stated)
 
 
-def _snapshot(source: Source, clauses: Sequence[str]) -> Evidence:
+def _snapshot(source: Source, stated: Sequence[Stated]) -> Evidence:
     start = source.passage.find(source.text)
     text = source.passage if start >= 0 else source.text
     marked = Span(max(start, 0), max(start, 0) + len(source.text))
-    marks = Marks(marked, places_of(text, clauses))
-    return Evidence(source, (Part("", text_html(text, marks)),), None)
+    marks = _marks(text, marked, places_of(text, _clauses(stated)), stated)
+    return Evidence(source, (Part("", text_html(text, marks)),), None, quotes=_quotes(text, marks))
+
+
+def _clauses(stated: Sequence[Stated]) -> list[str]:
+    return [each.said for each in stated]
+
+
+def _marks(text: str, passage: Span, said: Sequence[Span], stated: Sequence[Stated]) -> Marks:
+    """Where nothing in the passage says it, none of its words is marked more than the others."""
+    found = {
+        span: tuple(
+            _shifted(words, span.start)
+            for each in stated
+            for words in deciding(each, text[span.start : span.end])[1]
+        )
+        for span in said
+    }
+    if any(each.verdict is Verdict.CONTRADICTED for each in stated) and any(found.values()):
+        found = {span: words for span, words in found.items() if words}
+    decides = tuple(words for each in found.values() for words in each)
+    return Marks(passage, tuple(found), decides, is_whole=not stated)
+
+
+def _quotes(text: str, marks: Marks) -> tuple[str, ...]:
+    return tuple(text[span.start : span.end] for span in marks.said)
 
 
 def _in_document(
-    source: Source, chunk: Chunk, near: Sequence[Section], clauses: Sequence[str]
+    source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[Stated]
 ) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
-    marks = Marks(Span(chunk.start, chunk.end), _said(source, chunk, section, clauses))
+    said = _said(source, chunk, section, _clauses(stated))
+    marks = _marks(section.text, Span(chunk.start, chunk.end), said, stated)
     first = max(0, min(each.start for each in (marks.passage, *marks.said)) - AROUND_CHARS)
     last = max(each.end for each in (marks.passage, *marks.said)) + AROUND_CHARS
     shown, moved = _cut(section.text, first, min(len(section.text), last))
-    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved)))]
+    rows = numbers_of_rows(section)
+    numbers = {row.start - moved: number for row, number in rows.items()}
+    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(each) for each in near if each.index < section.index),
             *parts,
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
-    return Evidence(source, tuple(parts), section.index, section.page)
+    quotes = _quotes(section.text, marks)
+    document = application().documents.document(chunk.document_id, readable())
+    starts = [each.start for each in marks.said]
+    marked = tuple(
+        number for row, number in rows.items() if any(row.start <= at < row.end for at in starts)
+    )
+    return Evidence(source, tuple(parts), section.index, section.page, quotes, document, marked)
 
 
 def _said(
@@ -154,13 +200,22 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
 # ── Text as people read it ───────────────────────────────────────────────────────────────────
 
 
-def text_html(text: str, marks: Marks = NO_MARKS, *, is_target: bool = True) -> Markup:
+def text_html(
+    text: str,
+    marks: Marks = NO_MARKS,
+    *,
+    is_target: bool = True,
+    numbers: Mapping[int, int] = NO_NUMBERS,
+) -> Markup:
     """A section's text: its tables as tables, its entries as a list, the passage marked.
 
-    Its first mark is what `#passage` leads to, if it is a target.
+    Its first mark is what `#passage` leads to, if it is a target. `numbers` are those of rows in
+    their file, by where they begin.
     """
     lines = [Span(line.start(), line.end()) for line in LINE.finditer(text)]
-    writing = _Writing(text, marks.styles(len(text)), is_anchored=not is_target)
+    styles = marks.styles(len(text))
+    target = (SAID if max(styles, default=0) >= SAID else AROUND) if is_target else None
+    writing = _Writing(text, styles, target, numbers)
     parts = []
     for kind, block in _blocks(text, lines):
         if kind == "table":
@@ -212,11 +267,12 @@ def _kind(line: str, *, before: str, apart: bool) -> str:
 
 @dataclass(slots=True)
 class _Writing:
-    """Writes the blocks of one text; the first of its strong marks can be linked to."""
+    """Writes the blocks of one text; the first of its marks of one style can be linked to."""
 
     text: str
     styles: bytes
-    is_anchored: bool
+    target: int | None  # that style; None once it was met
+    numbers: Mapping[int, int]
 
     def entry(self, line: Span) -> Markup:
         sign = ENTRY.match(self.text, line.start)
@@ -245,38 +301,61 @@ class _Writing:
             if TABLE_RULE.fullmatch(words) or (at and words == head):
                 continue
             tag = Markup("th" if has_head and at == 0 else "td")
-            cells = _cells(words)
+            cells = map(self._cell, _cells(self.text, line))
             row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
+            if self.numbers:
+                number = self.numbers.get(line.start, "")
+                row = Markup('<td class="row-number">{}</td>').format(number) + row
             style = self._row_style(line) if tag == "td" else ""
             rows.append(Markup("<tr{}>{}</tr>").format(style, row))
         return Markup('<div class="table"><table>{}</table></div>').format(Markup("").join(rows))
 
+    def _cell(self, cell: Span) -> Markup:
+        """What decides strong, where its offsets are those of the text that is shown."""
+        words = self.text[cell.start : cell.end]
+        if "\\|" in words:
+            return escape(words.replace("\\|", "|"))
+        return strong(words, self._deciding(cell))
+
+    def _deciding(self, within: Span) -> list[Span]:
+        """The stretches that decide, by offsets into the stretch around them."""
+        runs = RUN.finditer(self.styles, within.start, within.end)
+        return [_shifted(Span(*r.span()), -within.start) for r in runs if r[1][0] == DECIDES]
+
     def _row_style(self, line: Span) -> Markup | str:
         style = max(self.styles[line.start : line.end])
-        if style == SAID:
-            return Markup('{} class="is-marked"').format(self._anchor())
-        return Markup(' class="is-around"') if style == AROUND else ""
+        if style >= SAID:
+            return Markup('{} class="is-marked"').format(self._anchor(SAID))
+        return Markup('{} class="is-around"').format(self._anchor(AROUND)) if style else ""
 
     def marked(self, span: Span) -> Markup:
         """The words of a stretch; strong marks lie over the paler one of the whole passage."""
         runs = RUN.finditer(self.styles, span.start, span.end)
-        pieces = (self._piece(self.text[run.start() : run.end()], run[1][0]) for run in runs)
-        return Markup("").join(pieces)
+        parts = Markup("")
+        for is_said, grouped in groupby(runs, lambda run: run[1][0] >= SAID):
+            pieces = list(grouped)
+            if is_said:
+                said = Span(pieces[0].start(), pieces[-1].end())
+                words = strong(self.text[said.start : said.end], self._deciding(said))
+                parts += Markup("<mark{}>{}</mark>").format(self._anchor(SAID), words)
+            else:
+                parts += Markup("").join(map(self._plain, pieces))
+        return parts
 
-    def _piece(self, words: str, style: int) -> Markup:
-        if style == SAID:
-            return Markup("<mark{}>{}</mark>").format(self._anchor(), words)
-        if style == AROUND:
-            return Markup('<span class="is-around">{}</span>').format(words)
-        return escape(words)
+    def _plain(self, run: re.Match[bytes]) -> Markup:
+        words = self.text[run.start() : run.end()]
+        if run[1][0] != AROUND:
+            return escape(words)
+        return Markup('<span{} class="is-around">{}</span>').format(self._anchor(AROUND), words)
 
-    def _anchor(self) -> Markup | str:
-        if self.is_anchored:
+    def _anchor(self, style: int) -> Markup | str:
+        if self.target != style:
             return ""
-        self.is_anchored = True
+        self.target = None
         return Markup(' id="passage"')
 
 
-def _cells(line: str) -> list[str]:
-    inner = line.strip().removeprefix("|").removesuffix("|")
-    return [cell.replace("\\|", "|").strip() for cell in re.split(r"(?<!\\)\|", inner)]
+def _cells(text: str, row: Span) -> list[Span]:
+    """The cells of a row, without the blanks around them."""
+    edges = [each.start() for each in CELL_EDGE.finditer(text, row.start, row.end)]
+    return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]

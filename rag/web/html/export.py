@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rag.citations.markers import find_markers
+from rag.limits.budget import paced
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.web.html.warned import with_warnings
 
@@ -20,7 +21,7 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
     by_number = {source.number: source for source in sources}
     parts = [f"# {_one_line(session.title) or 'Conversation'}"]
     cited: dict[int, None] = {}
-    for message in messages:
+    for message in paced(messages, weight=8):
         parts.append(_message(message, by_number))
         if message.role == Role.ASSISTANT:
             cited.update(dict.fromkeys(_cited(message.content, by_number)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rag.citations.clauses import Part
 from rag.citations.markers import without_markers
-from rag.citations.statements import read_statements
+from rag.citations.statements import Statement, read_statements
 from rag.text.sentences import Span, split_sentences
 
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
@@ -20,14 +20,34 @@ FEWEST_SHARED = 2  # words or figures, fewer may have met by chance
 def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[str]:
     """What an answer says on a source's behalf: all of it, or at the marker that begins there."""
     parts = [
-        part
+        (part, statement)
         for statement in read_statements(text)
         for part in statement.parts
         if number in part.numbers
     ]
     if start is not None and parts:
-        parts = [min(parts, key=lambda part: _distance(part, start))]
-    return [without_markers(text[part.start : part.end]) for part in parts]
+        parts = [min(parts, key=lambda each: _distance(each[0], start))]
+    return [_words(text, statement, part) for part, statement in parts]
+
+
+def _words(text: str, statement: Statement, part: Part) -> str:
+    """What a part says; a cell says it with the label of its row and the head of its column."""
+    own = without_markers(text[part.start : part.end])
+    if statement.kind != "row":
+        return own
+    label, *_ = _cells_in(text[statement.start : statement.end])
+    heads = (
+        _cells_in(text[slice(*statement.lead_in)].rpartition("\n")[2]) if statement.lead_in else []
+    )
+    column = text[statement.start : part.start].strip().removeprefix("|").count("|")
+    head = heads[column] if 0 < column < len(heads) else ""
+    said = " · ".join(_cells_in(own))
+    return " · ".join(filter(None, (label if column else "", head, said)))
+
+
+def _cells_in(row: str) -> list[str]:
+    inner = without_markers(row).strip().removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in inner.split("|")]
 
 
 def _distance(part: Part, start: int) -> int:

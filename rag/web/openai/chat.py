@@ -11,14 +11,13 @@ from pydantic import BaseModel
 from rag.errors import NotFound
 from rag.records import Failed, Finished
 from rag.web.access import rights
-from rag.web.api.responses import CitationModel, SourceModel
-from rag.web.current import open_session
+from rag.web.access.rights import open_session
+from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
-from rag.web.openai.requests import MODEL, MODEL_OF_ONE, REFUSED, ChatBody
+from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
-from rag.web.sse import data_line, failure
 
 api = DescribedApi(
     "openai", "For clients of the OpenAI chat protocol.", prefix="/v1", refusals=REFUSED
@@ -51,7 +50,8 @@ def _models() -> list[str]:
     held = rights.held_collections()
     times = Counter(each.name.casefold() for each in held)
     names = [each.name if times[each.name.casefold()] == 1 else each.id for each in held]
-    return [MODEL, *(f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1)]
+    ones = [f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1]
+    return [MODEL, MODEL_WITH_LINKS, *ones]
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -81,12 +81,12 @@ class Completion(Answering):
 
     @property
     def is_known_by_messages(self) -> bool:
-        return not self.body.session_id()
+        return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
         message = {
             "role": "assistant",
-            "content": end.message.content,
+            "content": self.told(end).text,
             "refusal": None,
             "annotations": self._annotations(end),
         }
@@ -100,7 +100,7 @@ class Completion(Answering):
             **self._head("chat.completion"),
             "choices": [choice],
             "usage": _usage(end),
-            **self._extension(end),
+            **self.extension(end),
         }
 
     def first(self) -> Iterator[str]:
@@ -115,11 +115,19 @@ class Completion(Answering):
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
-        yield data_line({**chunk, "content": end.message.content, **self._extension(end)})
+        yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
             yield data_line({**head, "choices": [], "usage": _usage(end)})
-        yield DONE
+
+    def judged(self, end: Finished) -> Iterator[str]:
+        """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
+        head = self._head("chat.completion.chunk")
+        yield data_line({**head, "choices": [], **self.extension(end)})
+
+    @property
+    def done(self) -> str:
+        return DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -134,18 +142,6 @@ class Completion(Answering):
             "object": kind,
             "created": self.created,
             "model": MODEL,
-        }
-
-    def _extension(self, end: Finished) -> dict[str, Any]:
-        answer = end.message.answer
-        citations = answer.citations if answer else ()
-        return {
-            "session_id": self.session.id,
-            "index": end.message.index,
-            "resolved_query": end.message.resolved_query,
-            "citations": [CitationModel.of(citation).as_json() for citation in citations],
-            "sources": [SourceModel.of(source).as_json() for source in end.sources],
-            "notices": [each.text for each in answer.notices] if answer else [],
         }
 
 

@@ -1,6 +1,6 @@
 """What clients of the OpenAI protocol ask, understood."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,9 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import ImportedMessage, Role
 from rag.seams import Wishes
-from rag.web.api.requests import Words
+from rag.web.api.requests import MAX_QUESTION_CHARS, Place, Words
 
 MODEL = "groundnote"
+LINKS = "links"
+CITATION_FORMS = ("numbers", LINKS)
+MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
@@ -27,10 +30,13 @@ REFUSED: ResponseDict = {
 }
 
 
+Stop = Annotated[str, Field(max_length=1_000)]
+
+
 class ContentPart(BaseModel):
     """A part of a message; only text can be answered."""
 
-    type: str
+    type: Place
     text: Words = ""
     refusal: Words = ""  # in an assistant's message
 
@@ -38,8 +44,15 @@ class ContentPart(BaseModel):
 class ClientMessage(BaseModel):
     """One message of the client's transcript; items of other kinds have no role."""
 
-    role: str = ""
-    content: Words | list[ContentPart] | None = None
+    role: Place = ""
+    content: Words | Annotated[list[ContentPart], Field(max_length=1000)] | None = None
+    type: Place = ""
+    id: Place = ""  # of an item that a reference stands for
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it only names what was said."""
+        return self.type == "item_reference"
 
     def text(self, field: str) -> str:
         """Raises UserError, which names the field of the request, for what is not text."""
@@ -62,8 +75,10 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    session_id: str | None = None
-    collections: list[str] | str | None = None
+    session_id: Place | None = None
+    session: Annotated[Words, Field(max_length=200)] | None = None  # the client's own name of it
+    collections: Annotated[list[Place], Field(max_length=1000)] | Stop | None = None
+    citations: Place | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -75,23 +90,46 @@ class AskingBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: str = MODEL
+    model: Place = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: str | Annotated[list[str], Field(max_length=4)] | None = None
+    stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
+
+    def seconds_for_judge(self, usual: float) -> float:
+        """How long to wait for a judge's verdicts, an extension of ours."""
+        return usual if self.wait_for_judge is None else self.wait_for_judge
 
     def collections(self) -> list[str] | None:
         """Those that are to be asked, by id or name; None where nothing is said of them."""
         told = self.metadata.collections if self.metadata else None
         if isinstance(told, str):  # stock clients take nothing but texts
             told = [each.strip() for each in told.split(",") if each.strip()]
-        if self.model.startswith(MODEL_OF_ONE):
-            return [*(told or ()), self.model.removeprefix(MODEL_OF_ONE)]
-        return told
+        _, _, one = self.model.partition(":")
+        return [*(told or ()), one] if one and self.names_us else told
+
+    @property
+    def name(self) -> str:
+        """The client's own for this conversation; "" where it has none."""
+        return (self.metadata.session or "").strip() if self.metadata else ""
+
+    @property
+    def names_us(self) -> bool:
+        """Whether the model is the library, however its numbers are written."""
+        return self.model.partition(":")[0] in (MODEL, MODEL_WITH_LINKS)
+
+    @property
+    def wants_links(self) -> bool:
+        """Whether each number is to lead to its source. Raises UserError."""
+        told = self.metadata.citations if self.metadata else None
+        if told not in (None, *CITATION_FORMS):
+            known = ", ".join(CITATION_FORMS)
+            raise UserError(f"metadata.citations: {told[:60]!r} is not known. Known: {known}.")
+        return told == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
     def wishes(self) -> Wishes:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
@@ -176,14 +214,18 @@ class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
-    instructions: Words | None = None
-    previous_response_id: str | None = None
+    instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
+    previous_response_id: Place | None = None
     store: bool | None = None
 
-    def asked(self) -> Asked:
-        """Raises UserError."""
+    def items(self) -> list[ClientMessage]:
+        """The question, or the whole conversation."""
         given = self.input
-        said = [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+        return [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+
+    def asked(self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it) -> Asked:
+        """`resolve` gives what a reference stands for. Raises UserError."""
+        said = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
         return understood(said, "input")

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Response
+from pydantic import BaseModel
 
-from rag.errors import NotFound
-from rag.records import Failed, Finished
-from rag.web.current import application, open_session
+from rag.errors import Conflict, NotFound
+from rag.records import Failed, Finished, Message, Role
+from rag.seams import SessionHandle
+from rag.web.access.rights import open_session
+from rag.web.api.sse import failure, frame
+from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
-from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
+from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ResponseBody
 from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
-from rag.web.sse import failure, frame
 
 api = DescribedApi(
     "responses",
@@ -26,12 +29,75 @@ api = DescribedApi(
     refusals=REFUSED,
 )
 _ID = re.compile(r"resp_([A-Za-z0-9-]{1,40})_(\d{1,9})")
+_ITEM_ID = re.compile(r"msg_([A-Za-z0-9-]{1,40})_(\d{1,9})")
+
+
+class ResponsePath(BaseModel):
+    """Names a response."""
+
+    response_id: str
 
 
 @api.post("/responses", responses={"200": None})
 def respond(body: ResponseBody) -> Response:
-    """Answer the input; with `previous_response_id` as the next turn of that conversation."""
-    return answered(body, body.asked(), Responding)
+    """Answer the input; with `previous_response_id` as the next turn of that conversation.
+
+    An item of the input may be a reference to an earlier one of ours, by its id.
+    """
+    return answered(body, body.asked(_referred), Responding)
+
+
+@api.get("/responses/<response_id>", responses={"200": None})
+def read_response(path: ResponsePath) -> dict[str, Any]:
+    """A response as it was given, with what is known of its citations now."""
+    session, answer = _answer_of(path.response_id)
+    question = ResponseBody(input=session.message(answer.index - 1).content)
+    cited = {each.number for each in answer.answer.citations} if answer.answer else set()
+    end = Finished(answer, tuple(session.sources(sorted(cited))))
+    return Responding(session, question.asked(), question).whole(end)
+
+
+@api.get("/responses/<response_id>/input_items", responses={"200": None})
+def list_input_items(path: ResponsePath) -> dict[str, Any]:
+    """The question that a response answers."""
+    session, answer = _answer_of(path.response_id)
+    asked = session.message(answer.index - 1)
+    part = {"type": "input_text", "text": asked.content}
+    item = _message(f"msg_{session.id}_{asked.index}", Role.USER, "completed", part)
+    ids = {"first_id": item["id"], "last_id": item["id"]}
+    return {"object": "list", "data": [item], "has_more": False, **ids}
+
+
+@api.delete("/responses/<response_id>", responses={"200": None})
+def delete_response(path: ResponsePath) -> dict[str, Any]:
+    """Delete a conversation by its newest response; one in its middle is kept with it."""
+    session, answer = _answer_of(path.response_id)
+    if session.read().message_count > answer.index + 1:
+        raise Conflict(
+            "The conversation went on from this response. Delete its newest one, or the session."
+        )
+    session.delete()
+    return {"id": path.response_id, "object": "response", "deleted": True}
+
+
+def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
+    """Raises NotFound, also where it is somebody else's."""
+    with suppress(NotFound):
+        if named := _ID.fullmatch(response_id):
+            session = open_session(named[1])
+            message = session.message(int(named[2]))
+            if message.role == Role.ASSISTANT and message.index:
+                return session, message
+    raise NotFound(f"There is no response {response_id[:60]!r}.")
+
+
+def _referred(item: ClientMessage) -> ClientMessage:
+    """What an item of ours said. Raises NotFound."""
+    with suppress(NotFound):
+        if named := _ITEM_ID.fullmatch(item.id):
+            message = open_session(named[1]).message(int(named[2]))
+            return ClientMessage(role=message.role, content=message.content)
+    raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
 
 
 def _after(previous: str) -> FoundSession:
@@ -53,7 +119,7 @@ class Responding(Answering):
 
     body: ResponseBody
     number: int = 0  # of the next event
-    is_open: bool = False
+    index: int | None = None  # of the answer, once it has begun
 
     @staticmethod
     def named(body: ResponseBody) -> FoundSession | None:
@@ -67,10 +133,11 @@ class Responding(Answering):
 
     def whole(self, end: Finished) -> dict[str, Any]:
         has_all, (read, written) = is_whole(end), counted(end)
+        self.index = end.message.index
         return self._state(end.message.index) | {
             "status": "completed" if has_all else "incomplete",
             "incomplete_details": None if has_all else {"reason": "max_output_tokens"},
-            "output": [self._item("completed", _part(end.message.content, self._annotations(end)))],
+            "output": [self._item("completed", _part(self.told(end).text, self._annotations(end)))],
             "usage": {
                 "input_tokens": read,
                 "input_tokens_details": {"cached_tokens": 0},
@@ -78,12 +145,13 @@ class Responding(Answering):
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": read + written,
             },
+            **self.extension(end),
         }
 
     def begun(self, index: int) -> Iterator[str]:
-        if self.is_open:
+        if self.index is not None:
             return
-        self.is_open = True
+        self.index = index
         state = self._state(index)
         yield self._event("response.created", response=state)
         yield self._event("response.in_progress", response=state)
@@ -100,7 +168,7 @@ class Responding(Answering):
         return self._event("response.failed", response=state)
 
     def closing(self, end: Finished) -> Iterator[str]:
-        text, annotations = end.message.content, self._annotations(end)
+        text, annotations = self.told(end).text, self._annotations(end)
         for number, each in enumerate(annotations):
             told = {"annotation_index": number, "annotation": each}
             yield self._placed("response.output_text.annotation.added", **told)
@@ -138,16 +206,10 @@ class Responding(Answering):
 
     @property
     def _item_id(self) -> str:
-        return f"msg_{self.session.id}_{self.created}"
+        return f"msg_{self.session.id}_{self.index}"
 
     def _item(self, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "id": self._item_id,
-            "type": "message",
-            "role": "assistant",
-            "status": status,
-            "content": [*parts],
-        }
+        return _message(self._item_id, Role.ASSISTANT, status, *parts)
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
         return [{"type": "url_citation", **each} for each in self.citations(end)]
@@ -160,6 +222,16 @@ class Responding(Answering):
         told = frame(kind, {"type": kind, "sequence_number": self.number, **values})
         self.number += 1
         return told
+
+
+def _message(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": item_id,
+        "type": "message",
+        "role": role,
+        "status": status,
+        "content": [*parts],
+    }
 
 
 def _part(text: str, annotations: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,17 +5,20 @@ hashes over the questions and answers stands for each state of a conversation; t
 chains that we sent out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from sqlalchemy import Engine, delete, insert, select, update
 
 from rag.database import reading, storable, transcript_hashes, writing
+from rag.limits.budget import paced
 from rag.records import ContextConfig, ImportedMessage, Role
 from rag.seams import ConversationStore, SessionHandle
 
 START = ""
+LOOKED_UP = 500  # chains in one query
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +79,25 @@ class TranscriptTable:
 
     def find(self, owner: str, hash_: str) -> list[KnownState]:
         """States with this chain."""
-        table = transcript_hashes
+        return self._find_all(owner, [hash_]).get(hash_, [])
+
+    def known(self, owner: str, hashes: Sequence[str]) -> Iterator[tuple[int, list[KnownState]]]:
+        """How many messages lead to states that are known, and these; the longest first."""
+        for end in paced(range(len(hashes), 0, -LOOKED_UP), weight=LOOKED_UP):
+            some = hashes[max(0, end - LOOKED_UP) : end]
+            found = self._find_all(owner, some)
+            for length in range(end, end - len(some), -1):
+                if hashes[length - 1] in found:
+                    yield length, found[hashes[length - 1]]
+
+    def _find_all(self, owner: str, hashes: Sequence[str]) -> dict[str, list[KnownState]]:
+        table, states = transcript_hashes, defaultdict[str, list[KnownState]](list)
+        query = select(table.c.hash, table.c.session_id, table.c.index)
+        query = query.where(table.c.owner == owner, table.c.hash.in_(hashes))
         with reading(self._engine) as connection:
-            rows = connection.execute(
-                select(table.c.session_id, table.c.index).where(
-                    table.c.owner == owner, table.c.hash == hash_
-                )
-            )
-            return [KnownState(id_, abs(index), is_open=index > 0) for id_, index in rows]
+            for hash_, session_id, index in connection.execute(query):
+                states[hash_].append(KnownState(session_id, abs(index), is_open=index > 0))
+        return states
 
     def go_on(self, owner: str, state: KnownState) -> bool:
         """Whether we are the first to go on from there: of several at once, one is."""
@@ -142,15 +156,13 @@ class SessionFinder:
         What a new one has in common with a known session keeps its numbers and their sources.
         """
         hashes = chain(past)
-        for length in range(len(past), 0, -1):
-            states = self.table.find(owner, hashes[length - 1])
+        for length, states in self.table.known(owner, hashes):
             found = self._only_open(owner, states) if length == len(past) else None
             if found is not None:
                 return found
-            if states:
-                parent = self.store.open(states[-1].session_id, owner=owner)
-                fork = copy_of(self.store, parent, states[-1].index, past[length:])
-                return FoundSession(fork, is_new=True)
+            parent = self.store.open(states[-1].session_id, owner=owner)
+            fork = copy_of(self.store, parent, states[-1].index, past[length:])
+            return FoundSession(fork, is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
 

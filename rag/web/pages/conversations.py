@@ -1,5 +1,6 @@
 """The conversation's pages; they work as plain forms, and stream where scripts run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, redirect, request, url_for
@@ -11,22 +12,23 @@ from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import choices, readable
-from rag.web.current import application, default_config, open_session
-from rag.web.html.cards import line_html, marked_in, passage_html
-from rag.web.html.evidence import evidence_of
-from rag.web.html.pinpoint import clauses_citing
+from rag.web.access.rights import choices, open_session, readable
+from rag.web.current import application, default_config
+from rag.web.html.cards import marked_in, passage_html
+from rag.web.html.evidence import Evidence, evidence_of
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
+from rag.web.html.stated import Stated, shown_statement, stated_in
 from rag.web.pages.forms import wanted_collections, wanted_index, words
 from rag.web.pages.queue import led_when_due
 from rag.web.pages.show import Shown, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
-from rag.web.pages.transcript import Place, transcript_of, with_footnotes
+from rag.web.pages.transcript import Place, footnotes, transcript_of
+from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import Turn, turns
 
 pages = Blueprint("pages", __name__)
-for part_of_a_card in (line_html, passage_html, gist):
+for part_of_a_card in (passage_html, gist):
     pages.add_app_template_filter(part_of_a_card)
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
@@ -168,15 +170,38 @@ def source(session_id: str, number: int) -> str:
     found = session.sources([number])
     if not found:
         raise NotFound(f"This conversation has no source [{number}].")
-    evidence = evidence_of(found[0], _cited_for(session, number))
-    quoted = with_footnotes(found[0].text, found)
+    stated = _cited_for(session, number)
+    evidence = evidence_of(found[0], stated)
     return show_page(
         "source.html",
         session=session.read(),
         evidence=evidence,
-        quoted=quoted,
+        statements=[shown_statement(each, evidence.quotes) for each in stated if each.citation],
+        footnote=footnotes(found),
+        original=_original(evidence, stated),
+        table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
+
+
+def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | None:
+    """The file behind a passage, if it was kept, and what is marked on its page."""
+    document = evidence.document
+    if document is None or not has_original(document):
+        return None
+    marked = evidence.quotes or ((evidence.source.text,) if not stated else ())
+    page = evidence.page if document.media_type == PDF else None
+    return {"document": document, "page": page, "marked": marked}
+
+
+def _table_of(evidence: Evidence) -> str:
+    """The id of the table that has the rows, where there can be no doubt; else ""."""
+    if evidence.document is None or not evidence.rows:
+        return ""
+    found = application().tables.tables(readable(), document_id=evidence.document.id)
+    named = [each for each in found if f"sheet {each.name}," in evidence.source.locator]
+    (only,) = named if len(named) == 1 else found if len(found) == 1 else (None,)
+    return only.id if only is not None else ""
 
 
 def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
@@ -202,7 +227,7 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     return found
 
 
-def _cited_for(session: SessionHandle, number: int) -> list[str]:
+def _cited_for(session: SessionHandle, number: int) -> Sequence[Stated]:
     """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
 
     For a card this is what it marks.
@@ -210,8 +235,7 @@ def _cited_for(session: SessionHandle, number: int) -> list[str]:
     index = wanted_index("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():
         if message.answer is not None and message.answer.card is not None:
-            return marked_in(message.answer.card, number)
+            return [Stated(said) for said in marked_in(message.answer.card, number)]
         if message.role == Role.ASSISTANT:
-            start = wanted_index("c", request.args)
-            return clauses_citing(message.content, number, start=start)
-    return []
+            return stated_in(message, number, wanted_index("c", request.args))
+    return ()

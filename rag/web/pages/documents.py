@@ -20,6 +20,7 @@ from rag.web.current import application
 from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import Shown, show_page
+from rag.web.serving.originals import PDF, has_original, original_of
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
@@ -175,7 +176,16 @@ def document(document_id: str) -> str:
         sections=sections,
         at=at,
         tables=tables,
+        has_original=has_original(found),
+        is_pdf=found.media_type == PDF,
     )
+
+
+@document_pages.get("/documents/<document_id>/original")
+def original(document_id: str) -> Response:
+    """The file itself, looked at in the browser where it is a PDF, or kept by its reader."""
+    found = rights.document(document_id)
+    return original_of(found, is_shown="download" not in request.args)
 
 
 def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:

@@ -12,7 +12,8 @@ from rag.errors import UserError
 from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
-from rag.web.current import application, open_session
+from rag.web.access.rights import open_session
+from rag.web.current import application
 from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
 from rag.web.pages.show import Shown, show_page

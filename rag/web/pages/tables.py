@@ -9,8 +9,8 @@ from rag.database import storable
 from rag.errors import NotFound
 from rag.tables.plan import plan_from
 from rag.tables.running.result import as_csv, as_xlsx, result_from
-from rag.web.access.rights import readable
-from rag.web.current import application, checked_id, open_session
+from rag.web.access.rights import open_session, readable
+from rag.web.current import application, checked_id
 from rag.web.html.plan_form import plan_from_form
 from rag.web.pages.forms import wanted_index
 from rag.web.pages.show import show_page
@@ -29,9 +29,11 @@ def table(table_id: str) -> str:
     offset = wanted_index("offset", request.args) or 0
     wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
-    row = wanted_index("row", request.args)
+    row, at = wanted_index("row", request.args), wanted_index("at", request.args)
     marked = _marked(session_id, number, row) if session_id and number else frozenset()
-    if row is not None and marked and "offset" not in request.args:
+    if at is not None:
+        marked |= {at}
+    if marked and (at, row) != (None, None) and "offset" not in request.args:
         offset = library.place_of(found, min(marked)) // ROWS_ON_A_PAGE * ROWS_ON_A_PAGE
     answered = library.rows(found, offset, ROWS_ON_A_PAGE + 1, wanted)
     return show_page(
@@ -46,6 +48,7 @@ def table(table_id: str) -> str:
         session_id=session_id,
         number=number,
         row=row,
+        at=at,
     )
 
 

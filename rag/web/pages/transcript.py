@@ -40,8 +40,19 @@ class ShownMessage:
 
     @property
     def copied(self) -> str:
-        """What the copy button gives as Markdown: the text, what is wrong with it, its sources."""
-        return with_footnotes(with_warnings(self.message), self.sources)
+        """What the copy button gives as Markdown: the text, and what is wrong with it."""
+        return with_warnings(self.message)
+
+    @property
+    def footnotes(self) -> str:
+        """What it adds."""
+        return footnotes(self.sources)
+
+    @property
+    def set_aside(self) -> Markup:
+        """What a model said, where passages stand first instead."""
+        aside = self.message.answer.set_aside if self.message.answer else None
+        return answer_html(aside.text, replace(self.register, answer=None)) if aside else Markup("")
 
     @property
     def is_answer(self) -> bool:
@@ -224,13 +235,13 @@ def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
     return tuple(sources[number] for number in sorted(cited_numbers(text)) if number in sources)
 
 
-def with_footnotes(text: str, sources: Sequence[Source]) -> str:
-    """An answer or a passage that can be pasted anywhere and still says where it comes from."""
-    lines = []
-    for source in sources:
-        place = f", {source.locator}" if source.locator else ""
-        lines.append(f"{source.marker} {source.document_title}{place} ({source.document_name})")
-    return "\n".join([text, "", *lines]) if lines else text
+def footnotes(sources: Sequence[Source]) -> str:
+    """Lines that say, wherever a text is pasted, where it comes from."""
+    places = (f", {each.locator}" if each.locator else "" for each in sources)
+    return "\n".join(
+        f"{each.marker} {each.document_title}{place} ({each.document_name})"
+        for each, place in zip(sources, places, strict=True)
+    )
 
 
 def kept_in(summaries: Sequence[Summary]) -> Kept | None:

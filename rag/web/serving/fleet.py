@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from rag.calm import ERRORS
 from rag.errors import RagError, SetupError
 
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
@@ -112,8 +112,8 @@ class Fleet:
         except RagError as error:
             print(f"Error: {error}", file=sys.stderr)  # noqa: T201
             status = REFUSED
-        except BaseException:  # noqa: BLE001 - the outermost edge of a process
-            traceback.print_exc()
+        except BaseException as error:  # noqa: BLE001 - the outermost edge of a process
+            print(f"Error: {ERRORS.told(error)}", file=sys.stderr)  # noqa: T201
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -21,7 +21,7 @@ CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where servers leave it; 
 @contextmanager
 def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
     """Hang up once the client of this request has gone, where its server lets us see that."""
-    is_gone = _way_to_tell()
+    is_gone = way_to_tell()
     if is_gone is None:
         yield
         return
@@ -40,7 +40,8 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
         ended.set()
 
 
-def _way_to_tell() -> Callable[[], bool] | None:
+def way_to_tell() -> Callable[[], bool] | None:
+    """Says whether the client of this request has gone, where its server lets us see that."""
     told: Callable[[], bool] | None = request.environ.get(TOLD_BY)
     if told is not None:
         return told

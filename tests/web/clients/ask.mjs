@@ -7,6 +7,7 @@ const baseURL = process.argv[2];
 const question = "How heavy?";
 const model = "groundnote";
 const asked = { model, messages: [{ role: "user", content: question }] };
+const turnsAsked = ["How light?", "And the Pro?", "And the Max?"]; // in one conversation
 const made = {};
 
 async function byOpenAI() {
@@ -22,7 +23,15 @@ async function byOpenAI() {
     .create({ ...asked, response_format: { type: "json_object" } })
     .catch((error) => `${error.status} ${error.message}`);
   const urls = (found) => found.map((each) => each.url_citation.url);
-  made.openai = { text: message.content, urls: urls(message.annotations), streamed, streamedUrls: urls(links), refused };
+  const messages = [];
+  const turns = [];
+  for (const each of turnsAsked) {
+    messages.push({ role: "user", content: each });
+    const turn = (await client.chat.completions.create({ model, messages })).choices[0].message;
+    messages.push({ role: "assistant", content: turn.content });
+    turns.push(...urls(turn.annotations));
+  }
+  made.openai = { turns, text: message.content, urls: urls(message.annotations), streamed, streamedUrls: urls(links), refused };
 }
 
 async function byResponses() {
@@ -32,8 +41,15 @@ async function byResponses() {
   const stream = client.responses.stream({ model, input: question });
   const last = await stream.finalResponse();
   const urls = (response) => response.output[0].content[0].annotations.map((each) => each.url);
+  const turns = [];
+  let previous;
+  for (const each of turnsAsked) {
+    const turn = await client.responses.create({ model, input: each, previous_response_id: previous });
+    turns.push(...urls(turn));
+    previous = turn.id;
+  }
   made.responses = {
-    text: first.output_text, urls: urls(first), streamed: last.output_text, streamedUrls: urls(last),
+    turns, text: first.output_text, urls: urls(first), streamed: last.output_text, streamedUrls: urls(last),
     goesOn: next.session_id === first.session_id,
   };
 }
@@ -44,7 +60,15 @@ async function byAiSdk(name, chosen) {
   let streamed = "";
   for await (const delta of stream.textStream) streamed += delta;
   const urls = (sources) => sources.map((each) => each.url);
-  made[name] = { text: told.text, urls: urls(told.sources), streamed, streamedUrls: urls(await stream.sources) };
+  const messages = [];
+  const turns = [];
+  for (const asked of turnsAsked) {
+    messages.push({ role: "user", content: asked });
+    const turn = await generateText({ model: chosen, messages, maxRetries: 0 });
+    messages.push(...turn.response.messages);
+    turns.push(...urls(turn.sources));
+  }
+  made[name] = { turns, text: told.text, urls: urls(told.sources), streamed, streamedUrls: urls(await stream.sources) };
 }
 
 const provider = createOpenAI({ baseURL, apiKey: "any" });

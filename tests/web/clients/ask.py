@@ -9,6 +9,7 @@ from llama_index.llms.openai_like import OpenAILike
 
 QUESTION = "How heavy?"
 MESSAGES = [{"role": "user", "content": QUESTION}]
+TURNS = ("How light?", "And the Pro?", "And the Max?")  # in one conversation
 
 
 def by_litellm(url):
@@ -24,7 +25,14 @@ def by_litellm(url):
         refused = ""
     except litellm.BadRequestError as error:
         refused = str(error)
+    messages, turns = [], []
+    for question in TURNS:
+        messages.append({"role": "user", "content": question})
+        turn = litellm.completion(**{**asked, "messages": messages}).choices[0].message
+        messages.append({"role": "assistant", "content": turn.content})
+        turns += [each["url_citation"]["url"] for each in turn.annotations]
     return {
+        "turns": turns,
         "text": message.content,
         "urls": [each["url_citation"]["url"] for each in message.annotations],
         "streamed": streamed,
@@ -42,7 +50,14 @@ def by_llama_index(url):
     annotations = answer.raw.choices[0].message.annotations
     pieces = list(model.stream_chat(asked))
     last = pieces[-1].raw.choices[0].delta.annotations
+    messages, turns = [], []
+    for question in TURNS:
+        messages.append(ChatMessage(role="user", content=question))
+        turn = model.chat(messages)
+        messages.append(turn.message)
+        turns += [each.url_citation.url for each in turn.raw.choices[0].message.annotations]
     return {
+        "turns": turns,
         "text": answer.message.content,
         "urls": [each.url_citation.url for each in annotations],
         "streamed": "".join(piece.delta for piece in pieces),

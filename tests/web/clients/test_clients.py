@@ -40,6 +40,8 @@ def check(made, live):
             assert url.startswith(f"{live.url}/sessions/"), name
             assert url.endswith("/sources/1"), name
             sessions.add(url.removesuffix("/sources/1"))
+        assert len(got["turns"]) == 3, name
+        assert len(set(got["turns"])) == 1, name  # one conversation, one number
     assert len(sessions) == 2 * len(made)  # the same first question never shares one
 
 

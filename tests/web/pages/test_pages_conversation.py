@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.records import MessageStatus, Quotation, Summary, Verdict
+from rag.records import Judging, MessageStatus, Quotation, SetAside, Summary, Verdict
 from tests.browser.paged_application import (
     SUPPORTED,
     UNSUPPORTED,
@@ -162,6 +162,26 @@ class TestAnswers:
         assert (chip["class"], chip["aria-label"]) == ("cite", "Source 1: Aero 5 manual, § Weight")
         assert page.text(".prose") == "It is light [1]."
 
+    def test_what_a_model_said_is_folded_below_the_passages_with_the_reason(self, session, get):
+        aside = SetAside("It weighs [1] a lot. <b>", "It cites nothing that says so.")
+        message = answer_to(session, "Q", "Passages.")
+        session.judge(replace(message, answer=replace(message.answer, set_aside=aside)))
+
+        page = get(f"/sessions/{session.id}")
+
+        assert page.text(".set-aside") == (
+            "The model said It cites nothing that says so. It weighs [1] a lot. <b>"
+        )
+
+    def test_a_check_that_failed_says_so(self, session, get):
+        message = answer_to(session, "Q", "It is light [1].")
+        failed = replace(
+            message.answer, judging=Judging.FAILED, judging_failure="The check failed: no reply."
+        )
+        session.judge(replace(message, answer=failed))
+
+        assert "The check failed: no reply." in get(f"/sessions/{session.id}").text(".answer")
+
     def test_a_refusal_looks_like_one(self, session, get):
         answer_to(session, "Q", "The documents do not say.", declined=True)
 
@@ -192,9 +212,10 @@ class TestAnswers:
         assert not get(f"/sessions/{session.id}").all(".searched")
 
     def test_copies_with_its_footnotes(self, asked, get):
-        copied = get(asked).all("[data-copy]")[0].attributes["data-copy"]
+        button = get(asked).all("[data-copy]")[0].attributes
 
-        assert copied == "It weighs 120 g [1].\n\n[1] Aero 5 manual, § Weight (manual.md)"
+        assert button["data-copy"] == "It weighs 120 g [1]."
+        assert button["data-sources"] == "[1] Aero 5 manual, § Weight (manual.md)"
 
     def test_copies_what_is_wrong_with_a_statement_beside_it(self, session, get):
         flags = [("[1]", UNSUPPORTED, False)]

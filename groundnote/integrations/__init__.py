@@ -1,0 +1,1 @@
+"""The trimmer and the library inside other frameworks; each module needs its framework alone."""

@@ -1,0 +1,179 @@
+"""Events of a turn as server-sent events, with pings while nothing happens."""
+
+import json
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from flask import Response, abort, copy_current_request_context
+from pydantic_core import to_jsonable_python
+from werkzeug.exceptions import HTTPException
+
+from rag.errors import ModelInterrupted, RagError
+from rag.hangup import LEFT
+from rag.records import (
+    Cited,
+    Compacted,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    Judged,
+    Resolved,
+    Sources,
+    Text,
+    ToolUsed,
+    Waiting,
+)
+from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
+from rag.web.html.live import LiveHtml
+from rag.web.problems import problem_of, problem_response
+from rag.web.serving.lanes import EVENT_STREAM, places_before
+from rag.web.turns import Turn
+
+PING = ": ping\n\n"
+PING_SECONDS = 5.0
+LOOK_SECONDS = 0.2  # in which a page sees the last words, though rendering had to pause
+
+LINE_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+NAMES = {
+    Resolved: "resolved",
+    Compacted: "compaction",
+    ToolUsed: "tool",
+    Text: "delta",
+    Discarded: "discard",
+    Waiting: "waiting",
+}  # of those that say what their fields hold
+
+Frames = Generator[str, None, None]
+
+
+def event_stream(frames: Iterator[str]) -> Response:
+    """A response that sends frames as they come; no proxy shall hold them back."""
+    response = Response(frames, mimetype=EVENT_STREAM)
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+def frame(name: str, values: dict[str, Any]) -> str:
+    """One server-sent event."""
+    return f"event: {name}\n{data_line(values)}"
+
+
+def data_line(values: dict[str, Any]) -> str:
+    """JSON on one line, also for clients that break lines where Unicode does."""
+    text = json.dumps(values, ensure_ascii=False)
+    return f"data: {text.translate(LINE_BREAKS)}\n\n"
+
+
+def when_due(
+    begin: Callable[[], Iterator[str]],
+    *,
+    waiting: Callable[[int], str],
+    refused: Callable[[dict[str, Any]], str],
+) -> Iterator[str]:
+    """What `begin` tells of a turn, once nobody waits before it; until then, how many do.
+
+    Raises:
+        ServiceUnavailable, UserError: it cannot be begun, and nothing has been told yet.
+    """
+    places = places_before()
+    before = next(places, None)
+    if before is None:
+        return begin()
+    begin = copy_current_request_context(begin)
+
+    def later() -> Iterator[str]:
+        try:
+            yield from map(waiting, chain([before], places))
+            frames = begin()
+        except (RagError, HTTPException) as error:
+            yield refused(problem_of(error))
+        else:
+            yield from frames
+
+    return later()
+
+
+def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterator[str]:
+    """The events of such a turn."""
+    return when_due(
+        lambda: frames_of(begin(), live=live),
+        waiting=lambda before: frame("waiting", {"before": before}),
+        refused=lambda problem: frame("error", problem),
+    )
+
+
+def frames_of(
+    turn: Turn,
+    *,
+    start: int = 0,
+    ping_seconds: float = PING_SECONDS,
+    live: LiveHtml | None = None,
+) -> Iterator[str]:
+    """Each event of a turn as a frame, whose id tells where to go on from."""
+    if live is not None:
+        for event in turn.events[:start]:
+            live.take(event)
+    numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else ping_seconds)
+    events = ((f"id: {turn.index}-{turn.revision}-{at}\n", event) for at, event in numbered)
+    yield from framed(events, session_id=turn.session.id, live=live)
+
+
+def framed(
+    events: Iterable[tuple[str, Event | None]], *, session_id: str, live: LiveHtml | None
+) -> Iterator[str]:
+    """The events, each behind its id, as frames; for a page its text as HTML."""
+    spoke_at = time.monotonic()
+    for event_id, event in events:
+        is_text = live is not None and event is not None and live.take(event)
+        change = live.change(at_once=not is_text) if live is not None else None
+        if change is not None:
+            yield event_id * is_text + frame("html", change)
+        if event is not None and not is_text:
+            yield event_id + frame(*encode(event, session_id=session_id))
+        elif event is None and change is None and _is_due(spoke_at, live):
+            yield PING
+        else:
+            continue
+        spoke_at = time.monotonic()
+
+
+def _is_due(spoke_at: float, live: LiveHtml | None) -> bool:
+    return live is None or time.monotonic() - spoke_at > PING_SECONDS
+
+
+def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
+    """The name of a server-sent event, and what it says."""
+    match event:
+        case Cited(number):
+            return "cited", {"n": number}
+        case Sources(sources):
+            return "sources", SourcesModel.of(sources=sources).as_json()
+        case Judged(message):
+            return "judged", MessageModel.of(message).as_json()
+        case Finished():
+            return "final", AnswerModel.finished(event, session_id=session_id).as_json()
+        case Failed():
+            return "error", failure(event)
+        case _:
+            return NAMES[type(event)], to_jsonable_python(event)
+
+
+def finished(turn: Turn) -> Finished:
+    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
+
+    A turn that fails is answered with its problem.
+    """
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))
+    return end
+
+
+def failure(failed: Failed) -> dict[str, Any]:
+    """The problem that a failed turn ends with; its own message was made for the user."""
+    problem = problem_of(failed.error, index=failed.index)
+    return problem if problem["status"] == 500 else problem | {"detail": failed.message}

@@ -1,0 +1,61 @@
+"""Numbers as links, for clients that show nothing of a citation but what stands in the text."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from rag.citations.markers import find_markers
+from rag.records import Event, Failed, Finished, Text
+
+UrlOf = Callable[[int], str]
+FENCE, BLANK_LINE = "```", "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A text whose markers are links, and where each place of the original stands in it."""
+
+    text: str
+    shifts: tuple[tuple[int, int], ...]  # from this offset of the original on, so much further
+
+    def place(self, offset: int) -> int:
+        """Where an offset of the original text is now."""
+        return offset + next((by for at, by in reversed(self.shifts) if offset >= at), 0)
+
+
+def linked(text: str, url_of: UrlOf) -> Linked:
+    """Each `[9]` as `[[9]](url)`; in code nothing is a marker, and nothing changes."""
+    kept: list[str] = []
+    shifts: list[tuple[int, int]] = []
+    at = by = 0
+    for marker in find_markers(text):
+        links = "".join(f"[[{number}]]({url_of(number)})" for number in marker.numbers)
+        kept += [text[at : marker.start], links]
+        at = marker.end
+        by += len(links) - (marker.end - marker.start)
+        shifts.append((marker.end, by))
+    return Linked("".join(kept) + text[at:], tuple(shifts))
+
+
+def in_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Event | None]:
+    """Text is told paragraph by paragraph: only a whole one says what in it is code."""
+    held = ""
+    for event in events:
+        if isinstance(event, Text):
+            told, held = _whole(held + event.text)
+        elif isinstance(event, Finished | Failed):
+            told, held = held, ""
+        else:
+            told = ""
+        if told:
+            yield Text(linked(told, url_of).text)
+        if not isinstance(event, Text):
+            yield event
+
+
+def _whole(text: str) -> tuple[str, str]:
+    """The paragraphs that are whole, and the rest."""
+    end = text.rfind(BLANK_LINE)
+    if end < 0 or text[:end].count(FENCE) % 2:
+        return "", text
+    end += len(BLANK_LINE)
+    return text[:end], text[end:]

@@ -1,0 +1,78 @@
+// Answers and passages are copied as Markdown and as rich text, with warnings and sources.
+import { announce } from "./parts.js";
+
+const labels = new WeakMap(); // of buttons, as they were
+const KEPT = new Set(["href", "start", "colspan", "rowspan"]); // attributes that mean something elsewhere
+
+/** Links to answers are copied as they can be sent to others. */
+export function copyOnClick() {
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy], [data-link]");
+    if (!button || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    const isLink = "link" in button.dataset;
+    const done = isLink ? await copy(button.href) : await copy(markdownOf(button), richOf(button));
+    const label = button.lastChild;
+    if (!labels.has(button)) labels.set(button, label.textContent); // not "Copied", when clicked twice
+    label.textContent = done ? " Copied" : " Could not copy";
+    announce(done ? `Copied${isLink ? "" : " with its sources"}.` : "The browser refused to copy.");
+    setTimeout(() => (label.textContent = labels.get(button)), 2000);
+  });
+}
+
+const markdownOf = ({ dataset }) => [dataset.copy, dataset.sources].filter(Boolean).join("\n\n");
+
+/** What the page shows of an answer, or the text of a passage; then the sources, a line each. */
+function richOf(button) {
+  const made = document.createElement("div");
+  const shown = button.closest(".answer")?.querySelectorAll(".prose, .answer-card, .result-rows table");
+  for (const each of shown ?? []) made.append(bare(each.cloneNode(true)));
+  if (!shown) made.append(lines("blockquote", button.dataset.copy));
+  if (button.dataset.sources) made.append(lines("p", button.dataset.sources));
+  return made.innerHTML;
+}
+
+function lines(name, text) {
+  const made = document.createElement(name);
+  for (const line of text.split("\n")) made.append(line, document.createElement("br"));
+  made.lastChild.remove();
+  return made;
+}
+
+/** Without what only this page knows how to show. */
+function bare(root) {
+  for (const each of root.querySelectorAll(".hidden, .icon, button")) each.remove();
+  for (const each of root.querySelectorAll(".cite")) each.replaceWith(each.textContent);
+  for (const each of root.querySelectorAll(".warning")) each.replaceWith(note(` (⚠ ${each.textContent.trim()})`));
+  for (const each of root.querySelectorAll(".no-source")) each.replaceWith(note(`(${each.textContent})`));
+  for (const each of root.querySelectorAll("span")) each.replaceWith(...each.childNodes);
+  for (const each of [root, ...root.querySelectorAll("*")]) {
+    if (each.href) each.setAttribute("href", each.href); // whole, so that it leads here from anywhere
+    for (const name of each.getAttributeNames()) if (!KEPT.has(name)) each.removeAttribute(name);
+  }
+  return root;
+}
+
+const note = (text) => Object.assign(document.createElement("em"), { textContent: text });
+
+async function copy(text, html = "") {
+  const types = { "text/plain": text, ...(html && { "text/html": html }) };
+  const blobs = Object.entries(types).map(([type, words]) => [type, new Blob([words], { type })]);
+  try {
+    await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(blobs))]);
+    return true;
+  } catch {
+    return copyByHand(types); // no clipboard, or refused, for instance in a frame
+  }
+}
+
+function copyByHand(types) {
+  const fill = (event) => {
+    event.preventDefault();
+    for (const [type, words] of Object.entries(types)) event.clipboardData.setData(type, words);
+  };
+  document.addEventListener("copy", fill, { once: true });
+  const done = document.execCommand("copy");
+  document.removeEventListener("copy", fill);
+  return done;
+}

@@ -1,0 +1,49 @@
+// What a judge says of an answer that stands already: its article gives way to the server's.
+import { letScroll } from "./keys.js";
+import { morph } from "./morph.js";
+import { renewEvidence } from "./panel.js";
+import { announce, loadPage } from "./parts.js";
+
+const LOOK_MS = 2000; // between two looks for a judge's word
+const MOST_LOOKS = 150;
+
+/** The stream of an answer may go on with it; meanwhile anything can be asked. */
+export async function waitForJudge(told) {
+  try {
+    for (let next = await told.next(); !next.done; next = await told.next()) {
+      if (next.value.name === "judged") await showJudged(next.value.values.index);
+    }
+  } catch {
+    // It is shown when the page is loaded again.
+  }
+}
+
+/** A page that comes while a judge is at work shows its word, too. */
+export async function lookForJudge() {
+  for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+    const note = document.querySelector("#turns [data-judging]");
+    if (!note) return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    const answer = note.isConnected && note.closest(".answer");
+    if (answer) await showJudged(Number(answer.id.slice(1))).catch(() => null);
+  }
+}
+
+async function showJudged(index) {
+  const { session } = document.getElementById("session-head").dataset;
+  const fresh = (await loadPage(`/sessions/${session}`)).getElementById(`m${index}`);
+  const shown = document.getElementById(`m${index}`);
+  if (!fresh || !shown || shown.classList.contains("is-live")) return;
+  const isNews = !shown.isEqualNode(fresh) && !fresh.querySelector("[data-judging]");
+  morph(shown, fresh);
+  letScroll(shown);
+  if (!isNews) return;
+  renewEvidence();
+  announce(`The statements are checked. ${warningsIn(shown)}`.trim());
+}
+
+/** How many statements are not as their sources say. */
+export function warningsIn(answer) {
+  const count = answer.querySelectorAll(".warning").length;
+  return count ? `Warning: ${count} statement${count === 1 ? " does" : "s do"} not agree with the sources.` : "";
+}

@@ -1,0 +1,65 @@
+"""A reading that does not use every word of a question is offered, never claimed."""
+
+from pathlib import Path
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.settings import Settings
+from tests.applications import application_of
+
+LIBRARY = Path(__file__).parents[2] / "data" / "library"
+SALARIES = """major,monthly_pay,openings
+Nursing,48000,1200
+Physics,45000,340
+Drama,27000,3068
+"""
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+    files = [IncomingFile.from_bytes("majors.csv", SALARIES.encode())]
+    files += [
+        IncomingFile.from_path(path, name=str(path.relative_to(LIBRARY)))
+        for path in sorted(LIBRARY.rglob("*"))
+        if path.is_file()
+    ]
+    list(application.ingestion.ingest(files))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def session(application):
+    return application.store.create("somebody")
+
+
+def asked(application, session, question):
+    *_, end = application.assistant.ask(session, question)
+    return end.message.answer
+
+
+def test_a_verb_that_no_column_knows_leaves_the_question_to_the_passages(application, session):
+    answer = asked(application, session, "How much does the Aero 5 Pro Max weigh?")
+
+    assert answer.result is None
+    assert answer.card is not None
+
+
+def test_what_is_not_wholly_understood_is_offered_and_can_be_taken(application, session):
+    answer = asked(application, session, "What is the lowest monthly pay anyone endures?")
+
+    assert answer.result is None
+    (offer,) = [each for each in answer.offers if "monthly_pay" in each.label]
+
+    taken = asked(application, session, offer.label)
+
+    assert taken.result is not None
+    assert "27,000" in taken.text
+
+
+def test_an_offer_is_kept_with_its_answer(application, session):
+    asked(application, session, "What is the lowest monthly pay anyone endures?")
+
+    assert session.recent(1)[0].answer.offers[0].plan["table"]
