@@ -225,7 +225,7 @@ def look(
     required = {fact.number for fact in facts}
     present = set(cited_numbers(spelled_out(everything)))
     names = {name for index in range(gone) for name in made.names[index]}
-    lines = [line for line in everything.split("\n") if not line.startswith(LISTS)]
+    lines = [line for line in summary.split("\n") if not line.startswith(LISTS)]
     sentences = [line[s.start : s.end] for line in lines for s in split_sentences(line)]
     cited = [(set(cited_numbers(sentence)), sentence) for sentence in sentences]
     distinct = set(facts)

@@ -158,6 +158,7 @@ class _Reader:
         self._text = text
         self._path: list[tuple[int, str]] = []
         self._begun: _Part | None = None
+        self._bare: tuple[int, int, int] | None = None  # a heading with nothing under it, its level
         self._is_blank = False  # the line before
 
     def blocks(self) -> Iterator[_Part]:
@@ -172,10 +173,14 @@ class _Reader:
             self._is_blank = False
         if self._begun:
             yield self._begun
-        elif self._path and self._path[-1][1]:  # a heading at the end, with nothing under it
-            end = len(self._text.rstrip())
-            start = self._text.rfind("\n", 0, end) + 1
+        yield from self._bare_heading(0)
+
+    def _bare_heading(self, level: int) -> Iterator[_Part]:
+        """The last heading, if there is nothing under it but one of this level."""
+        if self._bare and level <= self._bare[2]:
+            start, end, _ = self._bare
             yield _Part(start, end, "sentence", tuple(name for _, name in self._path[:-1]))
+        self._bare = None
 
     def _line(self, kind: Kind, line: str, start: int, end: int) -> Iterator[_Part]:
         begun, level = self._begun, _level(kind, line)
@@ -190,9 +195,12 @@ class _Reader:
         if begun:
             yield begun
         if level:
+            yield from self._bare_heading(level)
+            self._bare = (start, end, level)
             self._path = _under(self._path, level, line.strip().strip("#*_: ：>"))
             self._begun = None
         else:
+            self._bare = None
             of = "row" if kind in ("rule", "head") and "|" in line else kind
             self._begun = _Part(start, end, of, tuple(name for _, name in self._path))
 

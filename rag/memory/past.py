@@ -40,6 +40,7 @@ class Said:
     numbers: tuple[int, ...] = ()  # that count
     names: tuple[str, ...] = ()
     asked: str = ""  # of a user's message: what is shown with its answer
+    asked_tokens: int = 0
     only_asks: bool = False  # and is shown with it alone
 
 
@@ -86,8 +87,10 @@ class Past:
         stating = stating_sentences(text) if role == Role.USER else []
         self.stating += [(at, sentence) for sentence in stating]
         only_asks = bool(asked) and not stating and asked == " ".join(text.split())
+        asked_tokens = self.count(f"User: {asked}\n") + 1 if asked else 0
+        names = _names(text, lexicon)
         self.said.append(
-            Said(role, text, tokens, tuple(numbers), _names(text, lexicon), asked, only_asks)
+            Said(role, text, tokens, tuple(numbers), names, asked, asked_tokens, only_asks)
         )
         self.totals.append(self.totals[-1] + tokens)
 
@@ -164,6 +167,8 @@ class Past:
         found = self.index.best(question, before=before, meanings=meanings)
         paragraphs = self.index.paragraphs
         for at in (*self._named(question, before), *found):
+            if shown.is_full:
+                return shown
             if not in_sight(paragraphs[at]):
                 shown.take(at)
         known = set(found)
@@ -219,8 +224,9 @@ class Shown:
         return len(self._past.index.of_message.get(message, ())) > 1
 
     def _asked_tokens(self, message: int) -> int:
-        asked = self._asked_before(message)
-        return self._past.count(f"User: {asked}\n") + 1 if asked else 0
+        said = self._past.said
+        is_answer = message > 0 and said[message].role != Role.USER
+        return said[message - 1].asked_tokens if is_answer else 0
 
     def _is_shown_with_answer(self, paragraph: Paragraph) -> bool:
         """A question tells nothing without its answer, and is shown with it."""

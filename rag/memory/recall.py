@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import nlargest
 from itertools import pairwise
 from typing import Any
 
 from rag.memory.paragraphs import Paragraph
-from rag.text.languages import Language
+from rag.text.languages import ENGLISH, Language
 from rag.text.related import canonical, related
 from rag.text.words import UNSPACED, language_of, stem, tokens
 
@@ -28,6 +29,7 @@ ASKED_WEIGHT = 0.5  # of the words of the question that a paragraph answers
 RELATED_WEIGHT = 0.3  # of words of about the same meaning
 NEAR = ((-1, 0.25), (-2, 0.2), (1, 0.15), (2, 0.1))  # messages around one, and what they tell of it
 BESIDE = 0.3  # of the best paragraph of the same message
+MOST_TELLING = 200  # messages that tell of those around them
 MOST_WORDS = 24  # of a question
 MOST_HOLDERS = 2_000  # of one word that are looked at
 LONGEST_QUESTION = 1_000  # characters of one that are read
@@ -97,7 +99,9 @@ class Index:
 
     def _by_words(self, question: str) -> dict[int, float]:
         asked = question[:LONGEST_QUESTION]
-        own = list(dict.fromkeys(telling(asked, language_of(asked))))[:MOST_WORDS]
+        languages = dict.fromkeys([language_of(asked), ENGLISH])  # what was said may be in English
+        own = list(dict.fromkeys(word for each in languages for word in telling(asked, each)))
+        own = own[:MOST_WORDS]
         weights = self._related(own) | dict.fromkeys(own, 1.0)
         known = {word: weight for word, weight in weights.items() if word in self.holders}
         every = len(self.paragraphs)
@@ -133,14 +137,14 @@ class Index:
             if score > best.get(message, 0.0):
                 best[message] = score
         told: dict[int, float] = {}
-        for message, score in best.items():
+        for message in nlargest(MOST_TELLING, best, key=best.__getitem__):
+            score = best[message]
             for step, weight in NEAR:
                 near = message - step
                 told[near] = told.get(near, 0.0) + weight * score
-        for message in best.keys() | told.keys():
-            paragraphs = self.of_message.get(message, ())
-            own, around = best.get(message, 0.0), told.get(message, 0.0)
-            for at in paragraphs:
+        for message, around in told.items():
+            own = best.get(message, 0.0)
+            for at in self.of_message.get(message, ()):
                 score = scores.get(at, 0.0)
                 scores[at] = score + BESIDE * (own - score) + around
         return scores
