@@ -23,7 +23,6 @@ from rag.errors import (
 )
 from rag.followups.resolve import FollowUps
 from rag.hangup import hang_up_reason
-from rag.memory import Memory
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -51,6 +50,7 @@ from rag.records import (
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
 from rag.turns.answering import Answering, Found, Prepared
 from rag.turns.drafting import Draft
+from rag.turns.memory import Memory
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(

@@ -105,8 +105,8 @@ class ContextSettings(_Section):
     default_window: int = Field(8000, ge=512)
     input_share: float = Field(0.6, gt=0, lt=1)
     reserved_tokens: int = Field(150, ge=0)
-    high_water: float = Field(0.9, gt=0, le=1)
-    low_water: float = Field(0.5, gt=0, le=1)
+    high_water: float = Field(0.6, gt=0, le=1)
+    low_water: float = Field(0.3, gt=0, le=1)
     max_pairs: int = Field(20, ge=1)
 
 
@@ -117,6 +117,7 @@ class SummarizationSettings(_Section):
     max_summary_tokens: int = Field(800, ge=50)
     summary_temperature: float = Field(0.3, ge=0, le=2)
     summary_model: str | None = None
+    thread: bool = False  # a model writes a short thread besides, without figures
     timeout_seconds: float = Field(60, gt=0)
 
 

@@ -50,13 +50,13 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.jobs.background import Background
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
-    from rag.memory import Memory
+    from rag.memory.stored import Remembered
     from rag.retrieval.lexical import LexicalIndex
     from rag.retrieval.search import HybridRetriever
     from rag.retrieval.vectors import ChromaIndex
-    from rag.sessions.recall import Recall
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
+    from rag.turns.memory import Memory
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
@@ -156,11 +156,11 @@ class Application:
         return open_model(self.settings)
 
     @once
-    def recall(self) -> "Recall":
-        """One for memory and tools: vectors of a session are made and kept once."""
-        from rag.sessions.recall import Recall
+    def remembered(self) -> "Remembered":
+        """One for memory and tools: a session is read once."""
+        from rag.wiring.answering import remembered_of
 
-        return Recall(self.embedder)
+        return remembered_of(self)
 
     @once
     def asked(self) -> "TableAnswers":

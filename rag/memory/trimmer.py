@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from rag.memory.client import ClientModel
+from rag.memory.recall import Embed
+from rag.memory.transcript import MessageDict, Transcript
+from rag.memory.trimming import TrimLimits, sent_messages, summarise_if_due
 from rag.records import SummaryReport
-from rag.summaries.client import ClientModel
-from rag.summaries.recall import Embed, RecallIndex
-from rag.summaries.transcript import MessageDict, Transcript
-from rag.summaries.trimming import TrimLimits, sent_messages, summarise_if_due
 from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
@@ -35,11 +35,10 @@ class HistoryTrimmer:
     returned messages take, four tokens a message included: leave room for the reply beside it.
     `recent_message_count` messages stay word for word where they fit.
 
-    A trimmed history is one system message (rules, then the summary), then user and assistant in
-    turns. The summary quotes statements word for word with their `[n]`, lists every other `[n]`
-    and every product name, and the last message is given the earlier statements that bear on it:
-    by their words, and with `embed` (texts in, unit vectors out) by their meaning. A client's
-    model chooses what is quoted; without one, or when it fails, use and age decide.
+    A trimmed history is one system message (rules, then a small summary), then user and assistant
+    in turns. The last message is given what was said earlier and bears on it, word for word, until
+    the room is used: by its words, and with `embed` (texts in, unit vectors out) by its meaning,
+    too. No model is needed; with `thread`, that of the client writes a short thread besides.
     """
 
     def __init__(  # noqa: PLR0913 - options of a library, all keyword-only
@@ -54,6 +53,7 @@ class HistoryTrimmer:
         temperature: float = 0.3,
         products: Iterable[str] = (),
         embed: Embed | None = None,
+        thread: bool = False,
     ) -> None:
         if client is not None and not model:
             raise ValueError('A client needs the name of its model: model="…".')
@@ -67,7 +67,7 @@ class HistoryTrimmer:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
         self._limits = TrimLimits(max_tokens, recent_message_count, max_history_turns)
         self._model = None
-        if client is not None:
+        if client is not None and thread:
             self._model = ClientModel(
                 client, str(model), max_tokens=max_summary_tokens, temperature=temperature
             )
@@ -87,7 +87,8 @@ class HistoryTrimmer:
         seen = self._taken(given)
         try:
             seen.extend(given)
-            summarise_if_due(seen, self._limits, self._model)
+            ask, name = (self._model.ask, self._model.name) if self._model else (None, "")
+            summarise_if_due(seen, self._limits, ask, name)
             if seen.summary is None:
                 return Trimmed([dict(message) for message in given], False, None)
             return Trimmed(sent_messages(seen, given, self._limits), True, seen.summary.report)
@@ -98,16 +99,15 @@ class HistoryTrimmer:
     def _taken(self, messages: list[MessageDict]) -> Transcript:
         """What we know of this transcript, taken out: whoever comes meanwhile reads it anew.
 
-        One that goes on differently is known up to there, and stays as it was.
+        One that goes on differently is known up to there.
         """
         with self._lock:
             known = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
             usable = [(common, seen) for common, seen in known if seen.reaches(common)]
             if not usable:
-                recall = RecallIndex(self._embed)
-                return Transcript(count_tokens, lexicon=self._lexicon, recall=recall)
+                return Transcript(count_tokens, lexicon=self._lexicon, embed=self._embed)
             common, best = max(usable, key=itemgetter(0))
-            if common < len(best.messages):
-                return best.forked(common)
             self._transcripts = [each for each in self._transcripts if each is not best]
+            if common < len(best.messages):
+                best.go_back(common)
             return best

@@ -2,14 +2,12 @@
 
 # ruff: noqa: E501
 
-import re
-
 import pytest
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
+from rag.memory.transcript import spelled_out
 
-INDEX = re.compile(r"[^\[\]]*: (?:\[[\d–]+\])+[^\[\]]*")
 LATER = [
     ("user", "And the hoses?"),
     ("assistant", "The green hose is 7 m long [5001]."),
@@ -109,14 +107,19 @@ CASES = [
 def test_numbers_stay_beside_their_claims(messages, claims, none):
     given = [{"role": role, "content": text} for role, text in [*messages, *LATER]]
 
-    summary = HistoryTrimmer(max_history_turns=1).trim(given).messages[0]["content"]
+    question = {"role": "user", "content": "What do " + "".join(f"[{n}]" for n in claims) + " say?"}
+    trimmer = HistoryTrimmer(max_history_turns=1)
 
-    numbers = set(cited_numbers(summary))
+    summary, *_, last = trimmer.trim([*given, question]).messages
+
+    numbers = set(cited_numbers(spelled_out(summary["content"])))
     assert claims.keys() <= numbers
     assert not numbers & none
-    quoted = [line for line in summary.split("\n") if not INDEX.fullmatch(line)]
+    recalled = summary["content"] + "\n" + last["content"].removesuffix(question["content"])
+    assert claims.keys() <= set(cited_numbers(recalled))
     for number, claim in claims.items():
-        beside = "\n".join(line for line in quoted if number in cited_numbers(line))
+        blocks = [block for block in recalled.split("\nUser: ") if number in cited_numbers(block)]
         assert all(
-            words in beside for words in (claim if isinstance(claim, tuple) else [claim or ""])
+            words in "".join(blocks)
+            for words in (claim if isinstance(claim, tuple) else [claim or ""])
         )

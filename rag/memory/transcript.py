@@ -1,18 +1,17 @@
 """What a trimmer knows of one transcript of plain message dicts, recognised by content."""
 
 import json
+import re
 from collections.abc import Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag.citations.gate import canonical
+from rag.memory.past import Past
+from rag.memory.recall import Embed
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.summaries.past import Past
-from rag.summaries.recall import RecallIndex
-from rag.summaries.required import Reading, read_summary
 from rag.text.names import Lexicon
 
 MessageDict = Mapping[str, Any]
@@ -35,7 +34,8 @@ class Transcript(Past):
     """
 
     lexicon: Lexicon = field(kw_only=True)
-    recall: RecallIndex = field(kw_only=True)
+    embed: Embed | None = None
+    vectors: Any = None  # of its paragraphs
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
     systems: list[int] = field(default_factory=list)  # system messages that come later
     summary: Summary | None = None
@@ -54,27 +54,26 @@ class Transcript(Past):
         """Whether the part in common holds all that is summarised, so that it can be reused."""
         return common > 0 and self.covered <= common
 
-    def forked(self, common: int) -> "Transcript":
-        """The same memory of the part in common, for a transcript that goes on differently."""
-        fork = copy(self)
-        fork.required, fork.recall = self.required.copy(), self.recall.copy(before=common)
-        fork.messages = self.messages[:common]
-        fork.systems = [index for index in self.systems if index < common]
-        fork.first = min(self.first, common)
-        fork.cut(common)
-        return fork
+    def go_back(self, common: int) -> None:
+        """Forget what comes behind the part in common: the transcript goes on differently."""
+        self.cut(common)
+        if self.vectors is not None:
+            self.vectors.cut(common, len(self.index.paragraphs))
+        self.messages = self.messages[:common]
+        self.systems = [index for index in self.systems if index < common]
+        self.first = min(self.first, common)
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
     def extend(self, messages: list[MessageDict]) -> None:
-        """Read what is new, each message once in its life."""
+        """Read what is new, each message once."""
         for index, message in enumerate(messages[len(self.messages) :], len(self.messages)):
             if not isinstance(message, Mapping):
                 raise TypeError(_NO_MESSAGE.format(index, type(message).__name__))
-            self._read(index, message)
+            self._take(index, message)
             self.messages.append(snapshot(message))
 
-    def _read(self, index: int, message: MessageDict) -> None:
+    def _take(self, index: int, message: MessageDict) -> None:
         role, text = role_of(message), text_of(message)
         rules, summary = split_summary(role, text)
         if role in _SYSTEM_ROLES and index == self.first and not self.turns:
@@ -84,18 +83,36 @@ class Transcript(Past):
         elif not self.turns or role not in _ANSWERING:
             self.turns.append(index)
         tokens = message_tokens(message, rules if summary else text, self.count)
-        if summary:  # our own, handed back to us
-            text = canonical(summary)
-            self.append(text, read_summary(index, text, self.lexicon, self.count), tokens)
-        elif role in _SILENT:  # a number that a tool gives counts where an answer cites it
-            self.append(canonical(text), Reading(), tokens)
-        else:
-            said = text if role == Role.USER else canonical(text)
-            self.read(role, said, tokens, self.lexicon)
-        if index < self.first:
-            self.required.add(self.readings[index])
-        asked = self.readings[index - 1].is_users if index else False
-        self.recall.add(self.readings[index].lines, self.texts[index - 1] if asked else "")
+        if summary:  # our own, handed back to us: its numbers were given, what it quotes was said
+            self.read(Role.ASSISTANT, spelled_out(summary), tokens, self.lexicon)
+        else:  # a number that a tool gives counts where an answer cites it
+            self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
+
+    def meanings(self, question: str) -> dict[int, float]:
+        """How near paragraphs are to a question; nothing without an embedding model."""
+        if self.embed is None:
+            return {}
+        import numpy as np
+
+        from rag.memory.meaning import Vectors, embedded_text
+
+        self.vectors = self.vectors or Vectors()
+        of_message, paragraphs = self.index.of_message, self.index.paragraphs
+        new = [at for at in of_message if at not in self.vectors.messages]
+        places = [place for at in new for place in of_message[at]]
+        if places:
+            asked = self.question_of
+            texts = [embedded_text(paragraphs[at], asked(paragraphs[at].message)) for at in places]
+            rows = np.asarray(self.embed(texts), np.float32)
+            starts = np.cumsum([0, *(len(of_message[at]) for at in new)])
+            pieces = np.split(rows, starts[1:-1])
+            self.vectors.add({
+                at: (of_message[at], piece) for at, piece in zip(new, pieces, strict=True)
+            })  # fmt: skip
+        near: dict[int, float] = self.vectors.near(
+            np.asarray(self.embed([question]), np.float32)[0]
+        )
+        return near
 
     @property
     def open_start(self) -> int:
@@ -137,6 +154,22 @@ def split_summary(role: str, text: str) -> tuple[str, str]:
         return text, ""
     rules, _, summary = text.partition(SUMMARY_TITLE)
     return rules.rstrip(), summary.strip()
+
+
+_RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
+MOST_RANGE = 100_000  # numbers
+
+
+def spelled_out(summary: str) -> str:
+    """One of our own summaries with its ranges as single numbers."""
+
+    def every(found: "re.Match[str]") -> str:
+        first, last = int(found[1]), int(found[2])
+        if not first < last < first + MOST_RANGE:
+            return found[0]
+        return "".join(f"[{number}]" for number in range(first, last + 1))
+
+    return _RANGE.sub(every, summary)
 
 
 def message_tokens(message: MessageDict, text: str, count: TokenCounter) -> int:

@@ -3,7 +3,6 @@
 import copy
 import json
 import random
-import re
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from rag import HistoryTrimmer
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import TooLarge
+from rag.memory.transcript import spelled_out
 from rag.text.names import contains_name
 from rag.tokens import count_tokens
 
@@ -43,6 +43,18 @@ def conversation(turns, *, start=1):
             ),
         ]
     return messages
+
+
+def numbers_in(text):
+    """Those of markers and of ranges."""
+    return set(cited_numbers(canonical(spelled_out(text))))
+
+
+def is_recalled(trimmer, messages, number):
+    """Whether a number comes back when it is asked for."""
+    asked = f"What does [{number}] say?"
+    sent = trimmer.trim([*messages, user(asked)]).messages
+    return number in numbers_in("\n".join(m["content"] for m in sent).removesuffix(asked))
 
 
 def size(messages):
@@ -116,78 +128,50 @@ class TestMaxHistoryTurns:
 
 
 class TestTheSummary:
-    def test_quotes_statements_word_for_word_and_names_every_product(self):
-        trimmed = HistoryTrimmer(max_tokens=900).trim([SYSTEM, *conversation(20)])
-
-        text = trimmed.messages[0]["content"]
-        gone = 20 - len(trimmed.messages) // 2
-        quoted = [line for line in text.split("\n") if " weighs " in line]
-        whole = [f"The Vega {n} weighs {100 + n} g [{n}]." for n in range(1, gone + 1)]
-        assert len(quoted) > gone / 2
-        assert set(quoted) <= set(whole)
-        assert set(cited_numbers(text)) == set(range(1, gone + 1))
-        assert all(contains_name(text, f"Vega {n}") for n in range(1, gone + 1))
-
-    def test_quotes_the_longest_of_statements_that_begin_with_the_same_words(self):
-        rest = assistant("The pump draws 123 W. It is quiet [2].")
-        both = assistant("The pump weighs 3 kg [1]. It draws 124 W [2].")
-        messages = [user("And?"), rest, user("So?"), both, *conversation(12, start=3)]
-
-        client = Client('{"keep": [2]}')
-        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=3)
-        sent = trimmer.trim(messages).messages
-
-        assert "2. The pump weighs 3 kg [1].\n3. The pump weighs 3 kg [1]." in client.prompts[0]
-        assert "It draws 124 W [2]." in sent[0]["content"]
-
-    def test_reports_what_was_required_and_kept(self):
+    def test_reports_what_is_stated_and_what_a_question_brings_back(self):
         report = HistoryTrimmer(max_history_turns=2).trim([SYSTEM, *conversation(6)]).report
 
-        assert (report.citations_required, report.citations_kept) == (4, 4)
-        assert report.stated_citations == (1, 2, 3, 4)
-        assert report.listed_citations == report.archived_citations == ()
-        assert (report.names_required, report.names_kept) == (4, 4)
+        both = {*report.stated_citations, *report.recallable_citations}
+        assert both == {1, 2, 3, 4}
+        assert report.citations_kept == len(report.stated_citations)
+        assert report.listed_citations == ()
         assert report.model == "extractive"
 
-    def test_quotes_first_what_the_model_chose(self):
-        shown = []
-
-        def choose(prompt):
-            shown.extend(re.findall(r"^\d+\. (Part .*)", prompt, re.MULTILINE))
-            return 'Here it is: {"keep": [1, 999, "x", -1]}'
-
-        options = {"max_history_turns": 1, "max_tokens": 900}
-        lines = " ".join(f"Part {n} of the desk is {n * 7} cm long [1]." for n in range(1, 90))
-        messages = [
-            SYSTEM,
-            user("All parts?"),
-            assistant(lines),
-            user("Well? " * 80),
-            assistant("No."),
-        ]
-
-        chosen = HistoryTrimmer(client=Client(choose), model="m", **options).trim(messages)
-        plain = HistoryTrimmer(**options).trim(messages)
-
-        assert shown[0] in chosen.messages[0]["content"]
-        assert shown[0] not in plain.messages[0]["content"]
-        assert (chosen.report.chosen, chosen.report.model) == (1, "m")
-
-    def test_repeats_what_the_user_said_in_the_sentences_that_a_model_chose(self):
-        def choose(prompt):
-            said = {text: number for number, text in re.findall(r"(\d+)\. (.*)", prompt)}
-            return f'{{"keep": [], "user": [{said["It must not exceed 105 g."]}, 999, -1, "1", 1]}}'
-
+    def test_repeats_what_the_user_said_and_asks_nothing(self):
         messages = [SYSTEM, *conversation(3)]
-        messages[1] = user("What weight has the Vega 1 [1]? It must not exceed 105 g. Not the red.")
+        messages[1] = user("What weight has the Vega 1? It must not exceed 105 g. And cheap?")
 
-        trimmed = HistoryTrimmer(client=Client(choose), model="m", max_history_turns=1).trim(
-            messages
-        )
+        trimmed = HistoryTrimmer(max_history_turns=1).trim(messages)
 
         text = trimmed.messages[0]["content"]
-        assert "word for word: It must not exceed 105 g.\n" in text
-        assert "Not the red" not in text
+        assert "\n- It must not exceed 105 g.\n" in text
+        assert "- And cheap?" not in text
+
+    def test_lists_all_numbers_in_one_range(self):
+        trimmed = HistoryTrimmer(max_history_turns=1).trim([SYSTEM, *conversation(60)])
+
+        assert "Numbers given: [1]–[59].\n" in f"{trimmed.messages[0]['content']}\n"
+
+    def test_lists_the_products_that_the_caller_knows(self):
+        trimmer = HistoryTrimmer(max_history_turns=1, products=["Vega 1", "Vega 2"])
+
+        text = trimmer.trim([SYSTEM, *conversation(4)]).messages[0]["content"]
+
+        assert "Names: Vega 1, Vega 2" in text
+
+    def test_asks_no_model_unless_a_thread_is_wanted(self):
+        client = Client("They compared lamps.")
+        messages = [SYSTEM, *conversation(3)]
+
+        options = {"client": client, "model": "m", "max_history_turns": 1}
+        plain = HistoryTrimmer(**options).trim(messages)
+        assert client.prompts == []
+        threaded = HistoryTrimmer(**options, thread=True).trim(messages)
+
+        assert "own words" not in plain.messages[0]["content"]
+        said = "In a model's own words, unchecked: They compared lamps.\n"
+        assert said in threaded.messages[0]["content"]
+        assert threaded.report.model == "m"
 
     @pytest.mark.parametrize("words", ["It must exceed 105 g.", "Wants 40 euros.", "[1] is best."])
     def test_repeats_no_word_about_the_user_that_the_user_did_not_say(self, words):
@@ -199,27 +183,20 @@ class TestTheSummary:
 
         assert words not in trimmed.messages[0]["content"]
 
-    def test_shows_a_model_no_more_than_it_can_read(self):
-        client = Client('{"keep": [], "user": []}')
-        long = [user("And one more thing that I want. " * 60), assistant("Fine [5].")] * 40
-
-        HistoryTrimmer(client=client, model="m", max_tokens=1500).trim([SYSTEM, *long])
-
-        assert all(count_tokens(prompt) < 1500 for prompt in client.prompts)
-
     def test_repeats_no_word_of_a_model_beside_a_number(self):
         client = Client(
             "Vega 1 weighs 102 g [1]. Vega 20 weighs 102 g [2]. All ship worldwide [99]."
         )
 
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
+        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True).trim(
             [SYSTEM, *conversation(3)]
         )
 
         text = trimmed.messages[0]["content"]
-        assert cited_numbers(text) == [1, 2]
+        assert numbers_in(text) == {1, 2}
         assert "Vega 1 weighs 102 g" not in text
         assert "worldwide" not in text
+        assert trimmed.report.problems
         assert len(client.prompts) == 1
 
     @pytest.mark.parametrize(
@@ -230,9 +207,7 @@ class TestTheSummary:
             pytest.param("x" * 100_000, id="a book"),
             pytest.param("<html>502 Bad Gateway nginx</html>", id="a proxy's error page"),
             pytest.param("[1][2][3]" * 50, id="markers"),
-            pytest.param("I am sorry, I cannot help with that.", id="a refusal"),
-            pytest.param('{"keep": "all"}', id="other JSON"),
-            pytest.param('{"keep": [1], "thread"', id="half of the JSON"),
+            pytest.param('{"keep": [1], "thread"', id="half of some JSON"),
             pytest.param("[" * 50_000, id="deep JSON"),
             pytest.param(TimeoutError("too late"), id="timeout"),
             pytest.param(RuntimeError("Error code: 500"), id="server error"),
@@ -241,53 +216,36 @@ class TestTheSummary:
     )
     def test_stands_without_the_model(self, reply):
         client = Client(reply)
+        messages = [SYSTEM, *conversation(4)]
+        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True)
 
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
-            [SYSTEM, *conversation(4)]
-        )
+        trimmed = trimmer.trim(messages)
 
         text = trimmed.messages[0]["content"]
-        for number in (1, 2, 3):
-            assert f"Vega {number} weighs {100 + number} g [{number}]" in text
+        assert numbers_in(text) == {1, 2, 3}
+        assert "own words" not in text
         assert "502" not in text
         assert len(client.prompts) == 1
         assert trimmed.report.problems
 
-    def test_says_what_moved_to_the_archive(self):
+    def test_of_numbers_with_many_gaps_brings_back_what_it_cannot_list(self):
         answers = [f"Property {n} of the thing is {n * 3} mm [{n * 2}]." for n in range(1, 600)]
         messages = [SYSTEM]
         for at in range(0, len(answers), 30):
             messages += [user("More?"), assistant(" ".join(answers[at : at + 30]))]
+        trimmer = HistoryTrimmer(max_tokens=1200)
 
-        trimmed = HistoryTrimmer(max_tokens=1200).trim(messages)
+        trimmed = trimmer.trim(messages)
 
-        text = trimmed.messages[0]["content"]
-        present = set(cited_numbers("".join(m["content"] for m in trimmed.messages)))
-        assert f"{len(trimmed.report.archived_citations)} citations" in text
-        assert len(trimmed.report.archived_citations) > 100
-        assert present | set(trimmed.report.archived_citations) == set(range(2, 1200, 2))
+        assert " more." in trimmed.messages[0]["content"]
         assert size(trimmed.messages) <= 1200
+        assert all(is_recalled(trimmer, messages, number) for number in range(2, 1000, 98))
 
 
 class TestTrimmingAgain:
-    def test_shows_each_raw_turn_to_the_model_at_most_once(self):
-        client = Client(lambda prompt: "Nothing much.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1500)
-        messages = [SYSTEM]
-
-        for turn in conversation(60)[::2]:
-            number = int(turn["content"].split("Vega ")[1].split(" ")[0])
-            messages += [turn, assistant(f"Unique answer number {number}: {number} kg [{number}].")]
-            trimmer.trim(messages)
-
-        for number in range(1, 61):
-            shown = f"{number} kg [{number}]"
-            assert sum(shown in prompt for prompt in client.prompts) <= 1
-        assert 0 < len(client.prompts) <= 60 // 8
-
     def test_of_the_same_history_asks_nothing(self):
         client = Client("Nothing.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=2)
+        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=2, thread=True)
         messages = [SYSTEM, *conversation(8)]
 
         first = trimmer.trim(messages)
@@ -320,8 +278,8 @@ class TestTrimmingAgain:
         messages[2]["content"] = "The Vega 1 weighs 999 g [77]."
         text = trimmer.trim(messages).messages[0]["content"]
 
-        assert "[77]" in text
-        assert "[1]" not in text
+        assert 77 in numbers_in(text)
+        assert 1 not in numbers_in(text)
 
     def test_keeps_conversations_apart(self):
         trimmer = HistoryTrimmer(max_history_turns=1)
@@ -329,7 +287,7 @@ class TestTrimmingAgain:
         trimmer.trim([SYSTEM, *conversation(4)])
         other = trimmer.trim([SYSTEM, *conversation(4, start=50)])
 
-        assert set(cited_numbers(other.messages[0]["content"])) == {50, 51, 52}
+        assert numbers_in(other.messages[0]["content"]) == {50, 51, 52}
 
     def test_never_changes_its_input(self):
         messages = [SYSTEM, *conversation(30)]
@@ -348,9 +306,8 @@ class TestTrimmingAgain:
         )
 
         text = again.messages[0]["content"]
-        assert set(cited_numbers(text)) >= set(range(1, 9))
+        assert numbers_in(text) >= set(range(1, 9))
         assert text.count("Previous conversation summary:") == 1
-        assert text.count("The Vega 1 weighs 101 g [1].") == 1
         assert text.startswith(SYSTEM["content"])
 
 
@@ -406,8 +363,14 @@ class TestOddHistories:
 
         after = "\n".join(m.get("content") or "" for m in trimmed.messages)
         assert sum(count_tokens(m.get("content") or "") + 4 for m in trimmed.messages) <= 1500
-        archived = set(trimmed.report.archived_citations)
-        assert set(cited_numbers(raw)) == set(cited_numbers(after)) | archived
+        given = {
+            n
+            for m in messages
+            if m["role"] != "user"
+            for n in cited_numbers(m.get("content") or "")
+        }
+        assert given <= numbers_in(after)
+        assert numbers_in(after) <= set(cited_numbers(raw))
         assert trimmed.was_trimmed
 
     def test_keep_a_tool_message_with_its_call(self):
@@ -444,8 +407,7 @@ class TestOddHistories:
 
         trimmed = HistoryTrimmer(max_tokens=900).trim(messages)
 
-        assert "[5]" in trimmed.messages[0]["content"]
-        assert contains_name(trimmed.messages[0]["content"], "Vega 77")
+        assert 5 in numbers_in(trimmed.messages[0]["content"])
 
     def test_keep_system_messages_of_the_middle(self):
         rule = {"role": "developer", "content": "Speak German from now on."}
@@ -484,7 +446,7 @@ class TestOddHistories:
 
         text = HistoryTrimmer(max_history_turns=1).trim(messages).messages[0]["content"]
 
-        assert set(cited_numbers(text)) == {1, 5}
+        assert numbers_in(text) == {1, 5}
 
     @pytest.mark.parametrize("odd", ["hello", None, ["role", "user"], SimpleNamespace(role="user")])
     def test_refuse_what_is_no_message_and_stay_usable(self, odd):
@@ -533,7 +495,9 @@ class TestOptions:
 
         client = Patient("Vega 1 weighs 101 g [1].")
 
-        HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(conversation(2))
+        HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True).trim(
+            conversation(2)
+        )
 
         assert client.options == {"max_retries": 0, "timeout": 60.0}
 
@@ -548,7 +512,7 @@ class TestOptions:
                 return super().create(model=options["model"], messages=options["messages"])
 
         client = Picky("Fine.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1200)
+        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1200, thread=True)
         messages = [SYSTEM]
 
         for at in range(0, 240, 2):
@@ -619,25 +583,25 @@ class TestAnyHistory:
     @settings(max_examples=60, deadline=None)
     @given(histories(), st.integers(0, 99), st.integers(400, 2500), st.booleans())
     def test_keeps_all_invents_nothing_and_fits(self, messages, seed, budget, with_model):
-        options = {"client": Client(hostile(seed)), "model": "m"} if with_model else {}
+        options = (
+            {"client": Client(hostile(seed)), "model": "m", "thread": True} if with_model else {}
+        )
         trimmer = HistoryTrimmer(max_tokens=budget, products=NAMES, **options)
         before = copy.deepcopy(messages)
 
         for end in range(max(1, len(messages) - 4), len(messages) + 1):
             trimmed = trimmer.trim(messages[:end])
 
-        raw = "\n\n".join(m["content"] for m in messages)
         after = "\n\n".join(m["content"] for m in trimmed.messages)
         report = trimmed.report
-        archived = set(report.archived_citations) if report else set()
-        lost_names = set(report.archived_names) if report else set()
         assert size(trimmed.messages) <= budget
         given = {n for m in messages for n in cited_numbers(canonical(m["content"]))}
-        assert set(cited_numbers(canonical(after))) | archived == given
+        found = numbers_in(after)
+        assert found <= given
+        assert report is None or found | {*report.recallable_citations} >= given
         assert {m["role"] for m in trimmed.messages[1:]} <= {"user", "assistant"}
-        for name in NAMES:
-            if contains_name(raw, name):
-                assert contains_name(after, name) or name in lost_names
+        for number in sorted(given - found):
+            assert is_recalled(trimmer, messages, number)
         assert messages == before
 
 
@@ -650,7 +614,7 @@ def test_a_hanging_model_holds_up_no_other_conversation():
             go_on.wait(20)
             return super().create(**options)
 
-    trimmer = HistoryTrimmer(client=Hanging(""), model="m", max_history_turns=2)
+    trimmer = HistoryTrimmer(client=Hanging(""), model="m", max_history_turns=2, thread=True)
     stuck = threading.Thread(target=trimmer.trim, args=([SYSTEM, *conversation(5)],))
     stuck.start()
     asked.wait(20)

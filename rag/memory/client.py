@@ -1,10 +1,10 @@
-"""Ask a summary of whatever `openai.OpenAI` client an application brings along."""
+"""Ask a thread of whatever `openai.OpenAI` client an application brings along."""
 
 from typing import Any
 
 from rag.errors import ModelUnavailable
 
-LONGEST_WAIT_SECONDS = 60.0  # for one summary; there is a way without the model
+LONGEST_WAIT_SECONDS = 60.0  # for one thread; the rest does without
 
 
 class ClientModel:

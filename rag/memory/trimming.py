@@ -4,26 +4,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.errors import TooLarge
+from rag.memory.paragraphs import Paragraph
+from rag.memory.summary import Room, Thread, summarise
+from rag.memory.thread import Ask, written_thread
+from rag.memory.transcript import MessageDict, Transcript, role_of, split_summary, text_of
 from rag.records import Role, Summary
-from rag.sessions.context import MESSAGE_TOKENS, RECALL_SHARE, SUMMARY_TITLE
-from rag.summaries.client import ClientModel
-from rag.summaries.recall import in_sight_of, put_back
-from rag.summaries.summarise import Room, planned_ends, summarise
-from rag.summaries.transcript import (
-    MessageDict,
-    Transcript,
-    role_of,
-    split_summary,
-    text_of,
-)
+from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
 
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-SUMMARY_SHARE = 0.5  # of the room: what a summary may take at least, if it needs it
-LOW_WATER = 0.7  # of the room, for the summary and what stays word for word
+HIGH_WATER, LOW_WATER = 0.5, 0.2  # of the room, for what stays word for word
+KEPT_SHARE = 0.3  # of it, for the turns that are kept if they fit
+SUMMARY_SHARE = 0.45  # of it
+RECALL_SHARE = 0.2  # of it, at least, for what is recalled
 LEAST_SUMMARY = 60  # tokens
-READ_SHARE = 0.9  # of `max_tokens` for what a model is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,50 +30,55 @@ class TrimLimits:
     max_turns: int | None
 
 
-def summarise_if_due(seen: Transcript, limits: TrimLimits, model: ClientModel | None) -> None:
+def summarise_if_due(seen: Transcript, limits: TrimLimits, ask: Ask | None, model: str) -> None:
     """Have a summary stand for as many of the oldest turns as it takes.
 
     Raises:
         TooLarge: what can never be summarised does not fit.
     """
-    room = _room(seen, limits)
-    ends = planned_ends(seen, seen.summary.tokens if seen.summary else 0, room)
-    if not ends:
-        return
-    _refuse_too_large(seen, limits)
-    ask, name = (model.ask, model.name) if model else (None, "")
-    seen.summary = summarise(seen, ends, room, ask=ask, model=name)
-
-
-def _refuse_too_large(seen: Transcript, limits: TrimLimits) -> None:
+    fixed = REPLY_TOKENS + _system_tokens(seen, limits)
     start = seen.open_start
-    needed = REPLY_TOKENS + _system_tokens(seen, limits) + seen.tokens(start)
+    needed = fixed + seen.tokens(start)
+    room = max(0, limits.max_tokens - needed - OPENING_TOKENS)
+    turns = seen.tokens(seen.covered, start)
+    counted = seen.turns_from(seen.covered)
+    is_many = limits.max_turns is not None and counted > limits.max_turns
+    if seen.summary is None:
+        everything = REPLY_TOKENS + seen.tokens(0)
+        is_due = everything > limits.max_tokens or is_many
+    else:
+        most = (1 - RECALL_SHARE) * room
+        is_due = turns > HIGH_WATER * room or turns + seen.summary.tokens > most or is_many
+    if not is_due:
+        return
     needed += LEAST_SUMMARY if start > seen.first else 0
     if needed > limits.max_tokens:
         raise TooLarge(
             f"The newest question and the system messages take {needed} tokens, but max_tokens is "
             f"{limits.max_tokens}. Shorten them, or raise max_tokens."
         )
+    end = _end(seen, limits, room)
+    if end == seen.covered and seen.summary and turns + seen.summary.tokens <= room:
+        return
+    texts = [said.text for said in seen.said[seen.covered : end]]
+    text, problems = written_thread(ask, texts)
+    left = int((1 - RECALL_SHARE) * room) - seen.tokens(end, start)
+    share = Room(min(max(LEAST_SUMMARY, left), int(SUMMARY_SHARE * room)), room)
+    seen.summary = summarise(seen, end, share, thread=Thread(text, model, problems))
 
 
-def _room(seen: Transcript, limits: TrimLimits) -> Room:
-    """For summary and turns together; before the first summary the turns may fill it all."""
-    free = limits.max_tokens - REPLY_TOKENS - _system_tokens(seen, limits)
-    open_tokens, recalled = seen.tokens(seen.open_start), int(RECALL_SHARE * limits.max_tokens)
-    if free - open_tokens <= 4 * recalled:
-        recalled = 0  # the question itself leaves nothing
-    budget = free - OPENING_TOKENS - recalled
-    return Room(
-        budget=budget,
-        high=budget if seen.summary else limits.max_tokens - REPLY_TOKENS - seen.totals[seen.first],
-        low=int(LOW_WATER * budget),
-        least=int(SUMMARY_SHARE * budget),
-        most=max(0, budget - open_tokens),
-        keep_turns=limits.recent_messages // 2,
-        max_turns=limits.max_turns,
-        fewer_turns=limits.max_turns,
-        shown=int(READ_SHARE * limits.max_tokens),
-    )
+def _end(seen: Transcript, limits: TrimLimits, room: int) -> int:
+    """As many turns stay as fit the low water, or as shall be kept if these fit somewhat more."""
+    ends, start = seen.ends(seen.open_start), seen.open_start
+    keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
+
+    def stays(end: int) -> bool:
+        tokens, turns = seen.tokens(end, start), seen.turns_from(end)
+        if limits.max_turns is not None and turns > limits.max_turns:
+            return False
+        return tokens <= LOW_WATER * room or (turns <= keep and tokens <= KEPT_SHARE * room)
+
+    return next((end for end in ends if stays(end)), ends[-1])
 
 
 def _system_tokens(seen: Transcript, limits: TrimLimits) -> int:
@@ -137,20 +137,31 @@ def _is_plain(message: MessageDict) -> bool:
 def _with_recalled(
     seen: Transcript, turns: list[dict[str, Any]], summary: Summary, *, room: int
 ) -> list[dict[str, Any]]:
-    """The turns, with the earlier statements that bear on the newest question in the last one."""
+    """The turns, with what was said earlier and bears on the newest question in the last one."""
     if not turns or turns[-1].get("role") != Role.USER:
         return turns
-    text, _ = put_back(
-        seen.recall,
-        text_of(turns[-1]),
+    question = text_of(turns[-1])
+    in_sight = in_sight_of(summary)
+    shown = seen.recalled(
+        question,
         before=seen.covered,
         room=room,
-        count=seen.count,
-        in_sight=in_sight_of([summary]),
+        meanings=seen.meanings(question),
+        in_sight=in_sight,
     )
+    text = shown.text()
     if not text:
         return turns
     content = turns[-1]["content"]
     parts = [{"type": "text", "text": text}]
-    longer = f"{text}\n\n{content}" if isinstance(content, str) else [*parts, *content]
+    longer = f"{text}\n{content}" if isinstance(content, str) else [*parts, *content]
     return [*turns[:-1], turns[-1] | {"content": longer}]
+
+
+def in_sight_of(summary: Summary) -> Any:
+    """Tells of a paragraph whether a summary quotes it anyway."""
+
+    def is_in_sight(paragraph: Paragraph) -> bool:
+        return paragraph.text in summary.text
+
+    return is_in_sight

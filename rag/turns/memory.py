@@ -8,6 +8,9 @@ from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, questi
 from rag.errors import OverBudget
 from rag.limits.budget import limited, part_of_it
 from rag.llm.windows import TokenBudget
+from rag.memory.past import Past
+from rag.memory.stored import Remembered
+from rag.memory.summary import Room
 from rag.records import (
     ChatMessage,
     Compacted,
@@ -22,7 +25,6 @@ from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
     ContextPreferences,
-    Pair,
     Parts,
     Selection,
     assemble,
@@ -30,26 +32,20 @@ from rag.sessions.context import (
     pairs_of,
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
-from rag.sessions.recall import Recall, RecalledTurn
-from rag.summaries.compact import Compactor
-from rag.summaries.recall import in_sight_of, index_of, put_back
-from rag.summaries.required import Line
-from rag.summaries.summarise import Room
 from rag.turns.answering import Prepared, Shown
 from rag.turns.statistics import stats_of
 from rag.turns.tools import ToolOffer
 
-LEAST_SUMMARY, SUMMARY_SHARE = 1_000, 0.5  # what one may take whatever the turns take: the less
-MOST_SHARE = 0.8  # of the history's budget: for a summary's numbers and names, if they need it
+LEAST_SUMMARY, SUMMARY_SHARE = 60, 0.45  # of the history's budget: what a summary may take
+QUOTED_SHARE = 0.15  # of it: paragraphs of earlier turns in the summary
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
 SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
-RECALLED_TURNS = 96  # of whose statements the best are shown
 AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
-EMBEDDED_EVERY = 5  # turns, where nothing is summarised
+EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +54,22 @@ class MemoryRules:
 
     input_share: float = 0.6
     reserved_tokens: int = 150
-    high_water: float = 0.9  # of the history's budget
-    low_water: float = 0.5
+    high_water: float = 0.6  # of the history's budget
+    low_water: float = 0.3
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
     tools: ToolOffer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRoom:
+    """How much history fits in a context, in tokens, and how many turns are kept."""
+
+    budget: int
+    high: int  # above it, old turns are summarised
+    low: int  # and about as much is left
+    keep_turns: int  # never summarised as long as they fit
 
 
 class Memory:
@@ -71,18 +77,17 @@ class Memory:
 
     def __init__(
         self,
-        compactor: Compactor,
-        recall: Recall | None,
+        remembered: Remembered,
         *,
         rules: MemoryRules,
         window: Callable[[], int],
         count: TokenCounter,
+        recalls: bool = True,
         made: Callable[[SummaryReport], None] = lambda report: None,
     ) -> None:
-        """`recall` is None where no model reads a context: nothing is put back for nobody."""
-        self._compactor = compactor
-        self._recall = recall
-        self._previews = recall
+        """Without `recalls` no model reads a context: nothing is put back for nobody."""
+        self._remembered = remembered
+        self._recalls = recalls
         self._rules = rules
         self._window = window
         self._count = count
@@ -94,10 +99,6 @@ class Memory:
     def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
         """Say how background compaction is queued."""
         self._later = later
-
-    def recall_in_previews(self, recall: Recall) -> None:
-        """Have previews tell what a model would be sent, where there is none to send it to."""
-        self._previews = recall
 
     def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
         """Have a slice of the transcript in the next context."""
@@ -130,10 +131,9 @@ class Memory:
             message_count=before,
         )
         selection = self._selection(state.session.config, fewer)
-        sight = in_sight_of(state.summaries, fitted.sources, fitted.text)
-        context = self._assembled(
-            session, parts, selection, budget, resolved or question, sight if self._recall else None
-        )
+        context = assemble(parts, selection, budget_tokens=budget.input_tokens, count=self._count)
+        if self._recalls and not fewer:
+            context = self._with_recalled(session, context, parts, resolved or question)
         offer = self._rules.tools if budget.tools else None
         told, waiting = (
             ((), ())
@@ -165,10 +165,8 @@ class Memory:
             return None
         try:
             with limited(part_of_it(AT_ONCE_SECONDS)):
-                summary = self._compactor.compact(session, room, at_once=True, force=False)
-        except (
-            OverBudget
-        ):  # a very long past: what fits is sent, and the background reads all of it
+                summary = self._compacted(session, room, at_once=True, force=False)
+        except OverBudget:  # a very long past: what fits is sent, the background reads all of it
             self._turns.keep(session, state)
             self._later(session)
             return None
@@ -178,18 +176,11 @@ class Memory:
         return Compacted(summary.start, summary.end, summary.report)
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
-        """Queue a compaction if history passes the high-water mark.
-
-        A session that keeps no summaries has its messages embedded now and then, for recall.
-        """
+        """Queue a compaction if history passes the high-water mark, and embedding for recall."""
         state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
-        if not state.summarises:
-            if (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
-                self._later(session)
-            return
-        room = self._history_room(state)
-        over = self._history_tokens(state) > room.high
-        if over or len(state.recent) > self._rules.max_pairs:
+        over = state.summarises and self._history_tokens(state) > self._history_room(state).high
+        is_many = state.summarises and len(state.recent) > self._rules.max_pairs
+        if over or is_many or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
             self._later(session)
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
@@ -202,21 +193,49 @@ class Memory:
         All but `keep_turns`, or but as many as the session's own configuration says.
         """
         state = self._state(session)
-        if self._recall is not None:
-            self._recall.remember(session, [m for pair in state.recent for m in _both(pair)])
+        if self._recalls:
+            self._remembered.remember(session)
         if not state.summarises and not force:
             return None
         room = self._history_room(state)
         if keep_turns is not None:
             room = replace(room, keep_turns=keep_turns)
-        summary = self._compactor.compact(session, room, at_once=False, force=force)
+        summary = self._compacted(session, room, at_once=False, force=force)
         if summary is not None:
             self._made(summary.report)
         return summary
 
+    def _compacted(
+        self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
+    ) -> Summary | None:
+        """Cover turns down to the low water, or all but those that are kept."""
+
+        def end_of(past: Past, last: int) -> int | None:
+            ends = past.ends(last)
+            turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
+            if not (force or turns > room.high or many > self._rules.max_pairs):
+                return None
+            fewest = max(room.keep_turns, self._rules.max_pairs // 2)
+
+            def stays(end: int) -> bool:
+                tokens, kept = past.tokens(end, last), past.turns_from(end)
+                if force:
+                    return kept <= room.keep_turns and tokens <= room.high
+                fits = tokens <= room.low or (kept <= room.keep_turns and tokens <= room.high)
+                return fits and kept <= fewest
+
+            end = next((end for end in ends if stays(end)), ends[-1])
+            return end if end > past.covered else None
+
+        def room_of(past: Past, end: int) -> Room:
+            left = min(room.budget - past.tokens(end), int(SUMMARY_SHARE * room.budget))
+            return Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
+
+        return self._remembered.compact(session, end_of, room_of, at_once=at_once)
+
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
-        return self._compactor.summarize(session, start, end)
+        return self._remembered.summarize(session, start, end)
 
     def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
         """The messages that would be sent now, before the next question, and their statistics."""
@@ -256,11 +275,9 @@ class Memory:
             message_count=state.session.message_count,
         )
         left = replace(budget, reserved=budget.reserved + room)
-        sight = in_sight_of(state.summaries, (), "")
         selection = self._selection(state.session.config, 0)
-        return self._assembled(
-            session, parts, selection, left, resolved or question, sight
-        ).messages
+        context = assemble(parts, selection, budget_tokens=left.input_tokens, count=self._count)
+        return self._with_recalled(session, context, parts, resolved or question).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
@@ -269,7 +286,7 @@ class Memory:
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
         summaries = found.summaries if summarises else ()
-        start = max((summary.end for summary in summaries), default=0)
+        start = max((summary.end for summary in summaries), default=found.forgotten)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
@@ -321,23 +338,17 @@ class Memory:
         """Whether something was said that is not in the context word for word."""
         return 2 * len(state.recent) + 2 < state.session.message_count
 
-    def _history_room(self, state: State) -> Room:
+    def _history_room(self, state: State) -> HistoryRoom:
         config = state.session.config
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
         taken = message_tokens(system, self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
-        keep_turns = config.recent_message_count // 2
-        return Room(
+        return HistoryRoom(
             budget=history,
             high=int(history * self._rules.high_water),
             low=int(history * self._rules.low_water),
-            least=min(LEAST_SUMMARY, int(SUMMARY_SHARE * history)),
-            most=max(1, int(MOST_SHARE * history)),
-            keep_turns=keep_turns,
-            max_turns=self._rules.max_pairs,
-            fewer_turns=max(keep_turns, self._rules.max_pairs // 2),
-            shown=2 * history,
+            keep_turns=config.recent_message_count // 2,
         )
 
     def _history_tokens(self, state: State) -> int:
@@ -348,38 +359,30 @@ class Memory:
     def _selection(self, config: ContextConfig, fewer: int) -> Selection:
         pairs = config.recent_message_count // 2
         if _slides(config):
-            return Selection(at_least=pairs, at_most=pairs, fewer=fewer)
-        return Selection(at_least=pairs, fewer=fewer)
+            return Selection(at_most=pairs, fewer=fewer)
+        return Selection(fewer=fewer)
 
-    def _assembled(
-        self,
-        session: SessionHandle,
-        parts: Parts,
-        selection: Selection,
-        budget: TokenBudget,
-        question: str,
-        sight: Callable[[Line], bool] | None,
+    def _with_recalled(
+        self, session: SessionHandle, context: Context, parts: Parts, question: str
     ) -> Context:
-        """The context, with the best of what it would leave out, and is not in sight, put back."""
-        tokens = budget.input_tokens
-        context = assemble(parts, selection, budget_tokens=tokens, count=self._count)
-        recall = self._previews
-        if recall is None or sight is None or not context.is_compressed:
+        """The context with what the turns say that it leaves out, as far as there is room."""
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS
+        if not context.is_compressed:
             return context
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
-        turns = recall.relevant(session, question, before=first, limit=RECALLED_TURNS)
-        turns += [RecalledTurn(pair.question, pair.answer) for pair in kept]
-        index = index_of(turns, self._count, question)
-        room = tokens - context.tokens - JOINED_TOKENS
-        text, lines = put_back(
-            index, question, before=first, room=room, count=self._count, in_sight=sight
-        )
-        if not lines:
+        beside = "\n".join(summary.text for summary in parts.summaries)
+        with self._remembered.recalled(
+            session, question, before=first, room=room, beside=beside
+        ) as shown:
+            text, asked_at = shown.text(), shown.asked_at
+        *others, last = context.messages
+        longer = replace(last, content=f"{text}\n{last.content}")
+        tokens = context.tokens + self._count(longer.content) - self._count(last.content)
+        if not text or tokens > context.budget_tokens:  # texts count for more than they did
             return context
-        asked_at = dict.fromkeys(line.message - 1 for line in lines if line.message < first)
-        parts = replace(parts, recalled=text, recalled_from=tuple(asked_at))
-        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
+        messages = (*others, longer)
+        return replace(context, messages=messages, tokens=tokens, recalled=asked_at)
 
     def _requested(
         self, session: SessionHandle, state: State, *, is_first_try: bool
@@ -395,7 +398,3 @@ class Memory:
 
 def _slides(config: ContextConfig) -> bool:
     return config.compression_strategy == "sliding_window"
-
-
-def _both(pair: Pair) -> tuple[Message, Message]:
-    return pair.question, pair.answer
