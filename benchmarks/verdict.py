@@ -98,9 +98,10 @@ def written(given: Mapping[str, str], number: int) -> Source:
 
 
 def brings_sources(path: Path) -> bool:
-    """Others name what a public set holds."""
+    """Others name what a public set holds, or are read in a way of their own."""
     with path.open() as file:
-        return "sources" in json.loads(file.readline())
+        first = json.loads(file.readline())
+    return "sources" in first and "label" in first["rows"][0]
 
 
 def answers(path: Path) -> Iterator[Answer]:

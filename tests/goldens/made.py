@@ -67,7 +67,7 @@ def verdicts():
         if not brings_sources(path):
             continue
         for answer in answers(path):
-            checked = check(answer.text, answer.sources, question=answer.question)
+            checked = check(answer.text, answer.sources)
             for start, end, label, _style in answer.rows:
                 yield from verdict_of(path.stem, answer.text[start:end], label, checked, start, end)
 
