@@ -100,7 +100,7 @@ def written(given: Mapping[str, str], number: int) -> Source:
 
 
 def brings_sources(path: Path) -> bool:
-    """Others name what a public set holds."""
+    """Others name what a public set holds, or are read in a way of their own."""
     with path.open() as file:
         first = json.loads(file.readline())
         return "sources" in first and "label" in first["rows"][0]
