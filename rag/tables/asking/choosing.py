@@ -17,7 +17,7 @@ from rag.tables.asking.words import (
     WHERE,
     is_of_money,
 )
-from rag.tables.plan import Key, Kind, Part
+from rag.tables.plan import Key, Part
 from rag.tables.wordforms import CAMEL, normalised, spoken
 
 MAIN = (
@@ -248,11 +248,6 @@ def _of_kind(question: Question, kind: Sequence[str], without: set[str]) -> str 
                 if is_fit:
                     return column.name
     return None
-
-
-def figure_kind(question: Question, column: TableColumn) -> Kind:
-    """How a column's figures are put together where nothing is said."""
-    return Kind.SUM if is_added(column) else Kind.AVERAGE
 
 
 def listed_column(question: Question, figure: TableColumn | None, after: int) -> str | None:

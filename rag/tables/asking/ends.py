@@ -1,6 +1,5 @@
 """Questions for rows: one end of an order, the row beside another, one of two, a look-up."""
 
-import re
 from dataclasses import dataclass
 
 from rag.tables.asking.choosing import (
@@ -13,11 +12,6 @@ from rag.tables.asking.words import (
     ADJECTIVES,
     SUPERLATIVES,
     TOP,
-)
-
-BESIDE = re.compile(
-    r"\b(?P<after>(?:next|after|following|follows|succeeded|below)\b)|\b(?P<before>(?:previous|"
-    r"before|prior to|preceding|preceded|above)\b)"
 )
 
 
