@@ -45,6 +45,7 @@ SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
+RESULTS_SHARE = 0.2  # of the input: what recall leaves to results of tools, where there are any
 EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
 
@@ -133,7 +134,8 @@ class Memory:
         selection = self._selection(state.session.config, fewer)
         context = assemble(parts, selection, budget_tokens=budget.input_tokens, count=self._count)
         if self._recalls and not fewer:
-            context = self._with_recalled(session, context, parts, resolved or question)
+            spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
+            context = self._with_recalled(session, context, parts, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         told, waiting = (
             ((), ())
@@ -286,7 +288,7 @@ class Memory:
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
         summaries = found.summaries if summarises else ()
-        start = max((summary.end for summary in summaries), default=found.forgotten)
+        start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
@@ -363,10 +365,15 @@ class Memory:
         return Selection(fewer=fewer)
 
     def _with_recalled(
-        self, session: SessionHandle, context: Context, parts: Parts, question: str
+        self,
+        session: SessionHandle,
+        context: Context,
+        parts: Parts,
+        question: str,
+        spare: int = 0,
     ) -> Context:
         """The context with what the turns say that it leaves out, as far as there is room."""
-        room = context.budget_tokens - context.tokens - JOINED_TOKENS
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
         if not context.is_compressed:
             return context
         kept = parts.recent[len(parts.recent) - context.pairs :]
