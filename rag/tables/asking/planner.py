@@ -252,7 +252,9 @@ def _ranked(
         return TablePlan("", filters, (*each, Key(target)), measures, by, limit, each=each)
     if each and (not is_named or Key(target) in each):
         target = question.index.subject
-    columns = tuple(dict.fromkeys([*(key.column for key in each), target, figure.name]))
+    # What the rows are of is always shown: a value beside a figure names no row.
+    named = [*(key.column for key in each), question.index.subject or target, target]
+    columns = tuple(dict.fromkeys([*named, figure.name]))
     return TablePlan("", filters, order=(order,), limit=limit, columns=columns, each=each)
 
 

@@ -288,7 +288,7 @@ def said(result: TableResult, marker: str) -> str:
 def _sentence(result: TableResult) -> str:
     """What one row at an end of an order says: "Cantoro Duo has the highest price: €329."."""
     plan = None if result.is_sql else plan_from(result.plan)
-    if plan is None or len(result.rows) != 1 or len(result.columns) < 2 or not plan.order:
+    if plan is None or len(result.rows) != 1 or len(result.columns) != 2 or not plan.order:
         return ""
     by = plan.order[0]
     if by.by == ROWS or plan.limit != 1:
