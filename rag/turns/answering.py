@@ -10,6 +10,7 @@ from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import MarkerGate
+from rag.citations.markers import neutralise
 from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
@@ -348,7 +349,7 @@ class Answering:
             sources = {source.number: source for source in session.sources(wanted)}
             found = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
         except RagError as error:
-            failure = f"The check failed: {error}"
+            failure = f"The check failed: {neutralise(str(error))}"  # it may quote the reply
             told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
         except Exception as error:  # whatever a judge does, the answer stands
             log.warning("The judge failed", exc_info=error)

@@ -20,8 +20,6 @@ def run_pytest(folder, *options):
         "-m",
         "pytest",
         "-p",
-        "rag.evaluation.plugin",
-        "-p",
         "no:cacheprovider",
     ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GROUNDNOTE_DATA_DIR": str(folder / "var")}
