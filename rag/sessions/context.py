@@ -1,7 +1,7 @@
 """Choose what the model sees of a conversation, within a token budget."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import TooLarge
@@ -127,6 +127,18 @@ def assemble(
         original_messages=parts.message_count,
         summarized_messages=sum(summary.end - summary.start for summary in parts.summaries),
     )
+
+
+def put_back(
+    context: Context, text: str, asked_at: tuple[int, ...], count: TokenCounter
+) -> Context:
+    """The context with what is recalled of some turns before its question, if it fits."""
+    *others, last = context.messages
+    longer = replace(last, content=f"{text}\n{last.content}")
+    tokens = context.tokens + count(longer.content) - count(last.content)
+    if not text or tokens > context.budget_tokens:  # texts count for more than they did
+        return context
+    return replace(context, messages=(*others, longer), tokens=tokens, recalled=asked_at)
 
 
 class _Purse:

@@ -30,6 +30,7 @@ from rag.sessions.context import (
     assemble,
     message_tokens,
     pairs_of,
+    put_back,
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.turns.answering import Prepared, Shown
@@ -373,23 +374,15 @@ class Memory:
         spare: int = 0,
     ) -> Context:
         """The context with what the turns say that it leaves out, as far as there is room."""
-        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
         if not context.is_compressed:
             return context
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
         kept = parts.recent[len(parts.recent) - context.pairs :]
         first = kept[0].question.index if kept else parts.message_count
         beside = "\n".join(summary.text for summary in parts.summaries)
-        with self._remembered.recalled(
-            session, question, before=first, room=room, beside=beside
-        ) as shown:
-            text, asked_at = shown.text(), shown.asked_at
-        *others, last = context.messages
-        longer = replace(last, content=f"{text}\n{last.content}")
-        tokens = context.tokens + self._count(longer.content) - self._count(last.content)
-        if not text or tokens > context.budget_tokens:  # texts count for more than they did
-            return context
-        messages = (*others, longer)
-        return replace(context, messages=messages, tokens=tokens, recalled=asked_at)
+        found = self._remembered.recalled(session, question, before=first, room=room, beside=beside)
+        with found as shown:
+            return put_back(context, shown.text(), shown.asked_at, self._count)
 
     def _requested(
         self, session: SessionHandle, state: State, *, is_first_try: bool

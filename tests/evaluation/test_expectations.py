@@ -11,6 +11,7 @@ from rag.evaluation.expected import (
     stands_beside,
 )
 from rag.evaluation.player import Player
+from rag.memory.past import Past, Shown
 from tests.evaluation.scripts import BROUGHT, HOW_LONG, documents_in, replaying, written
 
 PRICE = {"ask": "Which product has the highest price_eur?"}
@@ -125,13 +126,17 @@ def test_what_a_summary_lacks_is_told(replayer, place, monkeypatch, expected, su
 
 
 def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
-    whole = Assistant.preview
     recalls = [{"ask": "How wide is the gate?", "turn": 1, "words": "3.2 m wide"}]
     turn = {"compress": True, "recalls": recalls}
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
-    monkeypatch.setattr(Assistant, "preview", lambda *given: whole(*given)[-1:])
-    monkeypatch.setattr("rag.memory.in_sight_of", lambda *given: None)
+    whole, found = Assistant.preview, Past.recalled
+    monkeypatch.setattr(Assistant, "preview", lambda *given: whole(*given)[-1:])  # no summary
+    anyway = {"in_sight": lambda paragraph: False}
+    monkeypatch.setattr(Past, "recalled", lambda *given, **rules: found(*given, **rules | anyway))
+    assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
+
+    monkeypatch.setattr(Past, "recalled", lambda past, question, **rules: Shown(past, 0))
 
     assert len(failed(replayer, place, BROUGHT, HOW_LONG, turn)) == 1
 
