@@ -1,8 +1,8 @@
 """Rows as text in which every piece can be understood alone."""
 
 import pytest
-from rag.documents.formats.grids.grid import _looks_like_values
 
+from rag.documents.formats.grids.grid import _looks_like_values
 from rag.documents.tables import clean_rows, table_parts
 
 
