@@ -261,6 +261,8 @@ class TableAnswers:
         best = choices[0]
         if best.understood.unused and not is_asked:
             return offered(choices)
+        if not is_asked and best.understood.is_partly and self._is_empty(best):
+            return offered([best])
         if not is_asked and not self._is_for_us(best):
             return offered(choices) if best.understood.doubts else None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
@@ -313,9 +315,19 @@ class TableAnswers:
         """One cell, or the same in all rows, of what is named in full."""
         plan, understood = choice.understood.plan, choice.understood
         is_sure = understood.score >= (ASSUMING if understood.doubts else LISTING)
-        if not is_sure or len(plan.columns) != 1 or any(len(e.values) > 1 for e in plan.filters):
+        if (
+            understood.is_partly
+            or not is_sure
+            or len(plan.columns) != 1
+            or any(len(e.values) > 1 for e in plan.filters)
+        ):
             return False
         return len({str(row) for row in self.library.run(choice.table, plan).rows}) == 1
+
+    def _is_empty(self, choice: Choice) -> bool:
+        """Whether no row is behind it: nothing is listed, or counted."""
+        result = self.library.run(choice.table, choice.understood.plan)
+        return not result.rows or not result.used
 
     def _lists(self, choice: Choice) -> bool:
         """ "Which boats need no licence?": the rows of a condition, nothing left open."""
