@@ -25,7 +25,9 @@ from rag.tables.asking.question import words_of
 from rag.tables.asking.which import (
     WORTH_ASKING,
     asking_which,
+    counts_one,
     is_asking,
+    keys_of,
     named_in,
     not_understood,
     offered,
@@ -35,7 +37,7 @@ from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
-from rag.tables.plan import ROWS, Choice, Kind, Op, Understood, plan_from
+from rag.tables.plan import ROWS, Choice, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
@@ -261,6 +263,8 @@ class TableAnswers:
         best = choices[0]
         if best.understood.unused and not is_asked:
             return offered(choices)
+        if not is_asked and best.understood.is_partly and self._is_empty(best):
+            return offered([best])
         if not is_asked and not self._is_for_us(best):
             return offered(choices) if best.understood.doubts else None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
@@ -305,7 +309,7 @@ class TableAnswers:
         understood, plan = choice.understood, choice.understood.plan
         if only_picks(plan) and self._is_cell(choice):
             return True
-        if _counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
+        if counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
             return False
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
 
@@ -313,14 +317,24 @@ class TableAnswers:
         """One cell, or the same in all rows, of what is named in full."""
         plan, understood = choice.understood.plan, choice.understood
         is_sure = understood.score >= (ASSUMING if understood.doubts else LISTING)
-        if not is_sure or len(plan.columns) != 1 or any(len(e.values) > 1 for e in plan.filters):
+        if (
+            understood.is_partly
+            or not is_sure
+            or len(plan.columns) != 1
+            or any(len(e.values) > 1 for e in plan.filters)
+        ):
             return False
         return len({str(row) for row in self.library.run(choice.table, plan).rows}) == 1
+
+    def _is_empty(self, choice: Choice) -> bool:
+        """Whether no row is behind it: nothing is listed, or counted."""
+        result = self.library.run(choice.table, choice.understood.plan)
+        return not result.rows or not result.used
 
     def _lists(self, choice: Choice) -> bool:
         """ "Which boats need no licence?": the rows of a condition, nothing left open."""
         plan, understood = choice.understood.plan, choice.understood
-        subject, keys = self.library.index(choice.table).subject, _keys(choice.table)
+        subject, keys = self.library.index(choice.table).subject, keys_of(choice.table)
         is_open = understood.unused or understood.doubts or understood.score < LISTING
         is_of_rows = plan.columns in ((subject,), ()) and bool(plan.filters)
         return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
@@ -354,20 +368,6 @@ class TableAnswers:
 def _is_closed(choice: Choice) -> bool:
     """Not one cell with words of the question left open."""
     return not (choice.understood.unused and only_picks(choice.understood.plan))
-
-
-def _counts_one(choice: Choice) -> bool:
-    """ "How many ports has it?" of a list of properties: one row of that name is no answer."""
-    plan, table = choice.understood.plan, choice.table
-    keys = _keys(table)
-    is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
-    named = {each.column for each in plan.filters if each.op is Op.IS and not each.part}
-    return is_count and bool(named & keys)
-
-
-def _keys(table: Table) -> set[str]:
-    """Columns that name a row."""
-    return {each.name for each in table.columns if each.distinct == table.row_count}
 
 
 def _is_told(message: Message) -> bool:

@@ -159,7 +159,7 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     if settings.llm.model is not None:  # which has manners of its own
         return Beside((told, application.asked), remarks)
     manners = Manners(lambda texts: application.embedder.embed(texts))
-    return Beside((told, manners, application.asked), remarks)
+    return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
 
 
 def _tools(application: "Application") -> ToolRoom:

@@ -74,12 +74,7 @@ def test_every_kind_has_a_floor(reached):
     }
 
 
-# "What does the Kontor 8 PoE cost?" is shown spare parts and other rows of the price list.
-BELOW = pytest.mark.xfail(reason="table-04 lost the figure that it had: 119.00")
-KINDS = [pytest.param(kind, marks=[BELOW] if kind == "table" else []) for kind in FLOORS]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FLOORS)
 def test_questions_are_answered_from_the_right_file_with_the_right_figures(reached, kind):
     assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
 

@@ -124,7 +124,8 @@ class TableIndex:
         forms: dict[str, list[tuple[str, ...]]] = {}
         for column in self.table.columns:
             halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
-            ways = (way for half in halves for way in _ways(spoken(half).split()))
+            said = [form for half in halves for form in (spoken(half), normalised(half))]  # "PoE"
+            ways = (way for each in said for way in _ways(each.split()))
             forms[column.name] = list(dict.fromkeys(way for way in ways if way))
         return forms
 

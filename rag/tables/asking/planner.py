@@ -75,7 +75,9 @@ def understand(text: str, index: TableIndex) -> Understood | None:
         return None
     plan = add_chart(plan, question, " ".join(question.words))
     unused = (*open_words(question, plan), *names_open(text, question))
-    return Understood(plan, score(question, unused), unused, tuple(question.doubts))
+    is_partly = not all(each.is_whole for each in question.values)
+    doubts = tuple(question.doubts)
+    return Understood(plan, score(question, unused), unused, doubts, is_partly)
 
 
 def _plan(question: Question) -> TablePlan | None:
@@ -253,7 +255,9 @@ def _ranked(
     if each and (not is_named or Key(target) in each):
         target = question.index.subject
     # What the rows are of is always shown: a value beside a figure names no row.
-    named = [*(key.column for key in each), question.index.subject or target, target]
+    among = [each.column for each in filters if each.op is Op.IS and len(each.values) > 1]
+    shown = [*(key.column for key in each), *among]
+    named = [*shown, question.index.subject or target, target]
     columns = tuple(dict.fromkeys([*named, figure.name]))
     return TablePlan("", filters, order=(order,), limit=limit, columns=columns, each=each)
 
