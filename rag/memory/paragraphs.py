@@ -264,7 +264,7 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
     opening = _FENCE.match(said) if block.kind == "code" else None
     if size(said) <= LONGEST and not (opening and _is_open(said)):
         if block.kind == "code" and not opening:  # indented: in a fence it stays code anywhere
-            block.fence = ("```", "```")
+            block.fence = _fence_around(said)
         yield block
         return
     head: tuple[str, ...] = ()
@@ -277,7 +277,7 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
         body = lines[1:-1] if len(lines) > 1 and last and not last.strip(closing[0]) else lines[1:]
         pieces: Iterable[tuple[int, int]] = body
     elif block.kind == "code":
-        fence, pieces = ("```", "```"), lines
+        fence, pieces = _fence_around(said), lines
     elif block.kind == "row":
         fence, kinds = ("", ""), [set(text[a:b].strip()) <= set("|:- \t") for a, b in lines]
         top = 2 if len(lines) > 2 and kinds[1] else 0
@@ -290,6 +290,13 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
     for start, stop in _packed(text, pieces):
         setting = block.setting + head
         yield _Part(start, stop, block.kind, block.path, setting, block.whole, fence)
+
+
+def _fence_around(code: str) -> tuple[str, str]:
+    """One that nothing in the code closes."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return fence, fence
 
 
 def _entries(text: str, block: _Part, lines: Sequence[tuple[int, int]]) -> Iterator[_Part]:
