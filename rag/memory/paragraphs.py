@@ -142,7 +142,7 @@ def _is_open(text: str) -> bool:
 
 
 def _belong_together(text: str, one: _Part, other: _Part) -> bool:
-    apart = one.fence[0] or other.fence[0] or one.whole == other.whole
+    apart = any(one.fence + other.fence) or one.whole == other.whole
     return not apart and one.setting == other.setting and size(text[one.start : other.end]) <= USUAL
 
 
@@ -243,12 +243,10 @@ def _joined(text: str, blocks: Iterable[_Part]) -> Iterator[_Part]:
         block.whole = (block.start, block.end)
         block.setting = (" › ".join(filter(None, block.path)),) if any(block.path) else ()
         said = text[block.start : block.end].strip()
-        if (
-            leading
-            and leading.path == block.path
-            and len(text[leading.start : leading.end]) <= MOST_SETTING
-        ):
-            block.setting += (text[leading.start : leading.end].strip(),)
+        leads = (*leading.setting, text[leading.start : leading.end].strip()) if leading else ()
+        is_short = sum(map(len, leads[len(block.setting) :])) <= MOST_SETTING
+        if leading and leading.path == block.path and is_short:
+            block.setting = leads
         elif leading:
             yield leading
         leading = block if block.kind == "sentence" and leads_in(said) else None
@@ -262,9 +260,9 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
     """A block whole, or in pieces that have its setting."""
     said = text[block.start : block.end]
     opening = _FENCE.match(said) if block.kind == "code" else None
-    if size(said) <= LONGEST and not (opening and _is_open(said)):
-        if block.kind == "code" and not opening:  # indented: in a fence it stays code anywhere
-            block.fence = ("```", "```")
+    if size(said) <= LONGEST:
+        if block.kind == "code":
+            block.fence = _fence_of(said, opening)
         yield block
         return
     head: tuple[str, ...] = ()
@@ -275,9 +273,9 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
         fence = (text[slice(*lines[0])].rstrip("\n"), closing)
         last = text[slice(*lines[-1])].strip(" \t>\n")
         body = lines[1:-1] if len(lines) > 1 and last and not last.strip(closing[0]) else lines[1:]
-        pieces: Iterable[tuple[int, int]] = body
+        pieces: Iterable[tuple[int, int]] = body or lines
     elif block.kind == "code":
-        fence, pieces = ("```", "```"), lines
+        fence, pieces = _fence_around(said), lines
     elif block.kind == "row":
         fence, kinds = ("", ""), [set(text[a:b].strip()) <= set("|:- \t") for a, b in lines]
         top = 2 if len(lines) > 2 and kinds[1] else 0
@@ -290,6 +288,20 @@ def _cut(text: str, block: _Part) -> Iterator[_Part]:
     for start, stop in _packed(text, pieces):
         setting = block.setting + head
         yield _Part(start, stop, block.kind, block.path, setting, block.whole, fence)
+
+
+def _fence_of(code: str, opening: re.Match[str] | None) -> tuple[str, str]:
+    """What a whole block of code lacks to stay code anywhere."""
+    if opening is None:
+        return _fence_around(code)
+    return "", opening[1] if _is_open(code) else ""
+
+
+def _fence_around(code: str) -> tuple[str, str]:
+    """One that nothing in the code closes."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return fence, fence
 
 
 def _entries(text: str, block: _Part, lines: Sequence[tuple[int, int]]) -> Iterator[_Part]:

@@ -4,7 +4,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
@@ -131,6 +131,9 @@ WORDS = st.sampled_from(
 
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=12))
+@example(["    z[4]", "```", "Es gilt [1]."])
+@example(["# H", "```"])
+@example(["So:", "", "Wirklich?", "```"])
 def test_any_message_is_cut_into_whole_parts(lines):
     text = canonical("\n".join(lines))
     known = set(cited_numbers(text))
