@@ -80,8 +80,6 @@ def test_questions_are_answered_from_the_right_file_with_the_right_figures(reach
 
 
 CONVERSATIONS = list(files_of([DATA / "conversations"]))
-# What is right and not so yet: where one of these passes, take it out of here.
-NOT_YET = {"what-the-user-said": "summaries do not keep what the user said of himself"}
 
 
 @pytest.fixture(scope="module")
@@ -91,14 +89,7 @@ def replayer(tmp_path_factory):
         yield replayer
 
 
-def conversations():
-    for path in CONVERSATIONS:
-        name = path.name.split(".")[0]
-        marks = [pytest.mark.xfail(reason=NOT_YET[name])] if name in NOT_YET else []
-        yield pytest.param(path, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("path", list(conversations()))
+@pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.name.split(".")[0])
 def test_a_conversation_holds(replayer, path):
     replay = replayer.replay(path)
 
