@@ -193,7 +193,7 @@ class TestWithTheModel:
         result = run("chat", input="How long do refunds take?\nAnd from abroad?\n\n")
 
         assert "five working days" in result.output
-        assert "searched for: How long do refunds take from abroad?" in result.output
+        assert "searched for: How long do refunds take? And from abroad?" in result.output
         (session,) = json.loads(run("sessions", "--json").output)
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output
