@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,13 +81,21 @@ def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
         connection.close()
 
 
+def _interrupt(connection: "duckdb.DuckDBPyConnection") -> None:
+    """End its query; who asked may leave long after it has ended."""
+    import duckdb
+
+    with suppress(duckdb.ConnectionException):
+        connection.interrupt()
+
+
 def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: Limits) -> Answered:
     import duckdb
 
     timer = threading.Timer(limits.seconds, connection.interrupt)
     timer.daemon = True
     timer.start()
-    on_hang_up(connection.interrupt)
+    on_hang_up(lambda: _interrupt(connection))
     try:
         found = connection.execute(sql)
         rows = found.fetchmany(limits.rows + 1)
