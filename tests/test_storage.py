@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import event
 
-from rag import storage
 from rag.cli import main
 from rag.errors import StorageFailed
 from rag.records import EVERYTHING, JobState
@@ -125,7 +124,7 @@ class TestWhatWasLost:
         assert "Traceback" not in asked.output
 
     def test_of_more_stray_vectors_than_go_at_once_takes_all(self, application, monkeypatch):
-        monkeypatch.setattr(storage, "REMOVED_AT_ONCE", 2)
+        monkeypatch.setattr("rag.storage.indexes.REMOVED_AT_ONCE", 2)
         strays = [f"stray {number}" for number in range(5)]
         vectors = application.embedder.embed(strays)
         application.index.add(strays, vectors, ["1"] * len(strays))

@@ -401,7 +401,7 @@ def _answers(served):
 # ── In the middle of an answer ───────────────────────────────────────────────────────────────
 
 # It speaks of what the handbook says, so that it stands.
-WORDS = "A refund takes five days: " + " ".join(f"word{n}" for n in range(54))
+WORDS = "A refund takes five days: " + " ".join(f"word{n}" for n in range(60))
 AWAY_SECONDS = 3.0  # longer than what is left of the answer
 
 
