@@ -74,6 +74,7 @@ $(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json 
 lock: $(VENV)/.installed-dev  ## resolve the packages anew after a change of pyproject.toml
 	$(PIP) uv
 	$(LOCK) $(UPGRADE) --output-file requirements.lock
+	$(LOCK) $(UPGRADE) --extra postgresql --extra oidc --constraint requirements.lock --output-file requirements-server.lock
 	$(LOCK) $(UPGRADE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 
 sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (LICENCES.md)

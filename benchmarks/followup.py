@@ -58,11 +58,13 @@ class PassageIndex:
         return {key: self._rows[key] for key in chunk_ids if key in self._rows}
 
     def nearest(
-        self, vector: np.ndarray, within: object = None, *, limit: int
-    ) -> list[tuple[str, float]]:
-        scores = self._vectors @ vector
-        best = np.argsort(-scores)[:limit]
-        return [(self._ids[place], float(scores[place])) for place in best]
+        self, vectors: Matrix, within: object = None, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        found = []
+        for scores in (self._vectors @ vectors.T).T:
+            best = np.argsort(-scores)[:limit]
+            found.append([(self._ids[place], float(scores[place])) for place in best])
+        return found
 
 
 class OneByOne:
@@ -125,7 +127,7 @@ def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str])
         resolution.dense_query,
         EVERYTHING,
         lexical_query=resolution.lexical_query,
-        dense_context=resolution.dense_context,
+        before=resolution.before,
         limit=LIMIT,
     )
     return len(wanted & {hit.chunk.id for hit in hits}) / len(wanted)

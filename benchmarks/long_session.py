@@ -25,13 +25,12 @@ from rag.assistant import Assistant, Limits
 from rag.database import migrate, open_engine
 from rag.followups.resolve import FollowUps
 from rag.llm.tokens import token_counter
-from rag.memory import Memory, MemoryRules
+from rag.memory.stored import Remembered
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
 from rag.seams import Matrix, ModelDelta, WriteRequest
-from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore, SqlSession
-from rag.summaries.compact import Compactor
 from rag.turns.answering import Answering, Shown
+from rag.turns.memory import Memory, MemoryRules
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")
@@ -171,9 +170,9 @@ def main(turns: str, rounds: int) -> None:
 def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     """What everything costs in a session of this length."""
     count = token_counter("")
+    remembered = Remembered(count, FixedVectors())
     memory = Memory(
-        Compactor(None, count),
-        Recall(FixedVectors()),
+        remembered,
         rules=MemoryRules(),
         window=lambda: 4096,
         count=count,
@@ -200,7 +199,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
         "turn": lambda number: one_turn(session, memory, number),
         "whole turn": ask,
         "substring search": lambda number: session.search(f"region {number % 97}"),
-        "word search": lambda number: session.matching(["region", str(number)], limit=60),
+        "word search": lambda number: remembered.found(session, f"region {number}", 20),
     }.items():
         watch = watches.setdefault(what, Stopwatch(engine))
         for number in range(rounds):

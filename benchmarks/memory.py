@@ -13,6 +13,7 @@ import re
 import statistics
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from typing import Any
 from benchmarks.conversations import Conversation, Fact, generate
 from rag import HistoryTrimmer, Trimmed
 from rag.citations.markers import cited_numbers
+from rag.memory.transcript import spelled_out
 from rag.records import SummaryReport
 from rag.text.names import Lexicon
 from rag.text.sentences import split_sentences
@@ -53,7 +55,7 @@ MODES = {
     "extractive": Mode(fault="none"),
 }
 HEAD = {"role": "system", "content": "You answer from the documents and cite them."}
-INDEX = re.compile(r"[^\[\]]*: (?:\[[\d–]+\])+[^\[\]]*")  # lists numbers, and states nothing
+LISTS = ("Numbers given: ", "Names: ")  # such a line states nothing
 MARKER = re.compile(r" ?(?:\[[\d, –-]+\]|【\d+】|［\d+］)")
 
 
@@ -162,14 +164,25 @@ class Trimming:
         own = time.process_time() - began - (self.client.seconds - spent)
         return trimmed, 1000 * own
 
+    def recall(self, turn: int) -> Callable[[str], str]:
+        """What is sent for another question in the place of that of a turn, itself apart."""
+        before = [HEAD, *self.messages[: 2 * turn]]
+
+        def sent(question: str) -> str:
+            trimmed = self.trimmer.trim([*before, {"role": "user", "content": question}])
+            return "\n".join(each["content"] for each in trimmed.messages).removesuffix(question)
+
+        return sent
+
 
 def trimming(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -> Trimming:
     """A new trimmer for a conversation."""
     client = LossyClient(mode, random.Random(seed))
+    products = {name for each in made.names for name in each}
     options: dict[str, Any] = {"max_tokens": budget, "max_summary_tokens": soft}
     if mode.fault != "none":
-        options |= {"client": client, "model": "lossy"}
-    return Trimming(made.messages, HistoryTrimmer(**options), client)
+        options |= {"client": client, "model": "lossy", "thread": True}
+    return Trimming(made.messages, HistoryTrimmer(products=products, **options), client)
 
 
 def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -> Measured:
@@ -186,9 +199,9 @@ def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -
         result.peak = max(result.peak, size)
         result.over += size > budget
         if turn >= turns - 10 and trimmed.was_trimmed:
-            everything = "\n".join(message["content"] for message in trimmed.messages)
+            texts = [message["content"] for message in trimmed.messages]
             gone = 2 * turn + 2 - len(trimmed.messages)
-            look(everything, trimmed.messages[0]["content"], made, gone, result)
+            look(texts, made, gone, result, playing.recall(turn))
     transcript = sum(count_tokens(message["content"]) for message in made.messages)
     result.intact = before == made.messages
     result.calls_per_turn = client.calls / turns
@@ -196,22 +209,34 @@ def measure(made: Conversation, budget: int, mode: Mode, soft: int, seed: int) -
     return result
 
 
-def look(everything: str, summary: str, made: Conversation, gone: int, result: Measured) -> None:
-    """Compare one context with the truth about the messages that are gone from it."""
+def look(
+    messages: Sequence[str],
+    made: Conversation,
+    gone: int,
+    result: Measured,
+    recall: Callable[[str], str],
+) -> None:
+    """Compare one context with the truth about the messages that are gone from it.
+
+    A name that it does not hold is looked for in what is sent for a question about it.
+    """
+    everything, summary = "\n".join(messages), messages[0]
     facts = [fact for index in range(gone) for fact in made.pairs[index]]
     required = {fact.number for fact in facts}
-    present = set(cited_numbers(everything))
+    present = set(cited_numbers(spelled_out(everything)))
     names = {name for index in range(gone) for name in made.names[index]}
-    lines = [line for line in summary.split("\n") if not INDEX.fullmatch(line)]
+    lines = [line for line in summary.split("\n") if not line.startswith(LISTS)]
     sentences = [line[s.start : s.end] for line in lines for s in split_sentences(line)]
     cited = [(set(cited_numbers(sentence)), sentence) for sentence in sentences]
     distinct = set(facts)
     held = {fact for fact in distinct if any(_states(s, n, fact) for n, s in cited)}
     result.citations.append(_share(len(required & present), len(required)))
-    result.names.append(_share(len(names & Lexicon(names).kept(everything)), len(names)))
+    kept = Lexicon(names).kept(everything)
+    kept |= {name for name in names - kept if name in recall(f"What about the {name}?")}
+    result.names.append(_share(len(names & kept), len(names)))
     result.bound.append(_share(len({fact.number for fact in held}), len(required)))
     result.pairs.append(_share(len(held), len(distinct)))
-    result.invented += len(set(cited_numbers(summary)) - required)
+    result.invented += len(set(cited_numbers(spelled_out(summary))) - required)
     result.wrong += _wrong(cited, facts)
     result.summary_tokens = count_tokens(summary)
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product, takewhile
 from pathlib import Path
 
@@ -20,14 +21,14 @@ from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, 
 from rag.citations.markers import cited_numbers
 from rag.database import migrate, open_engine
 from rag.errors import ModelUnavailable
-from rag.memory import Memory, MemoryRules
+from rag.memory.stored import Remembered, SummaryOptions
+from rag.memory.thread import asked
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
-from rag.sessions.recall import Recall
-from rag.sessions.store import SqlConversationStore
-from rag.summaries.compact import Compactor
+from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
 from rag.turns.answering import Shown
+from rag.turns.memory import Memory, MemoryRules
 
 
 class LossyModel:
@@ -53,9 +54,17 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     engine = open_engine(f"sqlite:///{folder / 'memory.db'}")
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
+    ask = None
+    if mode.fault != "none":
+        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0, timeout_seconds=9)
+    names = sorted({name for each in made.names for name in each})
+    remembered = Remembered(
+        count_tokens,
+        names=lambda within: names,
+        options=SummaryOptions(ask=ask, model="lossy"),
+    )
     memory = Memory(
-        Compactor(None if mode.fault == "none" else LossyModel(client), count_tokens),
-        Recall(None),
+        remembered,
         rules=MemoryRules(),
         window=lambda: window,
         count=count_tokens,
@@ -73,14 +82,20 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
         result.peak = max(result.peak, stats["tokens"])
         result.over += stats["tokens"] > stats["budget"]
         if turn >= turns - 10 and session.summaries():
-            everything = "\n".join(message.content for message in messages)
-            summary = "\n".join(summary.text for summary in session.summaries())
-            look(everything, summary, made, 2 * (turn + 1 - stats["pairs"]), result)
+            texts = [message.content for message in messages]
+            gone = 2 * (turn + 1 - stats["pairs"])
+            look(texts, made, gone, result, lambda question: _sent(memory, session, question))
     tokens = sum(count_tokens(message["content"]) for message in made.messages)
     result.calls_per_turn, result.prompt_share = client.calls / turns, client.tokens / tokens
     result.milliseconds = result.milliseconds or [0.0]
     engine.dispose()
     return result
+
+
+def _sent(memory: Memory, session: SqlSession, question: str) -> str:
+    """What would be sent for a question, itself apart."""
+    messages = memory.preview(session, question, question)
+    return "\n".join(message.content for message in messages).removesuffix(question)
 
 
 def shared_prefix(
@@ -92,8 +107,7 @@ def shared_prefix(
     engine = open_engine(f"sqlite:///{folder / 'prefix.db'}")
     migrate(engine)
     memory = Memory(
-        Compactor(None, count_tokens),
-        Recall(None),
+        Remembered(count_tokens),
         rules=MemoryRules(),
         window=lambda: window,
         count=count_tokens,
@@ -101,9 +115,9 @@ def shared_prefix(
     session = SqlConversationStore(engine).create("ada", config=ContextConfig())
     shares: list[tuple[float, float, float]] = []
     before: tuple[ChatMessage, ...] = ()
-    for asked, answered in zip(made.messages[::2], made.messages[1::2], strict=True):
+    for question, answered in zip(made.messages[::2], made.messages[1::2], strict=True):
         session.register([_hit(number) for number in cited_numbers(answered["content"])])
-        turn = session.begin(asked["content"])
+        turn = session.begin(question["content"])
         sources = session.sources(cited_numbers(answered["content"]))
         now = memory.prepare(session, turn, Shown(sources)).messages
         if before:

@@ -28,6 +28,7 @@ from rag.tokens import count_tokens
 BEHIND = 500  # characters, in which the number of a sentence stands
 Messages = list[dict[str, str]]
 Sent = Callable[[str], Sequence[dict[str, Any]]]  # a question in, what is sent for it out
+Way = Callable[[Messages, int], Sent]
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def dialogue(data: Path, form: str) -> Iterator[Talk]:
 
 
 def inscit(data: Path, form: str) -> Iterator[Talk]:
-    """What answers is the sentence nearest to what another person answered, else to the question."""
+    """What answers is the sentence nearest to another person's answer, else to the question."""
     messages: Messages = []
     probes: list[Probe] = []
     for row in rows_of(data / "inscit/dev/turns.jsonl"):
@@ -291,7 +292,7 @@ def main() -> None:
     data = chosen.data or data_dir()
     if data is None:
         parser.error("Expected the folder of the data sets: --data DIR.")
-    ways = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
+    ways: dict[str, Way] = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
     if chosen.embed:
         ways["ours + embedder"] = with_embedder()
     every: dict[str, list[float]] = {name: [] for name in ways}

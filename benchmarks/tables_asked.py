@@ -1,6 +1,6 @@
 """Questions in an asker's words over public folders of tables that nobody tuned for.
 
-python -m benchmarks.tables_asked --data DIR [--part first|second] [--told]
+python -m benchmarks.tables_asked --data DIR [--part first|second] [--told] [--library DIR]
 DIR holds a folder for each part, with the files that `strangers/asked.md` names.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rag.documents.files import IncomingFile
-from rag.records import Message
+from rag.records import EVERYTHING, Message
 from rag.settings import Settings
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application
@@ -37,15 +37,15 @@ class Outcome:
     text: str
 
 
-def outcomes(folder: Path, asked: Sequence[Asked]) -> Iterator[Outcome]:
+def outcomes(folder: Path, asked: Sequence[Asked], library: Path | None) -> Iterator[Outcome]:
     """Each question in a conversation of its own, after the one it follows."""
     with tempfile.TemporaryDirectory() as data:
-        application = build(Settings(data_dir=Path(data)))
+        application = build(Settings(data_dir=library or Path(data)))
         try:
             incoming = [
-                IncomingFile.from_bytes(str(path.relative_to(folder)), path.read_bytes())
+                IncomingFile.from_path(path, name=str(path.relative_to(folder)))
                 for path in sorted(folder.rglob("*"))
-                if path.is_file()
+                if path.is_file() and not application.tables.ids(EVERYTHING)
             ]
             for report in application.ingestion.ingest(incoming):
                 if report.error is not None:
@@ -98,12 +98,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--part", choices=("first", "second"), default="first")
     parser.add_argument("--told", action="store_true", help="print what became of each")
+    parser.add_argument("--library", type=Path, help="kept there, to ask it again")
     given = parser.parse_args()
     lines = QUESTIONS.read_text("utf-8").splitlines()
     asked = [each for each in map(json.loads, lines) if each["part"] == given.part]
     began = time.process_time()
     counts: Counter[tuple[bool, str]] = Counter()
-    for each in outcomes(given.data / given.part, asked):
+    for each in outcomes(given.data / given.part, asked, given.library):
         counts[each.can_say, each.grade] += 1
         if given.told:
             said = " ".join(each.text.split())[:160]

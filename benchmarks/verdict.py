@@ -1,6 +1,6 @@
 """How often statements are warned of, honest or not, and whether added numbers are right.
 
-python -m benchmarks.verdict [--cases [FILE…]] [--data DIR] [--embed] [--show]
+python -m benchmarks.verdict [--cases [FILE…]] [--numbers FILE…] [--data DIR] [--embed] [--show]
 """
 
 import argparse
@@ -23,9 +23,13 @@ from rag.citations.register import as_source
 from rag.documents.chunk import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.retrieval.passages import neighbourhood
 from rag.seams import Embedder
+from rag.seams.judging import OpenStatement, Opinion
+from rag.text.blocks import read_windows
+from rag.turns.weakness import weakness
 
 CASES = Path(__file__).parent / "verdicts"
 LIBRARY = Path(__file__).parents[1] / "data" / "library"
@@ -96,9 +100,10 @@ def written(given: Mapping[str, str], number: int) -> Source:
 
 
 def brings_sources(path: Path) -> bool:
-    """Others name what a public set holds."""
+    """Others name what a public set holds, or are read in a way of their own."""
     with path.open() as file:
-        return "sources" in json.loads(file.readline())
+        first = json.loads(file.readline())
+        return "sources" in first and "label" in first["rows"][0]
 
 
 def answers(path: Path) -> Iterator[Answer]:
@@ -212,10 +217,118 @@ def print_attributed(name: str, statements: Iterator[Unnumbered], *, every: bool
     print(f"  {name}: {added} numbers added, {right} of them right, to {to_add} that have a source")
 
 
+# ── Answers of no use ────────────────────────────────────────────────────────────────────────
+
+
+def print_set_aside(paths: Sequence[Path], embedder: Embedder | None) -> None:
+    """How often good answers, and answers to other questions, give way to the passages."""
+    every = [
+        each for path in paths for each in answers(path) if kind_of(*each.rows[0][2:]) == HONEST
+    ]
+    good = other = 0
+    for at, answer in enumerate(every):
+        wrong = re.sub(r"\[\d+\]", "[1]", every[(7 * at + 13) % len(every)].text)
+        good += bool(reason_for(answer.text, answer, embedder))
+        other += bool(reason_for(wrong, answer, embedder))
+    print(f"set aside: {good} of {len(every)} good answers, {other} of as many to other questions")
+
+
+def reason_for(text: str, asked: Answer, embedder: Embedder | None) -> str:
+    """Why a text would be set aside as the answer to a question."""
+    done = attribute(text, asked.sources)
+    checked = check(done.text, asked.sources, embedder=embedder)
+    said = Told(done.text, checked.citations, checked.unsourced)
+    return weakness(asked.question, said, asked.sources, (), embedder)
+
+
+# ── Each number for itself ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A statement, and of each of its numbers whether it is honest there."""
+
+    family: str
+    text: str
+    labels: str  # H or D for each number in order
+    sources: Mapping[int, Source]
+
+
+def rows_of_numbers(path: Path) -> Iterator[Row]:
+    """The statements of a file in which each number has a label."""
+    for line in path.read_text().splitlines():
+        case = json.loads(line)
+        numbers = {letter: at for at, letter in enumerate(sorted(case["sources"]), start=1)}
+        sources = {n: written(case["sources"][letter], n) for letter, n in numbers.items()}
+        for row in case["rows"]:
+            text = row["text"]
+            for letter, number in numbers.items():
+                text = text.replace("{" + letter + "}", f"[{number}]")
+            yield Row(row["family"], text, row["labels"], sources)
+
+
+class Knowing:
+    """A judge that is always right: what can be had of one at most."""
+
+    name = "knowing"
+
+    def __init__(self, row: Row) -> None:
+        self._honest = dict(zip(cited_numbers(row.text), row.labels, strict=False))
+
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:
+        right, wrong = Opinion(Verdict.SUPPORTED), Opinion(Verdict.OFF_SUBJECT)
+        return [right if self._honest[each.number] == "H" else wrong for each in statements]
+
+
+def cosine(said: str, source: Source, embedder: Embedder) -> float:
+    """The plain baseline: of the statement and the nearest sentence of its source."""
+    windows = [each.text[:250] for each in read_windows(source.passage) if each.kind != "cell"]
+    own, *vectors = embedder.embed([keep_markers(said, lambda _: False).text, *windows])
+    return max(float(each @ own) for each in vectors)
+
+
+def print_numbers(path: Path, embedder: Embedder | None, *, every: bool) -> None:
+    """What each number is shown as, by family: by words, by a perfect judge, by plain cosine."""
+    by_words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    judged: Counter[str] = Counter()
+    near: dict[str, list[float]] = defaultdict(list)
+    for row in rows_of_numbers(path):
+        citations = check(row.text, row.sources, embedder=embedder).citations
+        after = check(row.text, row.sources, Knowing(row), embedder=embedder).citations
+        for citation, final, label in zip(citations, after, row.labels, strict=True):
+            shown = shown_as(citation.verdict)
+            by_words[label, row.family][shown] += 1
+            judged[label + shown_as(final.verdict)] += 1
+            if embedder is not None:
+                near[label].append(cosine(row.text, row.sources[citation.number], embedder))
+            if every and shown == ("warned" if label == "H" else "supported"):
+                print(label, row.family, "|", row.text, "|", citation.verdict, citation.reason)
+    print(path.name)
+    for (label, family), found in sorted(by_words.items()):
+        told = ", ".join(f"{n} {shown}" for shown, n in sorted(found.items()))
+        print(f"  {'honest' if label == 'H' else 'dishonest':10} {family:12} {told}")
+    for label, name in (("H", "honest"), ("D", "dishonest")):
+        total = sum((e for (own, _), e in by_words.items() if own == label), Counter[str]())
+        print(f"  {name}: by words {dict(total)} of {total.total()}")
+        print(
+            f"  {name}: by a perfect judge {judged[label + 'supported']} supported, "
+            f"{judged[label + 'warned']} warned"
+        )
+    for least in (0.3, 0.4, 0.5) if near else ():
+        false, right = (sum(each < least for each in near[label]) for label in "HD")
+        print(f"  plain cosine below {least}: {right} dishonest, {false} honest")
+
+
+def shown_as(verdict: Verdict) -> str:
+    """What a reader sees."""
+    return "supported" if verdict.is_certain else "warned" if verdict.is_warning else "open"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=Path, nargs="*", help="all that bring their own sources")
+    parser.add_argument("--numbers", type=Path, nargs="+", default=[])
     parser.add_argument("--data", type=Path, help="folder of the public sets")
     parser.add_argument("--embed", action="store_true", help="with the packaged embedding model")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
@@ -230,7 +343,12 @@ def main() -> None:
     if given:
         parser.error(f"{given[0]} is over a public set: leave --cases out and give --data")
     every = filter(brings_sources, sorted(CASES.glob("*.jsonl")))
-    for path in [] if asked.cases is None else asked.cases or every:
+    for path in asked.numbers:
+        print_numbers(path, embedder, every=asked.show)
+    paths = [] if asked.cases is None else asked.cases or list(every)
+    if paths:
+        print_set_aside(paths, embedder)
+    for path in paths:
         print_cases(path, embedder, every=asked.show)
         print_attributed(path.name, of_cases(path), every=asked.show)
 
@@ -241,7 +359,7 @@ def print_cases(path: Path, embedder: Embedder | None, *, every: bool) -> None:
     styles: dict[tuple[str, str], list[bool]] = defaultdict(list)
     left = 0  # dishonest ones that a judge who is always right would not be asked about
     for answer in answers(path):
-        checked = check(answer.text, answer.sources, question=answer.question, embedder=embedder)
+        checked = check(answer.text, answer.sources, embedder=embedder)
         for start, end, label, style in answer.rows:
             warned = warnings_in(checked, start, end)
             kind = kind_of(label, style)

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from rag.turns.any_text import CheckedText, check_text, given_sources
 
 
-def check(
-    text: str, sources: Sequence[str] | Mapping[int, str], *, question: str = ""
-) -> CheckedText:
+def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
     """A verdict for each number of a text, from the source that it stands for alone.
 
     `sources` are texts: the first is [1], or each under its own number. What words alone cannot
-    decide stays `open`. `question` is what the text answers, for statements that name nothing.
+    decide stays `open`.
 
         >>> found = check("It weighs 410 g [1].", ["The Aero 5 weighs 410 g."])
         >>> [str(citation.verdict) for citation in found.citations]
@@ -25,4 +23,4 @@ def check(
     if wrong:
         raise ValueError(f"Numbers of sources begin at 1, got {wrong[0]}.")
     given = given_sources((number, source, "") for number, source in texts.items())
-    return check_text(text, given, question=question)
+    return check_text(text, given)

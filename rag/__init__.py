@@ -7,7 +7,7 @@ embedding model and no documents, and is loaded at its first use.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rag.summaries.trimmer import HistoryTrimmer, Trimmed
+    from rag.memory.trimmer import HistoryTrimmer, Trimmed
 
 __all__ = ["HistoryTrimmer", "Trimmed"]
 
@@ -15,6 +15,6 @@ __all__ = ["HistoryTrimmer", "Trimmed"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rag' has no attribute {name!r}")
-    from rag.summaries import trimmer
+    from rag.memory import trimmer
 
     return getattr(trimmer, name)

@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from rag.calm import is_time_to_tell
+from rag.citations.markers import cited_numbers
 from rag.database import waiting_for_database
 from rag.errors import (
     ContextTooLong,
@@ -22,11 +23,11 @@ from rag.errors import (
 )
 from rag.followups.resolve import FollowUps
 from rag.hangup import hang_up_reason
-from rag.memory import Memory
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
+    Discarded,
     Event,
     Failed,
     Finished,
@@ -49,6 +50,7 @@ from rag.records import (
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
 from rag.turns.answering import Answering, Found, Prepared
 from rag.turns.drafting import Draft
+from rag.turns.memory import Memory
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
@@ -57,6 +59,8 @@ GOES_ON = re.compile(
     re.IGNORECASE,
 )
 NO_WISHES = Wishes()
+POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
+CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
 log = logging.getLogger(__name__)
 INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
@@ -122,7 +126,7 @@ class Assistant:
 
     def resolve(self, session: SessionHandle, question: str) -> Resolution:
         """The question as it would be searched for now."""
-        return self._followups.resolve(question, self._past(session), session.within())
+        return self._resolved(session, question, self._past(session))
 
     def context(self, session: SessionHandle) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
@@ -174,7 +178,8 @@ class Assistant:
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question, within = turn.question.content, session.within()
         with draft.trace.part("follow-up") as span:
-            resolution = self._followups.resolve(question, self._past(session, turn), within)
+            past = self._past(session, turn)
+            resolution = self._resolved(session, question, past)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -200,10 +205,16 @@ class Assistant:
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
+            answer = self._answering.gated(session, found, draft, answer, past)
+            if answer.set_aside is not None:
+                span.note(set_aside=answer.set_aside.reason)
             span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
+        if answer.set_aside is not None:
+            yield Discarded(answer.set_aside.reason)
+            yield Text(answer.text)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
         with draft.trace.part("judge"):
             judged = self._answering.judged(session, message)
@@ -235,6 +246,15 @@ class Assistant:
                 return Resolution(before.resolved_query, is_followup=True, method="rules")
         return None
 
+    def _resolved(self, session: SessionHandle, question: str, past: Past) -> Resolution:
+        """With the documents that the last answer cited first."""
+        resolution = self._followups.resolve(question, past, session.within())
+        numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
+        if not numbers:
+            return resolution
+        cited = frozenset(each.document_id for each in session.sources(numbers))
+        return replace(resolution, before=replace(resolution.before, documents=cited))
+
     def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
         """The newest turns that succeeded before this one."""
         end = session.read().message_count if turn is None else turn.question.index
@@ -249,14 +269,14 @@ class Assistant:
                 resolution.dense_query or resolution.query,
                 within,
                 lexical_query=words,
-                dense_context=resolution.dense_context,
+                before=resolution.before,
                 limit=limit,
             )
         except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
             if is_time_to_tell("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
-            return self._retriever.by_words(words, within, limit=limit)
+            return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
 
     def _find(
         self, session: SessionHandle, resolution: Resolution, within: Within, draft: Draft
@@ -268,7 +288,11 @@ class Assistant:
             return Found(tuple(named), whole, resolution, within)
         hits = self._hits(resolution, within, draft)
         found = session.register(hits)
-        relevance = {source.number: hit.relevance for hit, source in zip(hits, found, strict=True)}
+        about = resolution.before.documents if resolution.is_followup else ()
+        relevance = {
+            source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
+            for hit, source in zip(hits, found, strict=True)
+        }
         return Found(tuple(found), relevance, resolution, within)
 
     def _write(
@@ -281,7 +305,12 @@ class Assistant:
         fewer, asked, refused = 0, 0, None
         shown = self._answering.worth_showing(found)
         while True:
-            prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
+            try:
+                prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
+            except TooLarge as error:  # the question alone does not fit
+                alone = Prepared((), 0, tuple(shown.sources))
+                yield from self._answering.without_model(session, alone, found, draft, error)
+                return alone.shown
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats
             try:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag.calm import ERRORS
+from rag.commands.models import models
+from rag.commands.testing import evaluate, keep, regress
 from rag.errors import RagError
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
@@ -18,9 +20,6 @@ if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rag.settings import Settings
 
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
@@ -115,7 +114,7 @@ def ask(
 @collection_option
 @click.pass_obj
 def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
-    """Ask one question after the other; an empty line or Ctrl-D ends it."""
+    """Ask one question after the other; an empty line or Ctrl-D ends it, /keep keeps a test."""
     from rag.commands import terminal
     from rag.commands.asking import asking_with
 
@@ -124,6 +123,9 @@ def chat(settings: "Settings", session_id: str | None, collections: tuple[str, .
         console.print(f"[dim]Session {used_id}. An empty line ends it.[/dim]")
         while question := _prompt():
             try:
+                if question.split()[0] == "/keep":
+                    console.print(f"Kept as {keep(settings, used_id, question[5:].strip())}.")
+                    continue
                 terminal.show(asking(question), console)
             except RagError as error:
                 console.print(str(error), style="red", markup=False, highlight=False)
@@ -203,59 +205,6 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("-k", "named", default="", help="Only those whose file or title holds these words.")
-@click.option(
-    "--model",
-    default="",
-    type=click.Choice(["", "none", "recorded", "live"]),
-    help="Who answers; without, a recording where there is one, else what the settings name.",
-)
-@click.option("--record", "records", is_flag=True, help="Keep the model's replies beside it.")
-@click.option("--repeat", "repeats", default=1, type=click.IntRange(1, 100), help="So often.")
-@click.option("--pair", "is_pair", is_flag=True, help="Say what compaction costs.")
-@click.option("--documents", type=FOLDER, help="Over these instead of what a file names.")
-@click.option("--compare", type=FILE, help="Beside an earlier --json: better, worse, same.")
-@click.option("--html", type=NEW_FILE, help="Write a report to look at.")
-@click.option("--junit", type=NEW_FILE, help="Write a report for a build server.")
-@as_json_option
-@click.pass_obj
-def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> None:
-    """Replay scripted conversations; folders stand for the files in them."""
-    from rag.commands import evaluate
-    from rag.evaluation.replay import Options
-
-    wanted = evaluate.Wanted(files, given["named"], given["repeats"], given["is_pair"])
-    options = Options(given["model"], given["records"], documents=given["documents"])
-    outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
-    written = evaluate.Written(**outputs)
-    console = _console(stderr=written.as_json)
-    code, told = evaluate.run(settings, wanted, options, written, console)
-    if written.as_json:
-        click.echo(told)
-    if code:
-        raise click.exceptions.Exit(code)
-
-
-@main.command("eval")
-@click.argument("questions", type=FILE)
-@click.argument("documents", type=click.Path(exists=True, path_type=Path))
-@as_json_option
-@click.pass_obj
-def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bool) -> None:
-    """Ask questions whose answers are known, and measure what comes back."""
-    from rag.commands.evaluate import evaluate as ask_all
-    from rag.evaluation import report
-    from rag.evaluation.measures import summary_of
-
-    graded = list(ask_all(settings, questions, documents))
-    if as_json:
-        click.echo(json.dumps(summary_of(graded), ensure_ascii=False))
-    else:
-        report.show_measures(graded, _console())
-
-
-@main.command()
 @click.pass_obj
 def reindex(settings: "Settings") -> None:
     """Build the vector index anew from the database."""
@@ -284,6 +233,9 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+main.add_command(models)
 
 
 @main.command()
@@ -366,6 +318,9 @@ def _console(*, stderr: bool = False, quiet: bool = False) -> "Console":
 
     return Console(stderr=stderr, quiet=quiet)
 
+
+main.add_command(regress)
+main.add_command(evaluate)
 
 if __name__ == "__main__":
     main()

@@ -13,6 +13,7 @@ RagError
 ├── SetupError             settings, keys, missing packages: tell the operator      500
 │   ├── IndexAway          its server or folder cannot be reached now                503
 │   └── IndexMismatch      the index was built with another embedding model         500
+├── Busy                   others are before it: come back in a few seconds         503
 ├── Left                   nobody waits for the answer any more                     503
 ├── StorageFailed          the disk is full or read-only: tell everybody             507
 └── ModelError             the language model failed us                             502
@@ -100,6 +101,13 @@ class IndexAway(SetupError):
 
 class IndexMismatch(SetupError):
     """The vector index was built with another embedding model: `groundnote reindex` rebuilds it."""
+
+
+class Busy(RagError):
+    """Others are before this; nothing was begun, and the same request is welcome in seconds."""
+
+    http_status = 503
+    retry_seconds = 5
 
 
 class Left(RagError):

@@ -76,9 +76,9 @@ class Metrics:
         self.compaction_seconds.observe(report.seconds)
         for fate, number in (
             ("stated", len(report.stated_citations)),
+            ("recallable", len(report.recallable_citations)),
             ("listed", len(report.listed_citations)),
-            ("archived", len(report.archived_citations)),
         ):
             self.summary_numbers.labels(fate).inc(number)
-        self.summary_names.labels("kept").inc(report.names_kept)
-        self.summary_names.labels("archived").inc(len(report.archived_names))
+        self.summary_names.labels("stated").inc(report.names_kept)
+        self.summary_names.labels("recallable").inc(len(report.recallable_names))

@@ -77,6 +77,10 @@ class Waiting:
         """Those that are still to be embedded."""
         return [chunk_id for ids in self._left.values() for chunk_id in ids]
 
+    def document_ids(self) -> list[str]:
+        """Of documents that have such chunks."""
+        return [document_id for document_id, ids in self._left.items() if ids]
+
     def is_done(self) -> bool:
         return not any(self._left.values())
 

@@ -55,6 +55,7 @@ class LlmSettings(_Section):
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
+    calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
     @property
     def is_configured(self) -> bool:
@@ -104,8 +105,8 @@ class ContextSettings(_Section):
     default_window: int = Field(8000, ge=512)
     input_share: float = Field(0.6, gt=0, lt=1)
     reserved_tokens: int = Field(150, ge=0)
-    high_water: float = Field(0.9, gt=0, le=1)
-    low_water: float = Field(0.5, gt=0, le=1)
+    high_water: float = Field(0.6, gt=0, le=1)
+    low_water: float = Field(0.3, gt=0, le=1)
     max_pairs: int = Field(20, ge=1)
 
 
@@ -116,6 +117,7 @@ class SummarizationSettings(_Section):
     max_summary_tokens: int = Field(800, ge=50)
     summary_temperature: float = Field(0.3, ge=0, le=2)
     summary_model: str | None = None
+    thread: bool = False  # a model writes a short thread besides, without figures
     timeout_seconds: float = Field(60, gt=0)
 
 
@@ -164,7 +166,8 @@ class WebSettings(_Section):
     max_question_chars: int = Field(20_000, ge=100)
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()  # named where others than this machine reach it
+    metrics_token: SecretStr | None = None  # without one, only this machine is told figures
 
 
 class OidcSettings(_Section):
@@ -193,6 +196,12 @@ class AuthSettings(_Section):
     managers: tuple[str, ...] = ()
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     oidc: OidcSettings | None = None
+
+    @property
+    def believed_proxies(self) -> tuple[str, ...]:
+        """Those named; this machine alone where the mode says that one stands there."""
+        is_named = self.mode == "proxy" or "trusted_proxies" in self.model_fields_set
+        return self.trusted_proxies if is_named else ()
 
     def counts_as(self, owner: str, groups: Iterable[str] = ()) -> frozenset[str]:
         """An owner and its groups, as members of collections are named.

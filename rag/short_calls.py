@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from rag.errors import RagError
+from rag.errors import ModelUnavailable, RagError
 from rag.records import ChatMessage
 from rag.seams import ChatModel, ModelRequest
 
@@ -16,35 +16,48 @@ from rag.seams import ChatModel, ModelRequest
 def reply_soon(
     model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, seconds: float
 ) -> str:
-    """What it says in so many seconds without thinking; "" where it fails or takes longer.
+    """What it says in so many seconds without thinking; "" where it fails or takes longer."""
+    said, failure = reply_in_time(model, messages, max_tokens=max_tokens, seconds=seconds)
+    return "" if failure else said
+
+
+def reply_in_time(
+    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, seconds: float
+) -> tuple[str, RagError | None]:
+    """What it says in so many seconds, and why that is not all of it.
 
     A server that never ends its reply, or never begins, must not hold up whoever waits.
     """
     request = ModelRequest(
         tuple(messages), max_tokens, temperature=0.0, timeout_seconds=seconds, thinks=False
     )
-    replies: SimpleQueue[str] = SimpleQueue()
+    ended: SimpleQueue[RagError | None] = SimpleQueue()
+    pieces: list[str] = []
     deadline = time.monotonic() + seconds
+    late = ModelUnavailable(f"{model.name} took longer than {seconds:g} seconds.")
 
     def read() -> None:
-        pieces: list[str] = []
+        failure: RagError | None = ModelUnavailable(f"{model.name} failed.")
         try:
             for delta in model.stream(request):
                 if delta.discard:
                     pieces.clear()
                 pieces.append(delta.text)
                 if time.monotonic() > deadline:
+                    pieces.clear()  # half a reply is none
                     break
-        except RagError:
-            pieces.clear()
+            failure = None if time.monotonic() <= deadline else late
+        except RagError as error:
+            failure = error
         finally:
-            replies.put("".join(pieces))
+            ended.put(failure)
 
     Thread(target=copy_context().run, args=(read,), name="short call", daemon=True).start()
     try:
-        return replies.get(timeout=seconds)
+        failure = ended.get(timeout=seconds)
     except Empty:
-        return ""
+        failure = late
+    return "".join(pieces), failure
 
 
 def json_object(reply: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Applications for tests: over a copied database, with templates that are compiled once."""
 
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import FileSystemBytecodeCache
@@ -10,12 +10,12 @@ from sqlalchemy import make_url
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
-from rag.memory import Memory, MemoryRules
-from rag.sessions.recall import Recall
+from rag.memory.stored import Remembered, SummaryOptions
+from rag.memory.thread import asked
 from rag.settings import Settings
-from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
+from rag.turns.memory import Memory, MemoryRules
 from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build
@@ -83,14 +83,21 @@ def application_over(folder, files):
     application.stop()
 
 
+def remembered(application, model=None):
+    """What an application remembers; a model writes threads."""
+    ask = model and partial(asked, model, max_tokens=200, temperature=0, timeout_seconds=5)
+    options = SummaryOptions(ask=ask, model=model.name if model else "")
+    names = application.documents.lexicon
+    return Remembered(count_tokens, application.embedder, names=names, options=options)
+
+
 def remembering(application, model, later=None):
-    """An assistant like the application's, in a small window, with another summarising model.
+    """An assistant like the application's, in a small window; a model may write threads.
 
     It recalls what it leaves out, as one whose writer reads a context does.
     """
     memory = Memory(
-        Compactor(model, count_tokens, names=application.documents.lexicon),
-        Recall(application.embedder),
+        remembered(application, model),
         rules=MemoryRules(),
         window=lambda: 4000,
         count=count_tokens,

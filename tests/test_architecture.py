@@ -25,11 +25,11 @@ ORDER = [
     {"database"},
     {"documents", "retrieval", "tables", "llm", "followups"},
     {"sessions"},
-    {"summaries"},
+    {"memory"},
     {"migrations", "answers"},
     {"library"},
     {"turns", "ingestion", "settings", "figures", "storage"},
-    {"assistant", "memory"},
+    {"assistant"},
     {"jobs"},
     {"wiring"},
     {"web", "evaluation", "mcp"},
@@ -38,6 +38,8 @@ ORDER = [
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
+OF_ONE_NAME = {"documents", "retrieval", "llm", "jobs", "database", "ingestion", "migrations"}
+PAIRS = {"Term"}  # of a query, and of a statement: both are what weighs in a comparison
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
     "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
@@ -167,9 +169,24 @@ class TestEveryModule:
         assert long_functions == []
 
     def test_stands_in_a_folder_that_can_be_seen_at_once(self):
-        beside = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+        modules = [path for path in MODULES if path.name != "__init__.py"]
+        beside = Counter(path.parent for path in modules if path.parent.name != "versions")
 
         assert [folder for folder, modules in beside.items() if modules > 16] == []
+
+    def test_calls_a_class_as_no_other_does(self):
+        """Where a room keeps to it; in the others a name may still mean two things."""
+        named = [
+            (found.name, part_of(path))
+            for path in MODULES
+            for found in nodes_of(path)
+            if isinstance(found, ast.ClassDef)
+        ]
+        times = Counter(name for name, _ in named)
+
+        twice = {name for name, count in times.items() if count > 1} - PAIRS
+
+        assert [each for each in named if each[0] in twice and each[1] in OF_ONE_NAME] == []
 
     def test_says_what_it_is_for(self):
         trees = {path: tree_of(path) for path in MODULES}
@@ -222,7 +239,12 @@ class TestImporting:
         readers = {"chromadb", "duckdb", "pyarrow", "sqlglot", "fsspec", "numpy", "rapidfuzz"}
         shown_later = {"markdown_it", "nh3", "snowballstemmer", "flask_limiter"}
         assert not loaded & (clients | models | readers | shown_later)
-        assert not loaded & {"rag.assistant", "rag.citations.check", "rag.ingestion", "rag.memory"}
+        assert not loaded & {
+            "rag.assistant",
+            "rag.citations.check",
+            "rag.ingestion",
+            "rag.turns.memory",
+        }
         assert not {name for name in loaded if name.startswith(("rag.library", "rag.tables.as"))}
 
     def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):

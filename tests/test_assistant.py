@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
 from rag.documents.files import IncomingFile
@@ -19,6 +20,7 @@ from rag.records import (
     Finished,
     MessageStatus,
     Resolved,
+    SetAside,
     Source,
     Sources,
     Text,
@@ -28,8 +30,9 @@ from rag.records import (
 from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.turns.answering import Answering, Beside
+from rag.turns.weakness import ELSEWHERE, REPEATED
 from tests.applications import application_of
-from tests.fakes import ScriptedModel
+from tests.fakes import HashEmbedder, ScriptedModel
 from tests.model_application import World
 from tests.openai_server import reply
 
@@ -222,7 +225,7 @@ class TestWithAModel:
         assert again.message.content == f"{said}[{number}]."
 
     def test_a_citation_that_its_source_does_not_carry_is_flagged(self, session, with_model):
-        assistant, _ = with_model("The Aero 5 Pro costs 900 euros in Norway [1].")
+        assistant, _ = with_model("Unicorns sing loudly in Norwegian operas [1].")
 
         finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
 
@@ -413,3 +416,58 @@ def test_what_a_client_wants_reaches_the_model(tmp_path):
 
     sent = world.server.requests[0].body
     assert {key: sent[key] for key in wishes} == wishes
+
+
+class TestAnAnswerOfNoUse:
+    """The passages stand first where a model's answer is surely of no use, and it stays below."""
+
+    @pytest.fixture
+    def asking(self, application):
+        def asking(*replies):
+            plain = application.assistant
+            writer = ModelWriter(ScriptedModel(*replies))
+            answering = Answering(writer, fallback=CardWriter(HashEmbedder().embed))
+            parts = (application.retriever, plain._followups, plain._memory, answering)
+            return Assistant(*parts, limits=Limits())
+
+        return asking
+
+    def test_the_passages_stand_first_and_the_model_below(self, session, asking):
+        said = "Penguins huddle together on the southern ice shelf during long winters [1]."
+
+        *_, discarded, text, finished = asking(said).ask(session, "When are refunds paid?")
+
+        answer = finished.message.answer
+        assert answer.set_aside == SetAside(said, ELSEWHERE)
+        assert "working days" in answer.text
+        assert answer.text.index("working days") < answer.text.index("Penguins")
+        assert (discarded.reason, text.text) == (ELSEWHERE, answer.text)
+        for citation in answer.citations:
+            assert answer.text[citation.start : citation.end] == f"[{citation.number}]"
+        assert answer.citations[-1].verdict is not Verdict.SUPPORTED
+        assert session.message(1).answer == answer
+
+    def test_the_same_answer_to_another_question_is_set_aside(self, session, asking):
+        said = "Refunds are paid within five working days [1]."
+        assistant = asking(said, said)
+
+        first = list(assistant.ask(session, "How long do refunds take?"))[-1]
+        second = list(assistant.ask(session, "What does the Aero 5 weigh?"))[-1]
+
+        assert first.message.answer.set_aside is None
+        assert second.message.answer.set_aside.reason == REPEATED
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "Refunds are paid within five working days [1].",
+            "Five working days [1].",
+            "You get your money back after about a working week once the parcel is here [1].",
+            "Refunds take fifty working days [1].",
+        ],
+    )
+    def test_an_answer_that_may_be_right_stays(self, session, asking, said):
+        finished = list(asking(said).ask(session, "How long do refunds take?"))[-1]
+
+        assert finished.message.answer.set_aside is None
+        assert finished.message.content == said

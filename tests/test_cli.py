@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 from rag.cli import main
 from rag.wiring.running import running_server, write_address
 from tests.openai_server import OpenAIServer, failure
+from tests.waiting import LONG, until
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = """# Refunds
@@ -193,10 +193,22 @@ class TestWithTheModel:
         result = run("chat", input="How long do refunds take?\nAnd from abroad?\n\n")
 
         assert "five working days" in result.output
-        assert "searched for: How long do refunds take from abroad?" in result.output
+        assert "searched for: How long do refunds take? And from abroad?" in result.output
         (session,) = json.loads(run("sessions", "--json").output)
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output
+
+    def test_a_chat_is_kept_as_a_test_that_passes(self, run, folder):
+        run("ingest", folder)
+        kept = folder.parent / "kept.conversation.json"
+
+        said = run("chat", input=f"How long do refunds take?\n/keep {kept}\n/keep {kept}\n\n")
+        result = run("regress", kept)
+
+        assert "Kept as" in said.output
+        assert "is there already" in said.output
+        assert json.loads(kept.read_text())["turns"][0]["ask"] == "How long do refunds take?"
+        assert result.exit_code == 0
 
     def test_a_chat_survives_whatever_an_error_says(self, run, folder):
         with OpenAIServer(failure(400, "Bad template: [/INST] [bold [red")) as server:
@@ -223,6 +235,27 @@ class TestWithTheModel:
         assert findings["indexes"]["detail"] == "2 chunks, with vectors and words"
         assert "ok" in run("doctor").output
 
+    def test_regress_writes_reports_and_sets_runs_beside_each_other(self, run, folder, tmp_path):
+        place = folder.parent
+        for name, words in (("right", "five"), ("wrong", "seven")):
+            turns = [{"ask": "How long do refunds take?", "says": [words]}]
+            script = {"title": f"It says {words}", "documents": "documents", "turns": turns}
+            (place / f"{name}.json").write_text(json.dumps(script))
+
+        both = run("regress", place / "right.json", place / "wrong.json", "--json")
+        reports = tmp_path / "reports"
+        reports.mkdir()
+        (reports / "before.json").write_text(both.stdout)
+        html, junit = reports / "report.html", reports / "report.xml"
+        outputs = ("--html", html, "--junit", junit, "--compare", reports / "before.json")
+        one = run("regress", place, "-k", "right", "--pair", "--repeat", 2, *outputs)
+
+        assert (both.exit_code, one.exit_code) == (1, 0)
+        assert "It says five" in html.read_text()
+        assert 'failures="0"' in junit.read_text()
+        assert "answers changed" in one.output
+        assert "beside the earlier run" in one.output
+
     def test_regress_tells_which_expectation_failed(self, run, folder):
         script = folder.parent / "script.json"
         turns = [
@@ -233,7 +266,7 @@ class TestWithTheModel:
 
         result = run("regress", script, "--json")
 
-        report = json.loads(result.output)
+        report = json.loads(result.stdout)
         failed = [c for c in report["conversations"][0]["checks"] if not c["held"]]
         assert result.exit_code == 1
         assert [(c["turn"], c["expectation"]) for c in failed] == [(2, "says 'nine'")]
@@ -255,7 +288,7 @@ class TestBesideAServer:
         line = process.stdout.readline()
         yield line.split()[-1]
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
+        process.wait(timeout=LONG)
 
     def test_commands_hand_over_to_the_server_that_holds_the_index(
         self, server, run, folder, tmp_path
@@ -285,12 +318,9 @@ class TestBesideAServer:
         assert failed["document"] == "broken.pdf"
 
     def test_the_address_goes_with_the_server(self, server, tmp_path):
-        until = time.monotonic() + 10
         data = tmp_path / "var"
         assert running_server(data) == server
 
         os.kill(json.loads((data / "server.json").read_text())["pid"], signal.SIGTERM)
 
-        while running_server(data) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert running_server(data) is None
+        until(lambda: running_server(data) is None)

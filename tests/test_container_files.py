@@ -31,6 +31,8 @@ CONDITIONS = {"service_started", "service_healthy", "service_completed_successfu
 GIVEN = {
     "POSTGRES_PASSWORD": "secret",
     "GROUNDNOTE_AUTH__TOKENS": '{"a-long-secret-of-anna": "anna"}',
+    "GROUNDNOTE_WEB__ALLOWED_HOSTS": '["docs.example"]',
+    "GROUNDNOTE_AUTH__TRUSTED_PROXIES": '["10.0.0.1"]',
 }
 
 
@@ -53,7 +55,7 @@ def image_variables():
 def filled(value):
     """A value of compose.yaml as Compose gives it to the container."""
     for name, given in GIVEN.items():
-        value = re.sub(rf"\$\{{{name}(:\?[^{{}}]*)?\}}", lambda _, given=given: given, value)
+        value = re.sub(rf"\$\{{{name}(:[?-][^{{}}]*)?\}}", lambda _, given=given: given, value)
     assert "$" not in value, value
     return value
 
@@ -119,8 +121,25 @@ class TestCompose:
         with pytest.raises(SetupError, match=r"jobs\.workres is not a setting"):
             settings_of(monkeypatch, "web-1")
 
+    def test_runs_the_chroma_of_the_client(self):
+        client = re.search(r"(?m)^chromadb==(\S+)", (ROOT / "requirements.lock").read_text())[1]
+
+        assert SERVICES["vectors"]["image"] == f"chromadb/chroma:{client}"
+
+    def test_names_each_image_by_a_whole_version(self):
+        foreign = [each["image"] for each in SERVICES.values() if each["image"] != "groundnote"]
+
+        assert all(re.fullmatch(r"[\w/]+:\d+\.\d+(\.\d+)?", image) for image in foreign)
+
 
 class TestDockerfile:
+    def test_installs_nothing_without_its_version(self):
+        installs = [part for rest in of("RUN") for part in rest.split("&&") if "install" in part]
+
+        for each in (part for part in installs if "pip install" in part):
+            assert "--no-deps" in each
+            assert "--require-hashes" in each or "torch==" in each or each.strip().endswith(" .")
+
     def test_copies_what_is_there_and_not_left_out(self):
         left_out = (ROOT / ".dockerignore").read_text().split()
         for rest in of("COPY"):
@@ -140,24 +159,25 @@ class TestDockerfile:
         packages = {each.rstrip("*") for each in tool["packages"]["find"]["include"]}
 
         assert needed | packages <= copied
-        assert {"pyproject.toml", "README.md", "LICENSE", "requirements.lock"} <= copied
+        assert {"pyproject.toml", "README.md", "LICENSE", "requirements-server.lock"} <= copied
 
     def test_has_the_versions_of_the_makefile(self):
         torch = re.search(r"TORCH \?= (\S+)", (ROOT / "Makefile").read_text())[1]
         python = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
 
         assert any(torch in rest for rest in of("RUN"))
-        assert {rest.split()[0] for rest in of("FROM")} == {"python:3.11-slim"}
+        assert {rest.split()[0] for rest in of("FROM")} == {"${PYTHON}"}
+        assert re.fullmatch(r"PYTHON=python:3\.11\.\d+-slim-\w+", of("ARG")[0])
         assert python == ">=3.11"
 
     def test_brings_no_build_of_pytorch_for_gpus(self):
         (line,) = (rest for rest in of("RUN") if "torch==" in rest)
         *_, install = line.split("&&")
-        lock = (ROOT / "requirements.lock").read_text()
+        lock = (ROOT / "requirements-server.lock").read_text()
 
         index = r'--index-url "\$\{TORCH_INDEX_URL:\?[\w ]+\}"'
         assert re.search(rf"pip install --no-deps {index} torch==\S+\+cpu$", install)
-        assert of("ARG") == ["TORCH_INDEX_URL"]
+        assert of("ARG")[1:] == ["TORCH_INDEX_URL"]
         for needed in requires("torch") or ():
             requirement = Requirement(needed)
             if requirement.marker is None:  # --no-deps: the lock file brings them

@@ -206,3 +206,25 @@ def test_names_servers_that_are_not_there(settings):
     assert "retrieval.chroma_url" in found["indexes"]
     assert "sessions.database_url" in found["database"]
     assert "secret" not in "".join(found.values())
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_ok"),
+    [
+        ({"0": "entailment", "1": "contradiction"}, True),
+        ({"0": "yes", "1": "no"}, False),
+        (None, False),
+    ],
+    ids=["a-judge", "other-labels", "missing"],
+)
+def test_tells_whether_a_judge_on_disk_can_be_used(tmp_path, labels, is_ok):
+    folder = tmp_path / "judge"
+    if labels is not None:
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"id2label": labels}))
+    settings = Settings(data_dir=tmp_path / "data", checks={"nli_model": folder})
+
+    finding = next(each for each in examine(settings) if each.subject == "judge")
+
+    assert finding.is_ok is is_ok
+    assert str(folder) in finding.detail

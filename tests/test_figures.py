@@ -1,9 +1,12 @@
 """One figure for all processes that share a database."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import update
 
 from rag import figures
+from rag.database import measurements, writing
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 
@@ -44,5 +47,18 @@ def test_what_ended_processes_counted_stays(any_engine, monkeypatch):
     metrics.turns.labels("finished").inc()
     here.tell()
     monkeypatch.undo()
+
+    assert turns(process(any_engine)[1].render()) == [4.0]
+
+
+def test_what_was_gathered_before_is_gathered_again(any_engine):
+    long_ago = datetime.now(UTC) - 2 * figures.ENDED_AFTER
+    for _ in range(4):  # each takes in what the one before it has left
+        metrics, told = process(any_engine)
+        metrics.turns.labels("finished").inc()
+        told.tell()
+        with writing(any_engine) as connection:
+            is_one = measurements.c.process != figures.PAST
+            connection.execute(update(measurements).where(is_one).values(updated_at=long_ago))
 
     assert turns(process(any_engine)[1].render()) == [4.0]

@@ -1,7 +1,6 @@
 """A wait is cut from another thread, whether it began before or after."""
 
 import threading
-import time
 
 import pytest
 
@@ -9,7 +8,17 @@ from rag.errors import ModelInterrupted
 from rag.hangup import HangUp, has_hung_up, on_hang_up
 from rag.web.pages import conversations
 from tests.model_application import World
-from tests.openai_server import OpenAIServer, asked, endless, hang, model_at, reply, slowly
+from tests.openai_server import (
+    OpenAIServer,
+    asked,
+    deltas,
+    endless,
+    hang,
+    model_at,
+    reply,
+    slowly,
+)
+from tests.waiting import LONG, until
 
 
 def test_cuts_what_was_begun_and_what_is_begun_later():
@@ -55,10 +64,26 @@ def test_ends_the_call_of_a_model_whatever_it_does(behaviour):
         while not server.requests:
             working.join(0.01)
         hang_up.now()
-        working.join(30)
+        working.join(LONG)
 
         assert ended == ["The answer was stopped before its end."]
         assert len(server.requests) == 1
+
+
+def test_is_told_as_it_was_where_the_server_ends_its_stream_in_good_order():
+    """Some close the stream of a call that is cut as if they had said all."""
+    hang_up = HangUp()
+
+    def stopped_at_once(server):
+        for _delta in model_at(server).stream(asked()):
+            hang_up.now("Stopped.")
+
+    with (
+        OpenAIServer(deltas({"content": "Two"}, finish=None, done=False)) as server,
+        hang_up.heard_here(),
+        pytest.raises(ModelInterrupted, match=r"^Stopped\.$"),
+    ):
+        stopped_at_once(server)
 
 
 def test_disturbs_no_call_that_nobody_left():
@@ -80,9 +105,7 @@ def test_a_form_without_scripts_leaves_a_slow_model_its_time(tmp_path, monkeypat
         form = {"content": "How heavy is the Aero 5?"}
         page = world.client.post(f"/sessions/{world.session_id}/ask", data=form)
         pending = last_message(world)
-        deadline = time.monotonic() + 30
-        while last_message(world)["status"] == "pending" and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: last_message(world)["status"] != "pending")
         answer = last_message(world)
 
     assert (page.status_code, pending["status"]) == (303, "pending")

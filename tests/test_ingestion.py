@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,15 @@ from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
+from rag.ingestion import ingest
 from rag.ingestion.ingest import Ingestion
+from rag.limits.budget import Budget, limited
 from rag.progress import Stage
 from rag.records import EVERYTHING, Chunk
 from rag.tables.store import TableFiles, TableStore
 from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
 from tests.prepared import migrated
+from tests.waiting import LONG
 
 MANUAL = (
     "# Aero 5 manual\n\n## Setup\n\nPlug it in.\n\n## Reset\n\nHold the button for ten seconds.\n"
@@ -174,7 +178,7 @@ class TestIngest:
         first_is_done = threading.Event()
 
         def late(_max_bytes):
-            assert first_is_done.wait(20)
+            assert first_is_done.wait(LONG)
             return b"Last"
 
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(60)]
@@ -455,3 +459,35 @@ def test_an_unchanged_file_is_reported_once_it_is_in_the_index(house):
     house.ingest_text("a.md", "# A\n\nThe pump hums.")
 
     assert house.index.chunk_ids() == house.stored_ids()
+
+
+class TestSeveralAtOnce:
+    def test_a_small_file_is_done_while_a_large_one_of_somebody_else_is_embedded(
+        self, house, monkeypatch
+    ):
+        """Not behind it: each is embedded for a round, in turn."""
+        monkeypatch.setattr(ingest, "EMBED_CHUNKS", 4)
+        monkeypatch.setattr(ingest, "ROUND_CHUNKS", 8)
+        begun, ends = threading.Event(), []
+        embed = house.embedder.embed
+
+        def slowly(texts):
+            begun.set()
+            time.sleep(0.02)
+            return embed(texts)
+
+        house.embedder.embed = slowly
+        large = "".join(f"# Part {at}\n\nText {at}.\n\n" for at in range(400))
+
+        def bring(name, text, owner):
+            with limited(Budget(owner=owner)):
+                ends.append((name, house.ingest_text(name, text).stage))
+
+        annas = threading.Thread(target=bring, args=("large.md", large, "anna"))
+        annas.start()
+        assert begun.wait(10)
+        bring("small.md", MANUAL, "ben")
+        annas.join()
+
+        assert ends == [("small.md", Stage.FINISHED), ("large.md", Stage.FINISHED)]
+        assert house.is_level()

@@ -14,6 +14,7 @@ from rag.jobs.queue import JobQueue
 from rag.jobs.table import JobTable
 from rag.records import JobState
 from tests.prepared import migrated
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -29,13 +30,9 @@ def queue(table, tmp_path):
     queue.stop()
 
 
-def wait_for(queue, job, state, seconds=10.0):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if queue.table.job(job.id).state is state:
-            return queue.table.job(job.id)
-        time.sleep(0.02)
-    raise AssertionError(queue.table.job(job.id))
+def wait_for(queue, job, state):
+    until(lambda: queue.table.job(job.id).state is state)
+    return queue.table.job(job.id)
 
 
 class TestJobQueue:
@@ -133,6 +130,23 @@ class TestJobQueue:
         with pytest.raises(NotFound, match="nobody"):
             queue.table.job("nobody")
 
+    def test_is_tried_again_after_longer_pauses_up_to_the_longest(self, table):
+        job, pauses = table.add("ingest", "prices.csv"), []
+        for _ in range(12):
+            table.try_again(table.job(job.id), "The server is away.")
+            now = table.job(job.id)
+            pauses.append(round((now.due_at - now.updated_at).total_seconds()))
+
+        assert pauses[:3] == [2, 4, 8]
+        assert pauses[-2:] == [job_table.LONGEST_PAUSE_SECONDS] * 2
+
+    def test_is_alike_only_in_its_own_collection(self, table):
+        first = table.add("ingest", "prices.csv", collection_id="1")
+        again = table.add("ingest", "prices.csv", collection_id="1")
+        table.add("ingest", "prices.csv", collection_id="2")
+
+        assert [each.id for each in table.alike(first)] == [first.id, again.id]
+
     def test_is_given_back_once_and_by_who_saw_it_last(self, table):
         added = table.add("ingest", "half-done.pdf")
         table.claim(added.id)
@@ -166,7 +180,7 @@ class TestJobQueue:
 
     def test_takes_up_jobs_of_which_nothing_was_heard(self, queue, monkeypatch):
         monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.05)
-        monkeypatch.setattr(jobs, "ABANDONED_AFTER", dict.fromkeys(JobState, timedelta()))
+        monkeypatch.setattr(jobs, "ABANDONED_AFTER", timedelta())
         queue.handle("ingest", lambda running: None)
         queue.start()
 
@@ -260,7 +274,7 @@ class TestJobQueue:
 
     def test_what_the_queue_forgot_is_queued_again(self, queue, monkeypatch):
         monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.02)
-        monkeypatch.setattr(jobs, "ABANDONED_AFTER", dict.fromkeys(JobState, timedelta()))
+        monkeypatch.setattr(jobs, "ABANDONED_AFTER", timedelta())
         queue.handle("ingest", lambda running: None)
         queue.start()
 
@@ -298,3 +312,47 @@ class TestJobQueue:
 def test_a_queue_that_is_at_no_server_is_refused_by_name(table, tmp_path):
     with pytest.raises(SetupError, match=r"jobs\.url is no URL"):
         JobQueue(table, folder=tmp_path, url="x", workers=1)
+
+
+class TestFairTurn:
+    def test_another_owners_job_is_second_in_line(self, queue):
+        seen = []
+        queue.handle("ingest", lambda running: seen.append(running.job.owner))
+        for at in range(500):
+            queue.submit("ingest", f"{at}.html", owner="anna")
+        bens = queue.submit("ingest", "ben.md", owner="ben")
+
+        queue.run_waiting()
+
+        assert seen.index("ben") <= 1
+        assert len(seen) == 501
+        assert queue.table.job(bens.id).state is JobState.DONE
+
+    def test_one_owner_never_has_all_workers(self, queue):
+        enough = threading.Event()
+
+        def slow(running):
+            if running.job.owner == "anna":
+                enough.wait(20)
+
+        queue.handle("ingest", slow)
+        slow_ones = [queue.submit("ingest", f"{at}.html", owner="anna") for at in range(5)]
+        queue.start()
+        wait_for(queue, slow_ones[0], JobState.RUNNING)
+
+        bens = queue.submit("ingest", "ben.md", owner="ben")
+
+        wait_for(queue, bens, JobState.DONE)
+        assert sum(queue.table.job(j.id).state is JobState.RUNNING for j in slow_ones) == 1
+        enough.set()
+        wait_for(queue, slow_ones[-1], JobState.DONE)
+
+    def test_what_belongs_to_nobody_in_particular_has_all_workers(self, queue):
+        both = threading.Barrier(2, timeout=10)
+        queue.handle("ingest", lambda running: both.wait())
+        jobs = [queue.submit("ingest", f"{at}.html") for at in range(2)]
+
+        queue.start()
+
+        for job in jobs:
+            wait_for(queue, job, JobState.DONE)

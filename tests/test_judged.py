@@ -8,8 +8,9 @@ import pytest
 
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.errors import Conflict, NotFound
+from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
+from rag.records import Judging as JudgingState
 from rag.seams.judging import Opinion
 from rag.turns.answering import Answering, Checks
 from rag.web.api.sse import encode
@@ -17,6 +18,7 @@ from rag.web.turns import Turns
 from tests.citations.test_copies import Meanings
 from tests.fakes import ScriptedModel
 from tests.test_assistant import application, session  # noqa: F401 - fixtures
+from tests.waiting import LONG
 
 ASKED = "When are refunds paid?"
 SAID = "Refunds need the parcel here first, and then some working days go by [1]."
@@ -33,7 +35,7 @@ class Judging:
         self.is_let.set()
 
     def judge(self, statements):
-        self.is_let.wait(20)
+        self.is_let.wait(LONG)
         self.asked += statements
         return [self.verdict and Opinion(self.verdict, "It is five days.") for _ in statements]
 
@@ -85,9 +87,9 @@ def test_nobody_waits_for_the_judge_and_the_next_turn_begins(asking, session):  
     assistant = asking(judge, SAID, "Refunds are paid within five working days [1].")
 
     first = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
-    assert isinstance(first.end(timeout=20), Finished)
+    assert isinstance(first.end(timeout=LONG), Finished)
     second = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
-    assert isinstance(second.end(timeout=20), Finished)
+    assert isinstance(second.end(timeout=LONG), Finished)
     assert first.ended_at is None
 
     judge.is_let.set()
@@ -107,10 +109,56 @@ def test_the_stream_tells_it_as_an_event_of_its_own(asking, session):  # noqa: F
     json.dumps(values)
 
 
-def test_a_judge_without_an_opinion_changes_nothing(asking, session):  # noqa: F811
-    events = list(asking(Judging(None)).ask(session, ASKED))
+def test_a_judge_without_an_opinion_leaves_the_verdicts(asking, session):  # noqa: F811
+    *_, finished, judged = asking(Judging(None)).ask(session, ASKED)
 
-    assert isinstance(events[-1], Finished)
+    assert finished.message.answer.judging is JudgingState.PENDING
+    assert judged.message.answer.judging is JudgingState.DONE
+    assert judged.message.answer.citations == finished.message.answer.citations
+
+
+def test_without_a_judge_nothing_is_to_come(asking, session):  # noqa: F811
+    *_, finished = asking(None).ask(session, ASKED)
+
+    assert finished.message.answer.judging is JudgingState.OFF
+
+
+class Broken:
+    """A judge that fails."""
+
+    name = "broken-1"
+
+    def __init__(self, error):
+        self.error = error
+
+    def judge(self, statements):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModelUnavailable("broken-1 is away."), "The check failed: broken-1 is away."),
+        (RuntimeError("x"), "The check failed: something went wrong on our side."),
+    ],
+    ids=["away", "broken"],
+)
+def test_that_the_check_failed_is_said_and_stored(asking, session, error, said):  # noqa: F811
+    *_, finished, judged = asking(Broken(error)).ask(session, ASKED)
+
+    answer = session.message(1).answer
+    assert (answer.judging, answer.judging_failure) == (JudgingState.FAILED, said)
+    assert judged.message.answer == answer
+    assert answer.citations == finished.message.answer.citations
+
+
+def test_a_judge_may_overrule_a_warning(asking, session):  # noqa: F811
+    said = "Refunds are paid within fifty working days [1]."
+
+    *_, finished, judged = asking(Judging(Verdict.SUPPORTED), said).ask(session, ASKED)
+
+    assert [c.verdict.is_warning for c in finished.message.answer.citations] == [True]
+    assert [c.verdict for c in judged.message.answer.citations] == [Verdict.SUPPORTED]
 
 
 def test_a_conversation_deleted_meanwhile_ends_well(asking, session):  # noqa: F811

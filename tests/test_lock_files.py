@@ -38,6 +38,10 @@ def extra(name):
     [
         ("requirements.lock", PROJECT["dependencies"]),
         (
+            "requirements-server.lock",
+            PROJECT["dependencies"] + extra("postgresql") + extra("oidc"),
+        ),
+        (
             "requirements-dev.lock",
             PROJECT["dependencies"] + extra("dev") + extra("postgresql") + extra("oidc"),
         ),
@@ -51,7 +55,9 @@ def test_a_lock_file_has_what_the_project_asks_for(lock, requirements):
         assert all(each.specifier.contains(version) for version in allowed), each
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-server.lock", "requirements-dev.lock"]
+)
 def test_every_package_has_hashes_and_none_an_address(lock):
     text = (ROOT / lock).read_text()
     entries = re.split(r"(?m)^(?=[\w.-]+==)", text)[1:]
@@ -60,7 +66,9 @@ def test_every_package_has_hashes_and_none_an_address(lock):
     assert "://" not in text
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize(
+    "lock", ["requirements.lock", "requirements-server.lock", "requirements-dev.lock"]
+)
 def test_no_lock_file_brings_a_gpu_or_a_cluster(lock):
     names = " ".join(pinned(lock))
 
@@ -77,6 +85,12 @@ def test_the_licence_of_every_package_is_listed():
     listed = {canonicalize_name(name): told for name, told in known(ROOT / "LICENCES.md").items()}
 
     assert listed.keys() == pinned("requirements.lock").keys(), "run `make sbom`"
+
+
+def test_the_image_has_the_versions_that_users_have():
+    installed, served = pinned("requirements.lock"), pinned("requirements-server.lock")
+
+    assert {name: served[name] for name in installed} == installed
 
 
 def test_development_has_the_versions_that_users_have():

@@ -3,9 +3,9 @@
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.memory.past import TITLE as RECALLED
 from rag.records import Finished, ImportedMessage
 from rag.settings import Settings
-from rag.summaries.recall import RECALLED
 from tests.applications import application_of, remembering
 from tests.model_application import World, final, of
 from tests.openai_server import reply

@@ -4,11 +4,13 @@ import threading
 
 import pytest
 
+from rag import short_calls
 from rag.errors import ModelInterrupted
 from rag.records import ChatMessage, Role
 from rag.seams import ModelDelta
 from rag.short_calls import json_object, reply_soon
 from tests.fakes import ScriptedModel
+from tests.waiting import LONG
 
 ASKED = [ChatMessage(Role.USER, "Which?")]
 
@@ -23,7 +25,7 @@ class Dripping:
 
     def stream(self, request):
         yield ModelDelta("{")
-        self.may_go_on.wait(30)
+        self.may_go_on.wait(LONG)
         while True:
             yield ModelDelta("x")
 
@@ -45,6 +47,14 @@ def test_a_reply_that_never_ends_is_no_reply():
 
     assert soon(model, 0.05) == ""
     model.may_go_on.set()  # and its thread ends, for the time is over
+
+
+def test_half_a_reply_is_none_however_late_its_thread_began(monkeypatch):
+    model = Dripping()
+    model.may_go_on.set()
+    monkeypatch.setattr(short_calls.Thread, "start", lambda thread: thread.run())  # and is over
+
+    assert soon(model, 0.001) == ""
 
 
 @pytest.mark.parametrize(

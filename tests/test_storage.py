@@ -123,6 +123,15 @@ class TestWhatWasLost:
         assert "groundnote doctor --repair" in asked.output
         assert "Traceback" not in asked.output
 
+    def test_of_more_stray_vectors_than_go_at_once_takes_all(self, application, monkeypatch):
+        monkeypatch.setattr("rag.storage.indexes.REMOVED_AT_ONCE", 2)
+        strays = [f"stray {number}" for number in range(5)]
+        vectors = application.embedder.embed(strays)
+        application.index.add(strays, vectors, ["1"] * len(strays))
+
+        assert application.repair().extra_vectors == tuple(strays)
+        assert differences(application).is_whole
+
     def test_and_what_is_too_much_goes(self, application):
         application.index.add(["stray"], HashEmbedder().embed(["stray"]), ["1"])
 

@@ -7,19 +7,18 @@ from sqlalchemy import event
 
 from rag.assistant import Assistant, Limits
 from rag.followups.resolve import FollowUps
-from rag.memory import Memory, MemoryRules
+from rag.memory.stored import Remembered
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
 from rag.sessions import vector_rows
-from rag.sessions.recall import Recall
 from rag.sessions.store import SqlConversationStore
-from rag.summaries.compact import Compactor
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
+from rag.turns.memory import Memory, MemoryRules
 from tests.fakes import HashEmbedder
 
 NAMES = [f"Nimbus{number}" for number in range(10)]  # each in few messages
-MOST_STATEMENTS = 16  # of a turn without new sources, BEGIN included
+MOST_STATEMENTS = 18  # of a turn without new sources, BEGIN included
 
 
 class OneSource:
@@ -37,6 +36,8 @@ class Quoting:
 
     name = "quoting"
 
+    reads_context = True
+
     def write(self, request):
         yield ModelDelta(f"{request.sources[0].text[:-1]} {request.sources[0].marker}.")
 
@@ -47,8 +48,7 @@ class Quoting:
 @pytest.fixture
 def memory():
     return Memory(
-        Compactor(None, count_tokens),
-        Recall(HashEmbedder()),
+        Remembered(count_tokens, HashEmbedder()),
         rules=MemoryRules(),
         window=lambda: 2000,
         count=count_tokens,

@@ -1,6 +1,5 @@
 """The application as it is put together."""
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +11,7 @@ from rag.wiring import application as wired
 from rag.wiring.building import build
 from rag.wiring.parts import models_folder, open_embedder, open_model
 from tests.fakes import HashEmbedder
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -43,11 +43,7 @@ class TestTimeToLive:
         then = datetime.now(UTC) - timedelta(days=2)
         SqlConversationStore(application.engine, clock=lambda: then).create("ada")
 
-        until = time.monotonic() + 10
-        while application.store.sessions("ada") and time.monotonic() < until:
-            time.sleep(0.01)
-
-        assert application.store.sessions("ada") == []
+        until(lambda: application.store.sessions("ada") == [])
         application.stop()
 
     def test_without_a_limit_nothing_goes(self, tmp_path, old_session):
@@ -88,18 +84,20 @@ class TestParts:
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
         assert application.ready() == {
             "database": True,
-            "model": False,
+            "embedding_model": False,
             "index": False,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
         application.warm_up()
         assert application.ready() == {
             "database": True,
-            "model": True,
+            "embedding_model": True,
             "index": True,
             "queue": True,
             "storage": True,
+            "tables": True,
         }
 
         assert all(application.seen.values())

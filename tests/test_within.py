@@ -26,7 +26,7 @@ from rag.retrieval import vectors
 from rag.retrieval.held import words as held_words
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.query import terms_of
-from rag.retrieval.word_index import Plan, Weighed, chunk_count
+from rag.retrieval.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
 from rag.sessions.owned import Key
 from rag.settings import Settings
@@ -77,7 +77,7 @@ def asked_of_words(read):
 def plan(words, connection, within):
     terms = terms_of(QUERY)
     counts = words.frequencies(connection, terms, within, 99)
-    return Plan.of(Weighed(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
+    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
 
 
 WORD_INDEX = {
@@ -158,7 +158,6 @@ CASES = {
     "retrieval/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
     "retrieval/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
-    f"{MENTIONS}is_anywhere": lambda t, w: t.mentions.is_anywhere("Nimbus 7", w),
     f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
     f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),
     "sessions/register_rows.py read": sources(lambda c, key, w, _: register_rows.read(c, key, w)),
@@ -172,6 +171,9 @@ CASES = {
     ),
     "tables/library.py TableLibrary.understand": (
         lambda t, w: t.app.asked.library.understand("margin or revenue by region", w)
+    ),
+    "tables/library.py TableLibrary.likely": (
+        lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
     ),
     "tables/library.py TableLibrary.names_other": (
         lambda t, w: t.app.asked.library.names_other("revenue of nimbus", t.table, w)
@@ -212,10 +214,11 @@ def takes_within(function):
 
 
 EVERY = list(functions_with_within())
+CASED = [each for each in EVERY if each in CASES]  # the others are told of by one test
 # Where they are held in memory the databases' own index is not asked, and the other way round.
-HELD = [each for each in EVERY if "tsvector" not in each]
+HELD = [each for each in CASED if "tsvector" not in each]
 ASKED = [each for each in HELD if "/held/" not in each]
-OF_POSTGRESQL = [each for each in EVERY if "/held/" not in each and "fts5" not in each]
+OF_POSTGRESQL = [each for each in CASED if "/held/" not in each and "fts5" not in each]
 
 
 def ingest(app, files, collection_id):

@@ -10,7 +10,7 @@ Every folder is ingested once into the cache. One half is for looking at, the ot
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -188,16 +188,31 @@ def _marked_in(base: Sequence[Sequence[Panel]], told: Sequence[Told]) -> list[bo
     return [is_marked(t.asked.phrase, p[0]) for p, t in pairs if p and p[0].is_right(t.asked)]
 
 
+def after_others(questions: Sequence[Asked]) -> list[Asked]:
+    """Each question about text behind another one to the same folder: the talk turns."""
+    plain = [each for each in questions if each.kind == "text"]
+    turned = []
+    for asked in plain:
+        others = [o for o in plain if o.folder == asked.folder and o.file != asked.file]
+        turned.append(replace(asked, before=others[len(asked.question) % len(others)].question))
+    return turned
+
+
 @click.command()
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
 @click.option("--cache", type=click.Path(path_type=Path), required=True)
 @click.option("--half", type=click.Choice(["first", "second"]), default="first")
 @click.option("--folder", "folders", multiple=True)
+@click.option("--turned", is_flag=True, help="Ask each question after one about something else.")
 @click.option("--wrong", is_flag=True, help="Print what was not right.")
-def main(data: Path, cache: Path, half: str, folders: tuple[str, ...], wrong: bool) -> None:
+def main(
+    data: Path, cache: Path, half: str, folders: tuple[str, ...], turned: bool, wrong: bool
+) -> None:
     """Measure."""
     rows = [json.loads(line) for line in (HERE / "questions.jsonl").open(encoding="utf-8")]
     questions = [Asked(**row) for row in rows if row["half"] == half]
+    if turned:
+        questions = after_others(questions)
     found: list[tuple[Told, Any]] = []
     for name in folders or json.loads((HERE / "sources.json").read_text(encoding="utf-8")):
         mine = [each for each in questions if each.folder == name]

@@ -16,7 +16,7 @@ from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.passages import neighbourhood
 from rag.retrieval.query import Term, words_of
 from rag.retrieval.search import HybridRetriever
-from rag.retrieval.word_index import Plan, Weighed
+from rag.retrieval.word_index import Plan, WeighedTerm
 from rag.seams import Embedder, Matrix, WriteRequest
 from rag.text.words import STOP_WORDS
 
@@ -112,7 +112,7 @@ def _plain(place: Installation, question: str) -> Iterator[Source]:
     words = frozenset(words_of(question))
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
-        plan = Plan([Weighed(term, 1, 1.0) for term in terms], [])
+        plan = Plan([WeighedTerm(term, 1, 1.0) for term in terms], [])
         best = Fts5Words().search(connection, plan, EVERYTHING, PLAIN) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]

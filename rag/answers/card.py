@@ -31,10 +31,11 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(neutralise(each.passage)) for each in sources]
-    marked, nearest = marked_in(request.question, texts[:OPEN], embed)
+    names = Lexicon(lexicon)
+    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:
         return Card(tuple(map(_shown, sources, texts)), HARDLY)
-    named = dict.fromkeys(name.text for name in Lexicon(lexicon).find(request.question))
+    named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
     return Card(passages, mentions=tuple(each for each in told if each is not None))

@@ -17,6 +17,8 @@ class CardWriter:
 
     name = "extractive"
 
+    reads_context = False
+
     def __init__(
         self,
         embed: Embed,

@@ -1,31 +1,38 @@
 """What is marked in a passage: at most two sentences, or a row, nearest to the question."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from rag.answers.units import Kind, Unit, units_of
+from rag.answers.units import Unit, units_of
 from rag.errors import ModelError
 from rag.seams import Matrix
+from rag.text.names import Lexicon
 from rag.text.words import is_function_word, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Matrix]
 Marks = tuple[tuple[int, int], ...]
+NO_NAMES = Lexicon(())
 
 MOST = 2  # sentences of one passage
 MOST_UNITS = 40  # of one passage that are compared by meaning: those with the most words asked for
-WORDS = 0.5  # what all words of the question count beside a likeness of 1
-LEAST = 0.35  # of a unit that is marked
-BEHIND = 0.12  # of the second one, at most, behind the first
+WORDS = 0.25  # what all words of the question count beside a likeness of 1
+LEAST = 0.25  # of a unit that is marked
 
 
-def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[list[Marks], float]:
+def marked_in(
+    question: str, passages: Sequence[str], embed: Embed, names: Lexicon = NO_NAMES
+) -> tuple[list[Marks], float]:
     """For each passage what is marked in it; and how near its nearest statement is by meaning.
 
-    Nothing is marked where nothing stands out.
+    Nothing is marked where nothing stands out, nor what names others than the question does.
     """
     code = language_of(question).code
     asked = _words(question, code)
-    read = [_worth_comparing(asked, code, units_of(each)) for each in passages]
+    named = _named(question, names)
+    read = [
+        [u for u in _worth_comparing(asked, code, units_of(each)) if _is_about(named, u, names)]
+        for each in passages
+    ]
     shared = [[_shared(asked, code, unit) for unit in units] for units in read]
     alike = _alike(question, [_told(unit) for units in read for unit in units], embed)
     scores = iter(alike or list(chain.from_iterable(shared)))
@@ -36,9 +43,19 @@ def marked_in(question: str, passages: Sequence[str], embed: Embed) -> tuple[lis
     return marks, max(alike, default=0.0)
 
 
-def _worth_comparing(asked: frozenset[str], code: str, units: Sequence[Unit]) -> list[Unit]:
+def _named(text: str, names: Lexicon) -> frozenset[str]:
+    return frozenset(name.text.casefold() for name in names.find(text))
+
+
+def _is_about(named: frozenset[str], unit: Unit, names: Lexicon) -> bool:
+    """`Aero 5 Pro` is another than `Aero 5`; what names none may be about any."""
+    others = _named(unit.text, names) if named else frozenset()
+    return not others or not named.isdisjoint(others)
+
+
+def _worth_comparing(asked: frozenset[str], code: str, units: Iterable[Unit]) -> list[Unit]:
     """Statements that say more than the question does."""
-    told = [unit for unit in units if unit.is_statement and not _words(unit.text, code) <= asked]
+    told = [unit for unit in units if not _words(unit.text, code) <= asked]
     if len(told) <= MOST_UNITS:
         return told
     nearest = sorted(told, key=lambda unit: -_shared(asked, code, unit))[:MOST_UNITS]
@@ -47,7 +64,7 @@ def _worth_comparing(asked: frozenset[str], code: str, units: Sequence[Unit]) ->
 
 def _told(unit: Unit) -> str:
     """A row or an entry with what it stands below."""
-    return unit.text if unit.kind is Kind.SENTENCE else f"{unit.above}: {unit.text}"
+    return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
 def _alike(question: str, texts: Sequence[str], embed: Embed) -> list[float]:
@@ -67,12 +84,9 @@ def _shared(asked: frozenset[str], code: str, unit: Unit) -> float:
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> Marks:
     ordered = sorted(scored, key=lambda pair: -pair[0])[:MOST]
-    if not ordered or ordered[0][0] < LEAST:
-        return ()
-    (highest, best), *others = ordered
-    near = [unit for score, unit in others if score > highest - BEHIND]
-    is_alone = Kind.ROW in (best.kind, *(unit.kind for unit in near))
-    return tuple(sorted((u.start, u.end) for u in (best, *([] if is_alone else near))))
+    best = [unit for score, unit in ordered if score >= LEAST]
+    chosen = best[:1] if "row" in (unit.kind for unit in best) else best
+    return tuple(sorted((unit.start, unit.end) for unit in chosen))
 
 
 def _words(text: str, code: str) -> frozenset[str]:

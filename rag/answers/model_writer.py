@@ -10,6 +10,8 @@ from rag.seams import ChatModel, ModelDelta, ModelRequest, WriteRequest
 class ModelWriter:
     """Passes the assembled context to a model; its text is checked by whoever reads it."""
 
+    reads_context = True
+
     def __init__(self, model: ChatModel, *, temperature: float | None = None) -> None:
         self._model = model
         self._temperature = temperature

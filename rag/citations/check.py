@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from rag.citations.checking.asking import Asked
 from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.rows import row_said
 from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part
@@ -59,19 +59,16 @@ def check(
     sources: Mapping[int, Source],
     judge: Judge | None = None,
     *,
-    question: str = "",
     embedder: Embedder | None = None,
 ) -> Checked:
     """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
 
-    What words do not make certain, `judge` is asked for, warnings too; it takes its time. A
-    statement that names nothing is about what the question names. With an embedding model, it is
-    asked where words alone nearly say that a source does not speak of a statement.
+    What words do not make certain, `judge` is asked for, warnings too; it takes its time. With an
+    embedding model, a source is called silent by meaning, not by words.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    asked = Asked(question, text, known.values())
-    judged = _with_opinions(judge_parts(text, statements, known, asked, embedder), known, judge)
+    judged = _with_opinions(judge_parts(text, statements, known, embedder), known, judge)
     free = (each for each in statements if each.states and not each.parts)
     above = _Above(text, judged, known)
     citations = tuple(_citations(text, judged))
@@ -90,7 +87,6 @@ def judge_parts(
     text: str,
     statements: Sequence[Statement],
     sources: Mapping[int, SourceText],
-    asked: Asked,
     embedder: Embedder | None = None,
 ) -> list[JudgedPart]:
     """The verdicts of each part that cites something."""
@@ -99,9 +95,6 @@ def judge_parts(
         for part in statement.parts:
             said = _said(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}
-            if cited and not said.around:
-                lexicon = next(iter(cited.values())).lexicon
-                said = replace(said, about=asked.subject_of(said.text, lexicon))
             verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
                 verdicts = dict.fromkeys(part.numbers, _NO_SOURCE)
@@ -176,6 +169,10 @@ def _said_in_row(text: str, statement: Statement, part: Part, head: str) -> Said
     """A cell with the label of its row and the header of its column."""
     row = without_markers(text[statement.start : statement.end])
     own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
+    raw = text[statement.start : statement.end]
+    of_row = row_said(head, raw, part.start - statement.start, part.end - statement.start)
+    if of_row is not None:
+        return Said(own.strip(), without_markers(head).strip(), row=of_row)
     rule = "\n|" + "---|" * max(1, row.count("|") - 1)
     lines = without_markers(head).strip().splitlines()
     table = f"{lines[-1]}{rule}\n{row}" if lines else row
@@ -204,7 +201,12 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
                 citation
                 if found is None
                 else replace(
-                    citation, verdict=found.verdict, reason=found.reason, judged_by=found.judged_by
+                    citation,
+                    verdict=found.verdict,
+                    reason=found.reason,
+                    judged_by=found.judged_by,
+                    stated=found.stated,
+                    given=found.given,
                 )
             )
 

@@ -26,6 +26,12 @@ _ENTITLED = regex.compile(
 _STATES = regex.compile(
     r"[.!?。:：;][\s*_]*$|\d\s?(?:[a-zA-Zµ°]{1,4}\b|[%€$£°])|(?:[:：]|[\s*_][-–—])\s+\p{Ll}"
 )
+# `:contentReference[oaicite:3]{index=3}`, and `citeturn0search3` with or without private signs.
+_FOREIGN = regex.compile(
+    r":contentReference\[oaicite:(?P<number>\d{1,4})\]\{index=\d{1,4}\}"
+    r"|\ue200?(?<![^\W\d])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|file|view|news|fetch|academia)"
+    r"(?P<number>\d{1,3})){1,20}\ue201?"
+)
 _RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
 _DEFINITION = regex.compile(
     r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"
@@ -49,16 +55,18 @@ class MarkerGate:
     """
 
     def __init__(self, allowed: Callable[[int], bool]) -> None:
+        self._foreign = _Foreign()
         self._ending = _Ending()
         self._rewriter = Rewriter(allowed)
 
     def feed(self, delta: str) -> str:
         """The next text to show; often shorter or longer than the delta."""
-        return self._rewriter.feed(self._ending.feed(delta))
+        return self._rewriter.feed(self._ending.feed(self._foreign.feed(delta)))
 
     def finish(self) -> str:
         """What was held back, when the stream has ended."""
-        return self._rewriter.feed(self._ending.finish()) + self._rewriter.finish()
+        rest = self._ending.feed(self._foreign.finish()) + self._ending.finish()
+        return self._rewriter.feed(rest) + self._rewriter.finish()
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -87,6 +95,34 @@ def _canonical(text: str) -> str:
 def _gated(text: str, allowed: Callable[[int], bool]) -> str:
     gate = MarkerGate(allowed)
     return gate.feed(text) + gate.finish()
+
+
+class _Foreign:
+    """Spells the markers of ChatGPT as all others; the beginning of one is held back."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        return self._spelled(text, is_end=False)
+
+    def finish(self) -> str:
+        return self._spelled("", is_end=True)
+
+    def _spelled(self, text: str, *, is_end: bool) -> str:
+        text, at, done = self._held + text, 0, []
+        while found := _FOREIGN.search(text, at, partial=not is_end):
+            done.append(text[at : found.start()])
+            at = found.start()
+            if found.partial or (not is_end and found.end() == len(text)):
+                break
+            done += (f"[{n}]" for n in found.captures("number"))
+            at = found.end()
+        if found is None:
+            done.append(text[at:])
+            at = len(text)
+        self._held = text[at:]
+        return "".join(done)
 
 
 class _Ending:

@@ -107,6 +107,12 @@ def _in_parentheses(cited: Cited) -> str:
 
 # ── Rewriting ────────────────────────────────────────────────────────────────────────────────
 
+# Figures in plain brackets, and what before them wants some: a sign, a measure, a preposition.
+_VALUES = re.compile(r"\[[\d,;\s–-]+\]")
+_WANTS_VALUE = re.compile(
+    r"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|range|interval|limits|domain|bounds|Intervall|Bereich)"
+    r"|\b(?:of|on|over|between|within|to|is|are|was|were|from|by|in|von|im|auf|zwischen|ist))\s*$"
+)
 # A comma or blank at the end of what is known: it goes with a marker that is removed.
 _GAP = re.compile(rf"(?:[,;，、]?[{grammar.BLANKS}]|[,;，、])\Z")
 # Before these, what stood in front of a removed marker goes too: "days [99]." becomes "days."
@@ -188,6 +194,9 @@ class Rewriter:
     def _keep(self, cited: Cited) -> str:
         numbers = [n for marker in cited.markers for n in marker.numbers]
         allowed = {number for number in numbers if self._allowed(number)}
+        if len(allowed) < len(set(numbers)) and self._wants_value(cited.text, numbers):
+            self.removed.update(dict.fromkeys(n for n in numbers if n not in allowed))
+            return self._literal(f"({cited.text[1:-1]})")
         if cited.is_unsure and len(allowed) < len(set(numbers)):
             return self._literal(cited.text)
         self.cited.update(dict.fromkeys(n for n in numbers if n in allowed))
@@ -197,6 +206,18 @@ class Rewriter:
             own = marker_text([number for number in marker.numbers if number in allowed])
             kept += (between if kept else "") + own if own else ""
         return self._write(kept) if kept else self._remove(cited.leaves)
+
+    def _wants_value(self, spelled: str, numbers: Sequence[int]) -> bool:
+        """Whether figures in brackets are what the words before speak of: `CI [9, 25]`.
+
+        A number alone is one only as a year. What names a source wants a source.
+        """
+        is_year = len(numbers) == 1 and 1900 <= numbers[0] < 2100
+        if not _VALUES.fullmatch(spelled) or not (is_year or len(numbers) > 1):
+            return False
+        line = self._line + self._gap
+        wanted = bool(_WANTS_VALUE.search(line))
+        return wanted and (is_year or not grammar.INTRODUCES.match(line))
 
     def _write(self, marker: str) -> str:
         joins = self._line.endswith(("\\", "^")) or grammar.is_index(self._line)

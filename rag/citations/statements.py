@@ -75,6 +75,7 @@ def _read(text: str) -> tuple[Statement, ...]:
 
 # ── Units ────────────────────────────────────────────────────────────────────────────────────
 
+_BARS = re.compile(r"[ \t|]*")
 _BOLD = re.compile(r"[ \t>]*(?:\*\*|__)[^*_]+(?:\*\*|__)[:：]?$")
 _WORD = re.compile(r"[^\W_]")
 
@@ -253,9 +254,9 @@ def _cell(row: _Unit, start: int, end: int) -> _Unit:
 def _of_cells(
     row: _Unit, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
 ) -> Iterator[Part]:
-    """A cell's markers stand for the cell, those of a cell without words for what is before it.
+    """Markers stand for all cells since the last ones.
 
-    What the first cell says of the others: with the only markers of its row, or nothing else.
+    Those of the first cell for the others: as the only markers of their row, or alone in theirs.
     """
     label = cells[0] if cells and row.kind != "head" else replace(row, markers=())
     is_alone = len(label.markers) == len(row.markers) or not _WORD.search(label.bare)
@@ -265,7 +266,9 @@ def _of_cells(
         numbers = heads.get(column) or of_row
         has_words = bool(_WORD.search(cell.bare))
         if cell.markers:
-            yield from parts_of(row.text, cell.start if has_words else free, cell.end, cell.markers)
+            bars = _BARS.match(row.text, free, cell.start)
+            begin = bars.end() if bars else free
+            yield from parts_of(row.text, begin, cell.end, cell.markers)
         elif numbers and has_words:
             yield Part(numbers, *(trimmed(row.text, cell.start, cell.end) or ()))
         else:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag.errors import RagError, SetupError
+from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
 from rag.wiring.running import running_server
 
@@ -30,7 +30,9 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("database", _database),
         ("embedding model", _embedding),
         ("indexes", _indexes),
+        ("tables", _tables),
         ("job queue", _job_queue),
+        ("judge", _judge),
         ("language model", _language_model),
     )
     for subject, check in checks:
@@ -57,11 +59,31 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.documents.storing.index_debts import IndexDebts
+    from rag.database.integrity import damage_in_words, damaged_tables
+    from rag.storage.manifest import held_by
     from rag.wiring.stores import open_database
 
-    documents, chunks = IndexDebts(open_database(settings)).document_counts()
-    return f"{documents} documents, {chunks} chunks"
+    engine = open_database(settings)
+    damaged = damaged_tables(engine)
+    if damaged:
+        raise StorageFailed(damage_in_words(damaged))
+    return str(held_by(engine))
+
+
+def _tables(settings: Settings) -> str:
+    from rag.storage import documents_without_rows
+    from rag.wiring.parts import open_tables
+    from rag.wiring.stores import open_database
+
+    lacking = documents_without_rows(open_tables(settings, open_database(settings)))
+    if lacking:
+        names = ", ".join(sorted(lacking.values())[:5])
+        raise StorageFailed(
+            f"The rows of tables of {len(lacking)} documents are gone or cut off ({names}). "
+            "`groundnote doctor --repair` reads them again where the files are kept; send the "
+            "others again: `groundnote ingest FILE`."
+        )
+    return "their rows are there"
 
 
 def _embedding(settings: Settings) -> str:
@@ -78,7 +100,7 @@ def _embedding(settings: Settings) -> str:
 
 
 def _indexes(settings: Settings) -> str:
-    from rag.storage import compare
+    from rag.storage import compare, refuse_emptied
     from rag.wiring.parts import open_embedder, open_index
     from rag.wiring.stores import open_database
 
@@ -95,6 +117,8 @@ def _indexes(settings: Settings) -> str:
     finally:
         index.close()
     if not found.is_whole:
+        extra = len(found.extra_vectors)
+        refuse_emptied(open_database(settings), settings.data_dir, vectors=extra)
         raise SetupError(
             f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )
@@ -145,6 +169,18 @@ def _job_queue(settings: Settings) -> str:
             "jobs.url is right."
         ) from error
     return "Redis answers"
+
+
+def _judge(settings: Settings) -> str:
+    from rag.answers.judging import labels_of
+
+    folder = settings.checks.nli_model
+    if folder is not None:
+        labels = labels_of(folder)
+        told = "one score" if labels is None else ", ".join(sorted(set(labels.values())))
+        return f"{folder} tells {told}"
+    is_off = settings.checks.model == "off" or settings.llm.model is None
+    return "none: what words cannot tell is not checked" if is_off else "the language model"
 
 
 def _language_model(settings: Settings) -> str:

@@ -87,6 +87,10 @@ class RemoteServer:
                 raise RefusedByServer(_detail(response))
             yield from read_events(response.iter_lines())
 
+    def kept(self, session_id: str) -> dict[str, Any]:
+        """A session as a scripted conversation."""
+        return self._call("GET", f"/sessions/{session_id}/export", params={"format": "test"})
+
     def _call(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
         with self._translated():
             response = self._http.request(method, path, **kwargs)

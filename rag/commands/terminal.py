@@ -69,11 +69,11 @@ def _print_text(text: str, console: Console) -> None:
 
 
 def kept(report: dict[str, Any]) -> str:
-    """What a compaction kept, in one line."""
+    """What a summary states, in one line."""
     return (
         f"earlier turns are summarised: {report['citations_kept']} of "
         f"{report['citations_required']} citations, {report['names_kept']} of "
-        f"{report['names_required']} products kept"
+        f"{report['names_required']} products stated"
     )
 
 

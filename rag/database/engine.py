@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
+from rag.database.integrity import WORDS, damage_in_words, damaged_tables
 from rag.errors import SetupError, StorageFailed
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
@@ -171,7 +172,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
     """One read transaction: several reads inside see the same state.
 
     Raises:
-        StorageFailed: an index of the database is damaged.
+        StorageFailed: the database is damaged, or its word index alone; the message says which.
     """
     try:
         with engine.connect() as connection, connection.begin():
@@ -183,10 +184,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
     except DatabaseError as error:
         if not re.search("malformed|corrupt|vtable constructor failed", str(error.orig)):
             raise
-        raise StorageFailed(
-            "An index of the database is damaged. The documents themselves are looked after apart: "
-            "`groundnote doctor --repair` makes the index anew from them."
-        ) from error
+        raise StorageFailed(damage_in_words(damaged_tables(engine) or [WORDS])) from error
 
 
 def as_utc(moment: datetime) -> datetime:

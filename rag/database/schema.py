@@ -145,6 +145,7 @@ sessions = Table(
     Column("requested_start", Integer),
     Column("requested_end", Integer),
     Column("collections", JSON),  # ids of those that were chosen
+    Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
     Index("sessions_by_owner", "owner", "last_used_at"),
 )
 
@@ -213,7 +214,6 @@ summaries = Table(
     Column("end", Integer, nullable=False),
     Column("text", Text, nullable=False),
     Column("required", JSON, nullable=False),  # {"numbers": [], "names": [], "quotations": []}
-    Column("choices", JSON),  # what models chose of the raw turns
     Column("report", JSON, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),

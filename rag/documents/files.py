@@ -5,9 +5,10 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
 from rag.records import DEFAULT_COLLECTION
 
@@ -77,9 +78,28 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
         path = Path(given)
         if path.is_dir():
             found.extend(_in_folder(path))
+        elif is_archive(path.name):
+            found.extend(archive_files(path))
         else:
             found.append(IncomingFile.from_path(path, name=_fit(path.name) or str(given)))
     return found
+
+
+def archive_files(path: Path) -> Iterator[IncomingFile]:
+    """The files of a zip archive on disk; one that cannot be opened fails when it is read."""
+    name = _fit(path.name)
+    try:
+        for member, _size in members(name, path):
+            yield _member(name, path, member)
+    except (UserError, OSError) as error:
+        told = error if isinstance(error, UserError) else Unreadable(name, _why(error, "file"))
+        yield IncomingFile.failing(name, told)
+
+
+def _member(name: str, archive: Path, member: str) -> IncomingFile:
+    return IncomingFile(
+        _fit(name_inside(name, member)), lambda most: unpacked(name, archive, member, most)
+    )
 
 
 def _in_folder(folder: Path) -> Iterator[IncomingFile]:
@@ -103,8 +123,16 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
             yield IncomingFile.failing(_relative(entry, root), _leads_out(_relative(entry, root)))
         elif entry.is_dir():
             yield from _walk(root, entry, above | {real})
+        elif is_archive(entry.name):
+            yield from (_below(each, entry, root) for each in archive_files(entry))
         else:
             yield IncomingFile.from_path(entry, name=_relative(entry, root))
+
+
+def _below(file: IncomingFile, archive: Path, root: Path) -> IncomingFile:
+    """Named with the folder that the archive lies in."""
+    inside = file.name.removeprefix(_fit(archive.name))
+    return replace(file, name=_relative(archive, root) + inside)
 
 
 def _is_within(link: Path, root: Path) -> bool:

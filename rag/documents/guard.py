@@ -37,8 +37,8 @@ class GuardedLoader:
     def __init__(self, limits: LoadLimits | None = None, *, readers: int | None = None) -> None:
         self.limits = limits or LoadLimits()
         count = readers or os.cpu_count() or 1
-        self._idle: queue.LifoQueue[_Reader] = queue.LifoQueue()
-        self._readers = [_Reader() for _ in range(count)]
+        self._idle: queue.LifoQueue[_ReadingProcess] = queue.LifoQueue()
+        self._readers = [_ReadingProcess() for _ in range(count)]
         self._idle.put(self._readers[0])
         self._spare = self._readers[:0:-1]
 
@@ -71,7 +71,7 @@ class GuardedLoader:
             self._idle.put(reader)
         return from_json(reply)
 
-    def _free(self) -> "_Reader":
+    def _free(self) -> "_ReadingProcess":
         while True:
             try:
                 return self._idle.get(timeout=SPARE_SECONDS if self._spare else None)
@@ -85,7 +85,7 @@ class GuardedLoader:
             reader.stop()
 
 
-class _Reader:
+class _ReadingProcess:
     """One reading process, used by one thread at a time."""
 
     def __init__(self) -> None:

@@ -8,16 +8,20 @@ from pathlib import PurePosixPath
 from rag.documents.cleaning import utf16_by_zeros
 from rag.errors import Unreadable
 
-SUPPORTED = "Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, reStructuredText and plain text"
+SUPPORTED = (
+    "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, ODT, ODS, ODP, EPUB, RTF, mails (EML, MSG), "
+    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText and plain text"
+)
+OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """A format that we can read; the value is its media type, `word` what people call it."""
 
     word: str
 
-    def __new__(cls, media_type: str, word: str) -> "Kind":
+    def __new__(cls, media_type: str, word: str) -> "FileKind":
         kind = str.__new__(cls, media_type)
         kind._value_, kind.word = media_type, word
         return kind
@@ -31,45 +35,65 @@ class Kind(StrEnum):
     CSV = "text/csv", "CSV"
     RST = "text/x-rst", "reStructuredText"
     TEXT = "text/plain", "Text"
+    EPUB = "application/epub+zip", "EPUB"
+    EML = "message/rfc822", "mail"
+    MSG = "application/vnd.ms-outlook", "Outlook message"
+    ODT = f"{OPEN_DOCUMENT}.text", "OpenDocument"
+    ODP = f"{OPEN_DOCUMENT}.presentation", "OpenDocument"
+    ODS = f"{OPEN_DOCUMENT}.spreadsheet", "OpenDocument"
+    XLS = "application/vnd.ms-excel", "Excel"
+    RTF = "application/rtf", "RTF"
+    NOTEBOOK = "application/x-ipynb+json", "Jupyter notebook"
+    JSON = "application/json", "JSON"
+    JSON_LINES = "application/jsonl", "JSON Lines"
+    YAML = "application/yaml", "YAML"
+    XML = "application/xml", "XML"
+    SUBTITLES = "text/vtt", "Subtitles"
 
 
 ENDINGS = {
-    Kind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
-    Kind.HTML: ".html .htm .xhtml",
-    Kind.CSV: ".csv .tsv",
-    Kind.RST: ".rst .rest",
-    Kind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
+    FileKind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
+    FileKind.HTML: ".html .htm .xhtml",
+    FileKind.CSV: ".csv .tsv",
+    FileKind.RST: ".rst .rest",
+    FileKind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
+    FileKind.EML: ".eml",
+    FileKind.NOTEBOOK: ".ipynb",
+    FileKind.JSON: ".json",
+    FileKind.JSON_LINES: ".jsonl .ndjson",
+    FileKind.YAML: ".yaml .yml",
+    FileKind.XML: ".xml",
+    FileKind.SUBTITLES: ".vtt .srt",
 }
 BY_ENDING = {ending: kind for kind, endings in ENDINGS.items() for ending in endings.split()}
-BY_ENDING[""] = Kind.TEXT
-BY_FOLDER = {"word/": Kind.DOCX, "ppt/": Kind.PPTX, "xl/": Kind.XLSX}
-ZIPPED_OTHERS = {
-    b"application/vnd.oasis.opendocument.text": "an OpenDocument text; save it as DOCX",
-    b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument sheet; save it as XLSX",
-    b"application/vnd.oasis.opendocument.presentation": "OpenDocument slides; save them as PPTX",
-    b"application/epub+zip": "an EPUB book; save it as HTML or PDF",
+BY_ENDING[""] = FileKind.TEXT
+BY_FOLDER = {"word/": FileKind.DOCX, "ppt/": FileKind.PPTX, "xl/": FileKind.XLSX}
+BY_MIMETYPE = {
+    kind.value.encode(): kind for kind in (FileKind.EPUB, FileKind.ODT, FileKind.ODP, FileKind.ODS)
 }
 OTHER_MAGIC = {
-    (b"{\\rtf",): "an RTF file; save it as DOCX",
     (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\x00"): "a picture; text in pictures is not read",
     (b"\x1f\x8b", b"Rar!", b"7z\xbc\xaf"): "a compressed archive; unpack it first",
     (b"%!PS",): "a PostScript file; save it as PDF",
     (b"SQLite format 3",): "a database",
     (b"\x7fELF", b"MZ\x90"): "a program",
 }
+RTF_MAGIC = b"{\\rtf"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 HTML_STARTS = (b"<!doctype html", b"<html")
 
 
-def kind_of(name: str, data: bytes) -> Kind:
+def kind_of(name: str, data: bytes) -> FileKind:
     """Raises Unreadable for formats that we do not read, saying which do."""
     if b"%PDF-" in data[:1024]:
-        return Kind.PDF
+        return FileKind.PDF
     if data.startswith(ZIP_MAGIC):
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
-        raise Unreadable(name, _ole_reason(data))
+        return _ole_kind(name, data)
+    if data.startswith(RTF_MAGIC):
+        return FileKind.RTF
     for magics, description in OTHER_MAGIC.items():
         if data.startswith(magics):
             raise _unsupported(name, description)
@@ -87,7 +111,7 @@ def _unsupported(name: str, description: str) -> Unreadable:
     return Unreadable(name, f"this is {description}. Supported are {SUPPORTED}.")
 
 
-def _zipped_kind(name: str, data: bytes) -> Kind:
+def _zipped_kind(name: str, data: bytes) -> FileKind:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.namelist()
@@ -100,17 +124,37 @@ def _zipped_kind(name: str, data: bytes) -> Kind:
         ) from error
     for folder, kind in BY_FOLDER.items():
         if "[Content_Types].xml" in members and any(each.startswith(folder) for each in members):
-            return kind
-    described = ZIPPED_OTHERS.get(mimetype.strip(), "a zip archive; unpack it first")
-    raise _unsupported(name, described)
+            is_binary_sheet = kind is FileKind.XLSX and "xl/workbook.bin" in members
+            return FileKind.XLS if is_binary_sheet else kind
+    found = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
+    if found is None:
+        raise _unsupported(name, "a zip archive inside another file, or of an unknown format")
+    return found
 
 
-def _ole_reason(data: bytes) -> str:
+# Names of streams in the files of Office before 2007 ([MS-CFB], UTF-16).
+OLD_STREAMS = ("WordDocument", "PowerPoint Document")
+OLE_STREAMS = {
+    "__properties_version1.0": FileKind.MSG,
+    "Workbook": FileKind.XLS,
+    "Book": FileKind.XLS,
+}
+
+
+def _ole_kind(name: str, data: bytes) -> FileKind:
     if "EncryptedPackage".encode("utf-16-le") in data:
-        return "the file is encrypted and needs a password. Save it without one, then ingest it."
-    return (
-        "this is an Office file of before 2007 or an Outlook message. "
-        f"Save it as DOCX, XLSX or PPTX. Supported are {SUPPORTED}."
+        raise Unreadable(
+            name,
+            "the file is encrypted and needs a password. Save it without one, then ingest it.",
+        )
+    is_old = any(stream.encode("utf-16-le") in data for stream in OLD_STREAMS)
+    for stream, kind in OLE_STREAMS.items():
+        if not is_old and stream.encode("utf-16-le") in data:
+            return kind
+    raise Unreadable(
+        name,
+        "this is a Word or PowerPoint file of before 2007. Save it as DOCX or PPTX. "
+        f"Supported are {SUPPORTED}.",
     )
 
 
@@ -131,13 +175,13 @@ def _binary_description(name: str) -> str:
     return "a binary file of an unknown format"
 
 
-def _text_kind(name: str, data: bytes) -> Kind:
+def _text_kind(name: str, data: bytes) -> FileKind:
     ending = ending_of(name)
     start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if ending in {".docx", ".pptx", ".xlsx", ".pdf"} and not start.startswith(HTML_STARTS):
         raise _unsupported(name, _binary_description(name))
-    if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not Kind.MARKDOWN:
-        return Kind.HTML
+    if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
+        return FileKind.HTML
     kind = BY_ENDING.get(ending)
     if kind is None:
         raise Unreadable(name, f"{ending} files are not read. Supported are {SUPPORTED}.")

@@ -1,28 +1,11 @@
 """A file's bytes to its text in sections."""
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import cast
-
-from rag.documents.kinds import Kind, kind_of
+from rag.documents.formats.readers import reader_of
+from rag.documents.kinds import kind_of
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument
-
-# A reader fills the outline; its module is imported when the first file of its kind comes.
-Reader = Callable[[bytes, Outline, LoadLimits], None]
-READERS = {
-    Kind.MARKDOWN: "markdown",
-    Kind.HTML: "html",
-    Kind.PDF: "pdf.reader",
-    Kind.DOCX: "docx",
-    Kind.PPTX: "pptx",
-    Kind.XLSX: "xlsx",
-    Kind.CSV: "csv",
-    Kind.RST: "rst",
-    Kind.TEXT: "text",
-}
 
 
 def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
@@ -37,7 +20,7 @@ def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
         raise Unreadable(name, "the file is empty (0 bytes).")
     kind = kind_of(name, data)
     outline = Outline(name, media_type=kind.value, max_characters=limits.max_characters)
-    _reader(kind)(data, outline, limits)
+    reader_of(kind)(data, outline, limits)
     return outline.finish()
 
 
@@ -48,8 +31,3 @@ def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
             f"{name}: the file has {size_bytes / MEBIBYTE:,.1f} MiB, the limit is "
             f"{limits.max_bytes / MEBIBYTE:,.1f} MiB. Split it, or raise the limit in the settings."
         )
-
-
-def _reader(kind: Kind) -> Reader:
-    module = import_module(f"rag.documents.formats.{READERS[kind]}")
-    return cast(Reader, module.read)

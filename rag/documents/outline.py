@@ -18,7 +18,7 @@ DEEPEST_PATH = 6
 
 
 @dataclass(slots=True)
-class _Draft:
+class _SectionDraft:
     """A section being written."""
 
     path: tuple[str, ...]
@@ -49,10 +49,10 @@ class Outline:
         self.pictures = 0
         self.left_out: list[str] = []  # what, and why
         self._form_values = 0
-        self._media_type = media_type
+        self.media_type = media_type
         self._max_characters = max_characters
         self._characters = 0
-        self._drafts: list[_Draft] = []
+        self._drafts: list[_SectionDraft] = []
         self._levels: list[tuple[int, str]] = []
         self._headings: list[tuple[int, str]] = []
         self._named: list[str] = []
@@ -183,7 +183,7 @@ class Outline:
         return ParsedDocument(
             title,
             tuple(sections),
-            self._media_type,
+            self.media_type,
             names.unique(found),
             tuple(self._tables),
             self._report(sections),
@@ -218,7 +218,7 @@ class Outline:
     def _begin(self, *, opens: bool) -> None:
         path = tuple(title for _level, title in self._levels)
         self._last_was_entry = False
-        self._drafts.append(_Draft(path, self._locator, self._page, [], opens=opens))
+        self._drafts.append(_SectionDraft(path, self._locator, self._page, [], opens=opens))
 
     def _choose_title(self) -> str:
         top = min((level for level, _text in self._headings), default=0)

@@ -9,8 +9,7 @@ from rag.citations.markers import cited_numbers, without_markers
 from rag.evaluation.script import CitedPlace, Expectations
 from rag.records import Finished, Source
 
-RANGE = re.compile(r"\d+(?:\s*[-–—]\s*\d+)?")
-LISTED = re.compile(r"\[([\d,;\s–—-]+)\]")
+RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
 NOT_IN_NUMBERS = re.compile(r"[,\s*]")
 ROW = re.compile(r"\s*(?:>\s*)?\|")
 Held = tuple[str, bool, str]  # the expectation, whether it holds, what there is instead
@@ -122,12 +121,10 @@ def words_of(text: str) -> set[str]:
 
 
 def numbers_in(text: str) -> set[int]:
-    """Every number of a summary; its lists may hold ranges of any length, such as `[3–40]`."""
+    """Every number of a summary; its list may hold ranges of any length, such as `[3]–[40]`."""
     found = set(cited_numbers(text))
-    for listed in LISTED.finditer(text):
-        for each in RANGE.findall(listed.group(1)):
-            first, *last = (int(part) for part in re.findall(r"\d+", each))
-            found.update(range(first, (last[0] if last else first) + 1))
+    for first, last in RANGE.findall(text):
+        found.update(range(int(first), int(last) + 1))
     return found
 
 

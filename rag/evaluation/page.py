@@ -102,7 +102,7 @@ def _turn(turn: Played) -> Markup:
 
 def _failure(turn: Played, check: Check) -> Markup:
     """Of what is folded below nothing is repeated."""
-    told = difference(replace(turn, answer="", cited=()), check)
+    told = difference(replace(turn, answer="", resolved="", cited=()), check).partition("\n")[2]
     return Markup('<pre class="bad">{}</pre>').format(told)
 
 

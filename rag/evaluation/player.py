@@ -45,6 +45,7 @@ from rag.records import (
     ImportedMessage,
     Role,
     Source,
+    Text,
 )
 from rag.sessions.context import SUMMARY_TITLE
 from rag.tables.running.result import result_from
@@ -124,13 +125,23 @@ class Player:
             last = self._session.read().message_count - 1
             said, events = "the same again", self._assistant.regenerate(self._session, last)
         action = "ask" if isinstance(turn, Ask) else "regenerate"
-        last_event = ending(events)
+        try:
+            told = list(events)
+        except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
+            check = Check(number, "is answered", False, f"{type(error).__name__}: {error}")
+            return Played(number, action, said, checks=(check,))
+        last_event = ending(told)
         if self._position.compacts:
             self._application.jobs.run_waiting()
         if isinstance(last_event, Failed):
             check = Check(number, "is answered", False, last_event.message)
             return Played(number, action, said, checks=(check,))
         checks = [Check(number, *held) for held in self._held(turn, last_event, number)]
+        streamed = "".join(each.text for each in told if isinstance(each, Text))
+        given = self._session.source_count()
+        checks.append(
+            Check(number, *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", given))
+        )
         past, text = self._position.past, last_event.message.content
         past.cited[number], past.said[number] = last_event.sources, f"{said}\n{text}"
         query = last_event.message.resolved_query or ""
@@ -149,7 +160,6 @@ class Player:
         if same is not None and not self._position.past.numbers(same.turn, same.source):
             self._blame(number, "same_number_as", same.turn, f"cited nothing of {same.source}")
         yield from of_answer(turn, ended, self._position.past)
-        yield no_other_numbers(ended.message.content, self._session.source_count())
         if turn.computes is not None:
             values = self._computed(ended)
             held = any(is_same_value(value, turn.computes) for value in values)

@@ -219,6 +219,12 @@ class Script(Strict):
         return any(isinstance(turn, Add | Remove) for turn in self.turns)
 
 
+def schema() -> dict[str, Any]:
+    """What editors check files by; it is kept beside this module."""
+    made = Script.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | made
+
+
 def documents_of(script: Script, path: Path) -> Path:
     """The folder that `documents` names: beside the script, beside its folder, or a path.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rag.followups.searched import source_numbers
+from rag.citations.markers import cited_numbers
 from rag.records import ChatMessage, Role
 from rag.seams import ChatModel
 from rag.short_calls import json_object, reply_soon
@@ -50,4 +50,4 @@ def _is_sound(rewritten: str, question: str) -> bool:
     line = rewritten.strip()
     is_short = len(line) <= max(MAX_QUERY_CHARACTERS, 2 * len(question))
     is_line = bool(line) and "\n" not in line
-    return is_line and is_short and set(source_numbers(line)) <= set(source_numbers(question))
+    return is_line and is_short and set(cited_numbers(line)) <= set(cited_numbers(question))

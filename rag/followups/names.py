@@ -1,6 +1,6 @@
 """The product names that follow-ups may mean, found in any spelling of upper and lower case."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from rag.text.names import Lexicon, Name
 
@@ -8,10 +8,7 @@ from rag.text.names import Lexicon, Name
 class Names:
     """A lexicon for questions: people type "aero 5 pro", or only "the Pro"."""
 
-    def __init__(
-        self, names: Iterable[str] = (), is_mentioned: Callable[[str], bool] = lambda name: False
-    ) -> None:
-        self.is_mentioned = is_mentioned  # by the text of a document, if not by a title
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
         self._by_word: dict[str, list[str]] = {}
         for lowered, name in self._spellings.items():
@@ -40,6 +37,3 @@ class Names:
             return []
         fewest = min((self._by_word.get(word, []) for word in words), key=len)
         return [name for name in fewest if set(words) <= set(name.lower().split())]
-
-
-NO_NAMES = Names()

@@ -6,9 +6,9 @@ does not hold yet is marked so in the database, so a killed ingest is finished b
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from queue import SimpleQueue
 
 from rag.documents.files import IncomingFile
@@ -17,6 +17,7 @@ from rag.documents.storing.claims import EmbeddingClaims
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelError
 from rag.ingestion.reading import FileReader, RightOf
+from rag.limits.shares import Lane
 from rag.parallel import Ahead
 from rag.progress import Progress, Stage, Waiting
 from rag.records import EVERYTHING, Chunk, Document
@@ -26,16 +27,19 @@ from rag.tables.store import TableStore
 BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
 AT_ONCE_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
 EMBED_CHUNKS = 256  # between two reports of progress
+MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # who wait to embed, and seconds
 REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
 SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once where several processes embed
+ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another, who ingests as well, has its turn
+MOST_NAMED = 500  # documents whose chunks are looked for; of more, whatever is missing is taken
 OTHERS_SECONDS = 0.3  # between two looks at what other processes embed
 
 
 class Ingestion:
     """Brings files into the database and keeps the vector index equal to it.
 
-    One at a time does the embedding; other threads wait for their turn.
+    One at a time does the embedding, for a round; owners take turns.
     """
 
     def __init__(
@@ -54,6 +58,9 @@ class Ingestion:
         self._tables = tables
         self._reader = FileReader(store, embedder, loader=loader, tables=tables)
         self._turn = threading.RLock()
+        self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
+        self._at_work = 0  # those who ingest now
+        self._counting = threading.Lock()
 
     def ask_rights(self, right: RightOf) -> None:
         """Say what who brings a file may do; it is asked when the file's turn comes."""
@@ -68,7 +75,24 @@ class Ingestion:
 
         A file that fails stops no other. While some are embedded the next are read and stored.
         """
-        self._finish_others()
+        with self._counted() as is_alone:
+            if is_alone:
+                self._finish_others()
+            yield from self._ingested(files)
+
+    @contextmanager
+    def _counted(self) -> Iterator[bool]:
+        """Whether nobody else is at work, whose chunks would be taken for left ones."""
+        with self._counting:
+            self._at_work += 1
+            is_alone = self._at_work == 1
+        try:
+            yield is_alone
+        finally:
+            with self._counting:
+                self._at_work -= 1
+
+    def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
         waiting = Waiting()
         with Ahead(self._reader.stored(files, reports), most=BATCHES_AHEAD) as batches:
@@ -93,6 +117,10 @@ class Ingestion:
     def holds(self, name: str, collection_id: str) -> bool:
         """Whether a collection has a document of this name."""
         return self._store.known(name, collection_id) is not None
+
+    def read_rows_again(self, document_id: str, data: bytes) -> None:
+        """Make the rows of a document's tables anew from its file; nothing else of it changes."""
+        self._reader.read_rows_again(self._store.document(document_id, EVERYTHING), data)
 
     def delete(self, document_id: str) -> Document:
         """Remove a document from the database and from the index. Raises NotFound.
@@ -155,22 +183,41 @@ class Ingestion:
         """Embed what waits."""
         try:
             while True:
-                with self._turn:
-                    self._remove_deleted()
-                    self._file_moved()
-                    for chunks in self._embed_missing(waiting.is_done):
-                        yield from waiting.embedded(chunks)
-                    self._file_moved()
-                if self._claims is None or self._claims.are_done(waiting.chunk_ids()):
+                embedded = yield from self._round(waiting)
+                if self._is_over(waiting, embedded):
                     break
-                yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
-                time.sleep(OTHERS_SECONDS)
+                if not embedded:
+                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                    time.sleep(OTHERS_SECONDS)
         except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
             return
         yield from waiting.finished()
 
-    def _embed_missing(self, is_enough: Callable[[], bool] = bool) -> Iterator[list[Chunk]]:
+    def _round(self, waiting: Waiting) -> Generator[Progress, None, int]:
+        """Embed some of what waits, in turn with others; returns how many chunks."""
+        embedded = 0
+
+        def is_enough() -> bool:
+            return waiting.is_done() or embedded >= ROUND_CHUNKS
+
+        with self._line.place(patience_seconds=LONGEST_IN_LINE), self._turn:
+            self._remove_deleted()
+            self._file_moved()
+            for chunks in self._embed_missing(is_enough, waiting.document_ids()):
+                embedded += len(chunks)
+                yield from waiting.embedded(chunks)
+            self._file_moved()
+        return embedded
+
+    def _is_over(self, waiting: Waiting, embedded: int) -> bool:
+        if self._claims is not None:
+            return self._claims.are_done(waiting.chunk_ids())
+        return waiting.is_done() or not embedded
+
+    def _embed_missing(
+        self, is_enough: Callable[[], bool] = bool, of: Sequence[str] = ()
+    ) -> Iterator[list[Chunk]]:
         """Embed and index every chunk that is marked as missing; yields what was just done.
 
         While some are written into the index, the next are embedded, be they of documents that
@@ -181,7 +228,7 @@ class Ingestion:
             self._index.check()
         with ThreadPoolExecutor(1, thread_name_prefix="index") as writer:
             written = writer.submit(list[Chunk])
-            while not is_enough() and (chunks := self._missing(on_the_way)):
+            while not is_enough() and (chunks := self._missing(on_the_way, of)):
                 # Texts of one length together: a batch is padded to its longest.
                 chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
                 try:
@@ -198,12 +245,13 @@ class Ingestion:
             if done := written.result():
                 yield done
 
-    def _missing(self, on_the_way: Sequence[Chunk]) -> list[Chunk]:
+    def _missing(self, on_the_way: Sequence[Chunk], of: Sequence[str]) -> list[Chunk]:
         """Chunks to be embedded, without those that are being written."""
         if self._claims is not None:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         known = {chunk.id for chunk in on_the_way}
-        found = self._store.unembedded(AT_ONCE_CHUNKS + len(known))
+        own = of if len(of) <= MOST_NAMED else ()
+        found = self._store.unembedded(AT_ONCE_CHUNKS + len(known), own)
         return [chunk for chunk in found if chunk.id not in known]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:

@@ -15,7 +15,7 @@ from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, UserError
 from rag.parallel import as_done
 from rag.progress import Progress, Stage
-from rag.records import Chunk, Document, Right
+from rag.records import EVERYTHING, Chunk, Document, Right
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
@@ -81,7 +81,7 @@ class FileReader:
             if known is None:
                 return self._parse(file, data, content_hash, self._store.free_id(file))
             self._check_owner(file, known)
-            if known.content_hash == content_hash:
+            if known.content_hash == content_hash and self._tables.has_rows_of(known.id):
                 self._store.note_arrival(file)
                 self._store.keep_original(content_hash, data)  # of before they were kept
                 return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
@@ -97,6 +97,15 @@ class FileReader:
                 f"{file.name}: there is a document of this name already, and it is somebody "
                 "else's. Rename the file and send it again."
             )
+
+    def read_rows_again(self, document: Document, data: bytes) -> None:
+        """Write what is lacking of its tables' rows."""
+        parsed = self._loader.load(document.name, data)
+        known = self._tables.tables(EVERYTHING, document_id=document.id)
+        lacking = self._tables.files.lacking(each.id for each in known)
+        self._tables.files.remove(lacking)  # a file that was cut off would be taken for whole
+        where = Origin(document.id, document.name, document.title)
+        list(self._tables.make(where, parsed.tables))
 
     def _parse(
         self, file: IncomingFile, data: bytes, content_hash: str, document_id: str

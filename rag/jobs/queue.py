@@ -1,18 +1,22 @@
 """Background work: the database says what is to be done, Huey does it.
 
-A job is a row first and a queue entry second. What a killed process left is queued again: at the
-start where this process is alone with its database, else once nobody has touched the row for a
-while. So a job is done at least once; every kind of job can be run again. Jobs of one kind about
-one subject are done one after the other, in the order they were submitted.
+A job is a row first and a queue entry second. An entry says that there is something to do; what,
+the rows say when a worker is free: owners take turns, and none has all workers of a process. What a
+killed process left is queued again: at the start where this process is alone with its database,
+else once nobody has touched the row for a while. So a job is done at least once; every kind of job
+can be run again. Jobs of one kind about one subject are done one after the other, in the order they
+were submitted.
 """
 
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from rag.calm import tell
 from rag.database import storable
-from rag.errors import IndexAway, ModelUnavailable, NotFound, RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError
 from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
@@ -28,10 +32,8 @@ from rag.records import DEFAULT_COLLECTION, Job, JobState
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]
 BEAT_SECONDS = 2.0  # between two signs of life of a running job
-ABANDONED_AFTER = {  # without a sign of life; a queued one only where the queue is empty
-    JobState.RUNNING: timedelta(minutes=1),
-    JobState.QUEUED: timedelta(seconds=5),
-}
+ABANDONED_AFTER = timedelta(minutes=1)  # without a sign of life
+PREPARED_AFTER = timedelta(minutes=10)  # at the latest: then whoever took it in was killed
 PATIENCE = timedelta(days=1)  # with what is away
 AWAY = (IndexAway, ModelUnavailable, OperationalError, InterfaceError)  # it comes back
 INTERNAL = "It failed for a reason of our own; the server's log says more. Try it again."
@@ -67,7 +69,10 @@ class JobQueue:
         self._open = partial(open_huey, folder, url, name=f"groundnote-{table.place}")
         self._queue_errors = queue_errors(url)
         self._consumer: Any = None
-        self._running: set[str] = set()
+        self._running: dict[str, str] = {}  # ids, with their owners
+        self._served: dict[str, int] = {}  # owners, with the place of their last job
+        self._places = count(1)
+        self._choosing = threading.Lock()
         self._stopping = threading.Event()
         self._may_submit = threading.Event()
         self._may_submit.set()
@@ -104,10 +109,17 @@ class JobQueue:
         Where there is no room to prepare it, the job comes back failed, and says so.
         """
         self._may_submit.wait()
-        job = self.table.add(kind, subject, owner=owner, collection_id=collection_id)
+        job = self.table.add(
+            kind,
+            subject,
+            owner=owner,
+            collection_id=collection_id,
+            due_in=None if prepare is None else PREPARED_AFTER,
+        )
         try:
             if prepare is not None:
                 prepare(RunningJob(job, lambda done, total: None))
+                self.table.set(job.id, due_at=None)
         except (OSError, SQLAlchemyError) as error:
             log.exception("job %s could not be prepared", job.id)
             self._fail(job.id, f"{subject} could not be kept ({_reason(error)}). Send it again.")
@@ -172,17 +184,15 @@ class JobQueue:
     def _beat(self) -> None:
         """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
         self.table.touch(set(self._running))
-        for job in self.table.unfinished():
-            if job.id not in self._running and self._is_left(job) and self.table.give_back(job):
+        for job in self.table.unfinished(JobState.RUNNING):
+            if job.id not in self._running and self._is_left(job):
+                self.table.give_back(job)
+        if self._huey.pending_count() == 0:
+            for job in self.table.due(of_each=1)[: max(1, self._workers)]:
                 self._enqueue(job.id)
 
     def _is_left(self, job: Job) -> bool:
-        now = datetime.now(UTC)
-        if job.due_at is not None:
-            return job.due_at <= now
-        if job.updated_at > now - ABANDONED_AFTER[job.state]:
-            return False
-        return job.state is JobState.RUNNING or self._huey.pending_count() == 0
+        return job.updated_at <= datetime.now(UTC) - ABANDONED_AFTER
 
     def stop(self) -> None:
         """Let running jobs come to a point where they can be left, but not for long."""
@@ -203,29 +213,41 @@ class JobQueue:
         while (task := self._huey.dequeue()) is not None:
             self._huey.execute(task)
 
-    def _execute(self, job_id: str) -> None:
+    def _execute(self, _job_id: str) -> None:
         try:
-            self._look_at(job_id)
+            self._do_next()
         except (OperationalError, InterfaceError) as error:
             # Whatever the row says: it is queued again once nobody touches it.
             tell(log, "A job is left, because the database cannot be reached", error)
 
-    def _look_at(self, job_id: str) -> None:
-        try:
-            job = self.table.job(job_id)
-        except NotFound:
-            return  # of a database that is gone
-        alike = self.table.alike(job)
-        if (alike and alike[0].id != job_id) or not self.table.claim(job_id):
-            return  # an earlier one calls it when it has ended; or another worker has it
-        self._running.add(job_id)
+    def _do_next(self) -> None:
+        job = self._claimed()
+        if job is None:
+            return  # done by others, or its owner has enough at work
         try:
             self._do(job)
         finally:
-            self._running.discard(job_id)
-            for following in self.table.alike(job)[:1]:
-                if following.id != job_id:
-                    self._enqueue(following.id)
+            self._running.pop(job.id, None)
+            for following in self.table.due(of_each=1)[:1]:
+                self._enqueue(following.id)
+
+    def _claimed(self) -> Job | None:
+        """The job whose turn it is, ours now; None where there is none for us."""
+        with self._choosing:
+            for job in self._in_turn(self.table.due()):
+                is_first = next((each.id for each in self.table.alike(job)), "") == job.id
+                if is_first and self.table.claim(job.id):
+                    self._running[job.id] = job.owner
+                    self._served[job.owner] = next(self._places)
+                    return job
+        return None
+
+    def _in_turn(self, due: list[Job]) -> list[Job]:
+        """Of the owner with the fewest at work first; of equals, who was served longest ago."""
+        at_work = Counter(self._running.values())
+        share = max(1, self._workers - 1)
+        able = [job for job in due if not job.owner or at_work[job.owner] < share]
+        return sorted(able, key=lambda job: (at_work[job.owner], self._served.get(job.owner, 0)))
 
     def _do(self, job: Job) -> None:
         began = time.monotonic()

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, and_, insert, select, update
+from sqlalchemy import Engine, and_, func, insert, or_, select, update
 
 from rag.database import as_utc, jobs, reading, storable, writing
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 
 UNFINISHED = (JobState.QUEUED.value, JobState.RUNNING.value)
+OF_EACH = 20  # queued jobs of one owner, in one look at whose turn it is
 LOOKED_AT = 1_000  # unfinished jobs in one look
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 300.0
@@ -38,8 +39,15 @@ class JobTable:
         return hashlib.sha256(where.encode()).hexdigest()[:12]
 
     def add(
-        self, kind: str, subject: str, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
+        self,
+        kind: str,
+        subject: str,
+        *,
+        owner: str = "",
+        collection_id: str = DEFAULT_COLLECTION,
+        due_in: timedelta | None = None,
     ) -> Job:
+        """A queued job; with `due_in` nobody begins it before, unless it is let go."""
         now = datetime.now(UTC)
         job = Job(
             uuid4().hex,
@@ -50,6 +58,7 @@ class JobTable:
             now,
             owner=owner,
             collection_id=collection_id,
+            due_at=now + due_in if due_in else None,
         )
         with writing(self._engine) as connection:
             connection.execute(insert(jobs).values(**asdict(job)))
@@ -119,15 +128,30 @@ class JobTable:
             )
             return [_job_from(row) for row in rows]
 
-    def unfinished(self) -> list[Job]:
-        """Oldest first."""
+    def unfinished(self, *states: JobState) -> list[Job]:
+        """Of these states, or of both; oldest first."""
+        wanted = [state.value for state in states] or UNFINISHED
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(jobs)
-                .where(jobs.c.state.in_(UNFINISHED))
+                .where(jobs.c.state.in_(wanted))
                 .order_by(jobs.c.created_at)
                 .limit(LOOKED_AT)
             )
+            return [_job_from(row) for row in rows]
+
+    def due(self, *, of_each: int = OF_EACH) -> list[Job]:
+        """Queued jobs that may be begun, the oldest of each owner; the oldest first."""
+        is_due = or_(jobs.c.due_at.is_(None), jobs.c.due_at <= datetime.now(UTC))
+        place = func.row_number().over(
+            partition_by=jobs.c.owner, order_by=(jobs.c.created_at, jobs.c.id)
+        )
+        queued = select(jobs.c.id, place.label("place"))
+        queued = queued.where(jobs.c.state == JobState.QUEUED.value, is_due)
+        first = queued.subquery()
+        query = select(jobs).join(first, first.c.id == jobs.c.id).where(first.c.place <= of_each)
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
             return [_job_from(row) for row in rows]
 
     def is_unfinished(self, job_id: str) -> bool:

@@ -37,9 +37,20 @@ _OTHER_LANGUAGE = (
     "Embedding-Modell kennt nur Englisch; gefunden wird so nur über gemeinsame Wörter und Namen. "
     "Fragen Sie auf {found}, oder setzen Sie ein mehrsprachiges embedding.model (Einstellungen).",
 )
+_UNKNOWN_LANGUAGE = (
+    "Question and passages are in {found}. The packaged embedding model knows English only, so "
+    "that they were found by words, not by meaning. A multilingual embedding.model (in the "
+    "settings) finds more.",
+    "Frage und Stellen sind auf {found}. Das mitgelieferte Embedding-Modell kennt nur Englisch; "
+    "gefunden wird so nach den Wörtern, nicht nach dem Sinn. Ein mehrsprachiges embedding.model "
+    "(Einstellungen) findet mehr.",
+)
 _UNNAMED = (
     "No document names “{}”. What was found is about something else, or calls it by another name."
 )
+
+
+LATELY = 6  # messages
 
 
 class Remarks:
@@ -63,12 +74,18 @@ class Remarks:
         told = []
         if sources and (missing := self._unnamed(question, session.within())):
             told.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
-        if self._knows_english_only and (said := other_language(question, sources)):
+        said = other_language(question, sources) if self._knows_english_only else ""
+        if said and not self._was_told(session, said):
             told.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
             told += [Notice(NoticeKind.UNREAD, each.reason) for each in failed]
         return told
+
+    def _was_told(self, session: SessionHandle, said: str) -> bool:
+        """Lately: once is enough."""
+        answers = (each.answer for each in session.recent(LATELY))
+        return any(notice.text == said for each in answers if each for notice in each.notices)
 
     def _unnamed(self, question: str, within: Within) -> str:
         """The first name in a question of which no text holds a single word.
@@ -88,14 +105,19 @@ class Remarks:
 
 
 def other_language(question: str, sources: Sequence[Source]) -> str:
-    """That question and passages are in different languages; "" where that is not sure."""
+    """That question and passages are in two languages, or in one that the model does not know.
+
+    "" where that is not sure.
+    """
     asked = spoken(question)
     read = Counter(spoken(f"{each.document_title} {each.passage}") for each in sources)
-    if not asked or not read or read[asked]:
+    in_german = asked == "de"
+    if not asked or not read or (asked == "en" and read[asked]):
         return ""
+    if read[asked]:
+        return _UNKNOWN_LANGUAGE[in_german].format(found=LANGUAGES[asked][in_german])
     found = read.most_common(1)[0][0]
     if not found:
         return ""
-    in_german = asked == "de"
     names = {key: LANGUAGES[key][in_german] for key in (asked, found)}
     return _OTHER_LANGUAGE[in_german].format(asked=names[asked], found=names[found])

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.answers.units import Kind, units_of
+from rag.answers.units import units_of
 from rag.citations.leaning import leans
 from rag.records import Section
 from rag.text.words import content_words
@@ -70,9 +70,7 @@ def statements_of(section: Section) -> Iterator[Statement]:
     """What can be quoted alone: sentences and entries, neither too short nor too long."""
     is_first = True
     for unit in units_of(section.text):
-        if not unit.is_statement or unit.kind is Kind.ROW:
-            continue
-        if FEWEST_WORDS <= len(unit.text.split()) <= MOST_WORDS:
+        if unit.kind != "row" and FEWEST_WORDS <= len(unit.text.split()) <= MOST_WORDS:
             heading = section.heading_path[-1] if section.heading_path else ""
             yield Statement(
                 section.index,
@@ -81,6 +79,6 @@ def statements_of(section: Section) -> Iterator[Statement]:
                 unit.end,
                 unit.text,
                 is_first,
-                unit.kind is Kind.ENTRY,
+                unit.kind == "entry",
             )
             is_first = False

@@ -36,8 +36,14 @@ _ENGLISH = {
     "summary": "What **{title}** says, in its own words and order:",
     "which": "Several documents are called so. Which one do you mean?",
     "part": "{title}, section “{heading}”",
+    "section": "1 section",
     "sections": "{n} sections",
     "pages": "{n} pages",
+    "greeting": "Hello. Ask what the documents say; “which documents do you have” lists them.",
+    "thanks": "You are welcome. Ask on if there is more.",
+    "help": "I show the passages of the documents that answer a question, with their numbers, each "
+    "of which opens its source, and compute over tables. “Which documents do you have” lists what "
+    "is here, “summarise …” tells what one of them says.",
 }
 _GERMAN = {
     "empty": "Die Bibliothek ist leer: Es gibt kein Dokument, aus dem sich antworten ließe. Fügen "
@@ -63,8 +69,15 @@ _GERMAN = {
     "summary": "Was **{title}** sagt, mit eigenen Worten und in seiner Reihenfolge:",
     "which": "So heißen mehrere Dokumente. Welches ist gemeint?",
     "part": "{title}, Abschnitt „{heading}“",
+    "section": "1 Abschnitt",
     "sections": "{n} Abschnitte",
     "pages": "{n} Seiten",
+    "greeting": "Guten Tag. Fragen Sie nach dem, was in den Dokumenten steht; „welche Dokumente "
+    "gibt es“ listet sie auf.",
+    "thanks": "Gern geschehen. Fragen Sie weiter, wenn noch etwas offen ist.",
+    "help": "Ich zeige die Stellen der Dokumente, die eine Frage beantworten, mit ihren Nummern, "
+    "von denen jede ihre Quelle öffnet, und rechne über Tabellen. „Welche Dokumente gibt es“ "
+    "listet auf, was hier liegt, „fasse … zusammen“ sagt, was eines davon sagt.",
 }
 _MONTHS = [month.title() for month in GERMAN.meanings["months"] if len(month) > 3 or month == "mai"]
 

@@ -17,7 +17,6 @@ from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
 from rag.limits.budget import current_owner
 
 PATIENCE_SECONDS = 20.0  # of one who waits for a place
-RETRY_SECONDS = 5
 Told = Callable[[int], None]  # how many wait before
 
 
@@ -30,7 +29,10 @@ class Ticket:
 
 
 class Lane:
-    """At most `capacity` inside, of one owner at most `share`; next is one who has the fewest."""
+    """At most `capacity` inside, of one owner at most `share`.
+
+    Next is the owner who has the fewest inside; of equals, who was let in longest ago.
+    """
 
     def __init__(
         self, capacity: int, *, waiting: int, share: int | None = None, what: str = "questions"
@@ -44,6 +46,8 @@ class Lane:
         self._change = threading.Condition()
         self._inside: Counter[str] = Counter()
         self._queue: list[Ticket] = []
+        self._turn = 0
+        self._served: Counter[str] = Counter()  # owners, with the turn that was their last
 
     def join(self, owner: str) -> Ticket:
         """Take a place, or one in the queue. Raises Busy when that is full."""
@@ -91,6 +95,8 @@ class Lane:
                 self._inside[ticket.owner] -= 1
                 self._inside += Counter()  # without those who have none inside
             self._admit()
+            if not self._inside:
+                self._served.clear()  # nobody is there
 
     @contextmanager
     def place(self, *, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
@@ -125,8 +131,12 @@ class Lane:
             able = [each for each in self._queue if self._may_enter(each.owner)]
             if not able:
                 break
-            ticket = min(able, key=lambda each: self._inside[each.owner])  # first of equals
+            ticket = min(
+                able, key=lambda each: (self._inside[each.owner], self._served[each.owner])
+            )
             self._queue.remove(ticket)
+            self._turn += 1
+            self._served[ticket.owner] = self._turn
             self._inside[ticket.owner] += 1
             ticket.is_in = True
         self._change.notify_all()
@@ -134,7 +144,7 @@ class Lane:
     def _busy(self, before: int) -> Busy:
         return Busy(
             f"Many {self._what} are being answered just now, and {before} more wait before yours. "
-            f"Ask again in {RETRY_SECONDS} seconds."
+            f"Ask again in {Busy.retry_seconds} seconds."
         )
 
 

@@ -100,11 +100,12 @@ class Server:
             "Start it, or set llm.base_url to the address of one that runs."
         )
 
-    def silent(self, seconds: float, *, wrote: bool) -> ModelError:
+    def silent(self, seconds: float, setting: str, *, wrote: bool) -> ModelError:
+        """`setting` is the one that gave it so long."""
         what = f"The model server at {self.address} sent nothing for {seconds:g} seconds"
         if wrote:
             return ModelInterrupted(f"{what} in the middle of its reply. Ask again.")
-        return ModelUnavailable(f"{what}. Ask again, or raise llm.timeout_seconds.")
+        return ModelUnavailable(f"{what}. Ask again, or raise {setting}.")
 
     def broken_off(self, reason: str) -> ModelError:
         return ModelInterrupted(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rag.llm.failures import Server, says_too_long, unread_call
-from rag.llm.replies import Reply
+from rag.llm.replies import ArrivingReply
 from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
@@ -65,7 +65,7 @@ class Habits:
         extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
         return body | {"extra_body": {**extra, **self.asking.extra_body}}
 
-    def notice(self, reply: Reply) -> None:
+    def notice(self, reply: ArrivingReply) -> None:
         """Learn from a whole reply how this model thinks."""
         self.thinks = self.thinks or reply.thinks
         self.thinks_unopened = self.thinks_unopened or reply.spoken.thought_unopened

@@ -8,17 +8,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from email.utils import mktime_tz, parsedate_tz
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from rag.errors import ContextTooLong, ModelError, ModelInterrupted, SetupError, UnreadableReply
+from rag.errors import (
+    Busy,
+    ContextTooLong,
+    Left,
+    ModelError,
+    ModelInterrupted,
+    ModelUnavailable,
+    SetupError,
+    UnreadableReply,
+)
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
+from rag.limits.shares import PATIENCE_SECONDS, Lane
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
-from rag.llm.replies import Reply
+from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
@@ -28,13 +38,14 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 CONNECT_SECONDS = 10.0
+OWN_SETTING = "llm.timeout_seconds"
 LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
 _FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # of a 429 for good
 _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525), 529})
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class WholeReply:
     """A whole reply."""
 
     text: str
@@ -43,7 +54,7 @@ class Completion:
     is_cut: bool = False  # it ends before its end, because it may not be longer
 
 
-def complete(model: ChatModel, request: ModelRequest) -> Completion:
+def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
     """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -55,7 +66,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
         is_cut = is_cut or delta.cut
         calls.extend(delta.tool_calls)
         usage = delta.usage or usage
-    return Completion("".join(texts), tuple(calls), usage, is_cut)
+    return WholeReply("".join(texts), tuple(calls), usage, is_cut)
 
 
 class OpenAIChatModel:
@@ -84,6 +95,7 @@ class OpenAIChatModel:
         self._server = Server(base_url, model, api_key)
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
+        self._lane: Lane | None = None
         self._too_long: Callable[[int | None], None] = lambda fits: None
         self._habits = Habits(self._server, asking or Asking())
         self._opened: OpenAI | None = None
@@ -98,13 +110,38 @@ class OpenAIChatModel:
         """False once the server has refused tools."""
         return "tools" not in self._habits.refused
 
+    def wait_in(self, lane: Lane) -> None:
+        """Make each call in turn with all others that wait there."""
+        self._lane = lane
+
     def when_too_long(self, tell: Callable[[int | None], None]) -> None:
         """Have what the window takes told when messages did not fit; None if the server is mum."""
         self._too_long = tell
 
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
+        with self._place(request):
+            yield from self._streamed(request)
+
+    @contextmanager
+    def _place(self, request: ModelRequest) -> Iterator[None]:
+        """In turn with all who call this server. Raises ModelUnavailable when it is too long."""
+        if self._lane is None:
+            yield
+            return
+        patience = min(PATIENCE_SECONDS, request.timeout_seconds or PATIENCE_SECONDS)
+        try:
+            with self._lane.place(patience_seconds=patience):
+                yield
+        except Busy as error:
+            raise ModelUnavailable(str(error)) from error
+        except Left as error:
+            raise ModelInterrupted(str(error)) from error
+
+    def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
-        patience = _Patience(self._timeout_seconds, request.timeout_seconds)
+        patience = _Patience(
+            self._timeout_seconds, request.timeout_seconds, request.timeout_setting
+        )
         wrote = False
         try:
             with self._open(client, request) as response:
@@ -120,15 +157,17 @@ class OpenAIChatModel:
                 self._too_long(tokens_that_fit(str(translated)))
             raise translated from error
         except ModelInterrupted as error:
+            if has_hung_up():  # some servers end a stream that is cut by closing it in good order
+                raise ModelInterrupted(hang_up_reason() or "") from error
             if not (wrote or patience.got_something):
                 raise self._server.unreadable("the reply is empty") from error
             raise self._server.broken_off(str(error)) from error
         except UnreadableReply as error:
             raise self._server.unreadable(str(error)) from error
 
-    def _reply_to(self, request: ModelRequest) -> Reply:
+    def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
-        return Reply(SpokenText(tools, holds=self._habits.thinks_unopened))
+        return ArrivingReply(SpokenText(tools, holds=self._habits.thinks_unopened))
 
     def _client(self) -> "OpenAI":
         with self._opening:
@@ -221,7 +260,7 @@ class OpenAIChatModel:
             case ServerComplaint():
                 return self._server.refused(None, str(error))
             case _ if _is_timeout(error):
-                return self._server.silent(patience.limit_seconds, wrote=wrote)
+                return self._server.silent(patience.limit_seconds, patience.setting, wrote=wrote)
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
@@ -233,6 +272,7 @@ class _Patience:
 
     idle_limit: float  # between two pieces that say something; comments and pings do not
     total_limit: float | None
+    total_setting: str = ""
     got_something: bool = False
     _idle: float = field(default=0.0, init=False)
     _total: float = field(default=0.0, init=False)
@@ -240,6 +280,12 @@ class _Patience:
     @property
     def limit_seconds(self) -> float:
         return min(self.idle_limit, self.total_limit or self.idle_limit)
+
+    @property
+    def setting(self) -> str:
+        """The one that acts: to raise the other would change nothing."""
+        is_own = self.total_limit is not None and self.total_limit <= self.idle_limit
+        return (self.total_setting if is_own else "") or OWN_SETTING
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:

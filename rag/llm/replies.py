@@ -101,7 +101,7 @@ class ToolCalls:
 
 
 @dataclass(slots=True)
-class Reply:
+class ArrivingReply:
     """One reply while it arrives."""
 
     spoken: SpokenText = field(default_factory=SpokenText)

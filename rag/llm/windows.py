@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 8000
 OLLAMA_WINDOW = 4096  # of a model that is not loaded yet and was given no `num_ctx`
 SHRINKING = 0.75  # of a window that was too large, where nobody says what fits
+FLOOR = 1_024  # of what is guessed: rules, a question and one source
+_BELIEVED_SECONDS = 300.0  # what a refusal said: servers are started anew, or are mistaken
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
 _ASK_TIMEOUT_SECONDS = 5.0
@@ -28,7 +30,7 @@ _BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps",
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TokenBudget:
     """How a window is shared: what may be written, a reserve for overhead, the rest may be read.
 
     An answer takes what it needs, in a small window never more than the share that is not input's.
@@ -77,6 +79,7 @@ class ModelWindow:
         self._told: int | None = None
         self._is_sure = False  # what a model could take says little of how it was started
         self._refused: int | None = None
+        self._refused_at = 0.0
         self._asked_at: float | None = None
         self._asking = threading.Lock()
 
@@ -87,12 +90,20 @@ class ModelWindow:
                 self._asked_at = self._clock()
                 self._told = self._ask_server()
         found = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
+        if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
+            self._refused = None
         return min(cap for cap in (found, self._configured, self._refused) if cap is not None)
 
     def was_too_small(self, fits: int | None) -> None:
-        """The server refused messages as too long; perhaps it said what fits."""
+        """The server refused messages as too long; perhaps it said what fits.
+
+        That is believed for some minutes, and what is guessed has a floor: a server that always
+        refuses would leave no room at all.
+        """
         now = self.tokens()
-        self._refused = fits if fits is not None and fits < now else int(now * SHRINKING)
+        guessed = max(int(now * SHRINKING), min(now, FLOOR))
+        self._refused = fits if fits is not None and fits < now else guessed
+        self._refused_at = self._clock()
 
     def _may_ask(self) -> bool:
         return self._asked_at is None or self._clock() - self._asked_at >= _ASK_AGAIN_SECONDS

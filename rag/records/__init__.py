@@ -45,9 +45,12 @@ from rag.records.events import (
     Sources,
     Text,
     ToolUsed,
+    Waiting,
 )
 from rag.records.jobs import Job, JobState
 from rag.records.sessions import (
+    NOTHING_BEFORE,
+    Before,
     ChatMessage,
     ContextConfig,
     ImportedMessage,
@@ -68,7 +71,9 @@ __all__ = [
     "EVERYTHING",
     "GROUP",
     "NOTHING",
+    "NOTHING_BEFORE",
     "Answer",
+    "Before",
     "Card",
     "ChatMessage",
     "Chunk",
@@ -122,5 +127,6 @@ __all__ = [
     "Unsourced",
     "Usage",
     "Verdict",
+    "Waiting",
     "Within",
 ]

@@ -34,6 +34,13 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """So many questions are before this one at the model."""
+
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """The next words of the answer; joined, they are the answer before attribution."""
 
@@ -92,6 +99,7 @@ Event = (
     Resolved
     | Compacted
     | Sources
+    | Waiting
     | Text
     | Discarded
     | Cited

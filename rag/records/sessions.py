@@ -103,8 +103,20 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """What was said before a question, and leads its search: texts with their weights."""
+
+    said: tuple[tuple[str, float], ...] = ()  # by meaning: their vectors are added
+    words: tuple[tuple[str, float], ...] = ()  # by words: their scores are added
+    documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
+
+
+NOTHING_BEFORE = Before()
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
-    """A question made to stand alone; retrieval's queries may hold more of the conversation."""
+    """A question made to stand alone, and what leads its search."""
 
     query: str  # what people are shown as "searched for"
     is_followup: bool
@@ -112,41 +124,39 @@ class Resolution:
     dense_query: str = ""
     lexical_query: str = ""
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
-    # Earlier turns with weights: their vectors, times these, are added to that of `dense_query`.
-    dense_context: tuple[tuple[str, float], ...] = ()
+    before: Before = NOTHING_BEFORE
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryReport:
-    """What a summary was required to keep, and what became of it.
+    """What became of every number and name of the turns that a summary stands for.
 
-    A number is *stated* (a whole statement with it stands in the text), *listed* (in the index
-    only) or *archived* (found by a search of the conversation); so is a name.
+    It is *stated* (a paragraph or sentence with it stands in the text), else *recallable* (a
+    paragraph of the past holds it, which a question about it brings back), else only *listed*.
     """
 
     citations_required: int
-    citations_kept: int  # stated or listed
+    citations_kept: int  # stated
     names_required: int
-    names_kept: int
+    names_kept: int  # stated
     stated_citations: tuple[int, ...] = ()
+    recallable_citations: tuple[int, ...] = ()
     listed_citations: tuple[int, ...] = ()
-    archived_citations: tuple[int, ...] = ()
     stated_names: tuple[str, ...] = ()
+    recallable_names: tuple[str, ...] = ()
     listed_names: tuple[str, ...] = ()
-    archived_names: tuple[str, ...] = ()
-    statements: int = 0  # quoted word for word
-    chosen: int = 0  # of them, by the model
+    paragraphs: int = 0  # quoted word for word
+    said: int = 0  # sentences of the user
     tokens_before: int = 0
     tokens_after: int = 0
-    attempts: int = 0  # calls to the model
     seconds: float = 0.0
-    model: str = "extractive"
-    problems: tuple[str, ...] = ()  # what of the model's reply was not taken, and why
+    model: str = "extractive"  # or that which wrote a thread
+    problems: tuple[str, ...] = ()  # why a model's thread was not taken
 
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A line of a summary, by its offsets there, and the message that it is a span of."""
+    """What a summary quotes, by its offsets there, and the message that it is of."""
 
     start: int
     end: int

@@ -22,7 +22,7 @@ from rag.retrieval.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
     Plan,
-    Weighed,
+    WeighedTerm,
     WordIndex,
     chunk_count,
     idf,
@@ -43,7 +43,7 @@ class _Known:
     vocabulary: Vocabulary
     read_at: float = 0.0
     seconds: float = 0.0
-    asked: dict[str, list[Weighed]] = field(default_factory=dict)  # by query
+    asked: dict[str, list[WeighedTerm]] = field(default_factory=dict)  # by query
 
 
 class LexicalIndex:
@@ -141,7 +141,7 @@ class LexicalIndex:
 
     def _asked(
         self, connection: Connection, known: _Known, query: str, within: Within
-    ) -> list[Weighed]:
+    ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
         asked = known_to_all.get(query)
@@ -173,7 +173,7 @@ class LexicalIndex:
 
     def _weighed(
         self, connection: Connection, known: _Known, terms: Sequence[Term], within: Within
-    ) -> list[Weighed]:
+    ) -> list[WeighedTerm]:
         """With their frequencies: those of words are known, of common phrases guessed.
 
         All others are counted, and everything is for who may not read every collection.
@@ -185,7 +185,7 @@ class LexicalIndex:
         counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
         counted = dict(zip(untold, counts, strict=True))
         return [
-            Weighed(
+            WeighedTerm(
                 term,
                 found := counted.get(term, frequency or 0),
                 term.weight * idf(size, found),

@@ -12,7 +12,6 @@ from rag.text.names import contains_name
 MOST_CHUNKS = 300  # looked at beside an answer; a name in more of them is not counted
 ALL_CHUNKS = 20_000  # looked at where somebody asks for all
 LINKED = 5
-FEW_CHUNKS = 20  # to see whether a name stands anywhere
 
 
 class NameMentions:
@@ -44,10 +43,6 @@ class NameMentions:
             return None
         ordered = _told_apart(sorted(links.values(), key=lambda link: link.name))
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
-
-    def is_anywhere(self, name: str, within: Within) -> bool:
-        """Whether a text that the words of the name find holds it whole."""
-        return any(_holds(chunk, name) for chunk in self._chunks(name, within, FEW_CHUNKS))
 
     def is_word(self, word: str, within: Within) -> bool:
         """Whether any text holds a word, in whatever form, or one that it may be meant for."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
 
 from rag.records import Hit
 from rag.text.sentences import CODE_INDENT
@@ -188,25 +187,3 @@ def _joined(better: Hit, other: Hit, texts: Texts) -> Hit | None:
     if text[gap_start:gap_end].strip() or count_words(text[start:end]) > MAX_PASSAGE_WORDS:
         return None
     return replace(better, passage=text[start:end], passage_start=start, passage_end=end)
-
-
-def in_turn(found: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """The best hit of each list, then one more of each in turn: one for each chunk.
-
-    After the first, what several lists have comes first: it tells of several things at once. Of a
-    chunk the first hit is kept, with its highest relevance.
-    """
-    total: dict[str, float] = {}
-    relevance: dict[str, float] = {}
-    for hit in chain.from_iterable(found):
-        key = hit.chunk.id
-        total[key] = total.get(key, 0.0) + hit.score
-        relevance[key] = max(hit.relevance, relevance.get(key, 0.0))
-    ordered = [
-        [*hits[:1], *sorted(hits[1:], key=lambda hit: -total[hit.chunk.id])] for hits in found
-    ]
-    turns = chain.from_iterable(zip_longest(*ordered))
-    chosen: dict[str, Hit] = {}
-    for hit in filter(None, turns):
-        chosen.setdefault(hit.chunk.id, replace(hit, relevance=relevance[hit.chunk.id]))
-    return list(chosen.values())

@@ -2,20 +2,19 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.records import Chunk, Hit, Within
+from rag.records import NOTHING_BEFORE, Before, Chunk, Hit, Within
 from rag.retrieval.fuse import convex_combination, ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.passages import Texts, grown, in_turn, merged, section_of
-from rag.seams import ChunkIndex, DocumentStore, Embedder, Matrix, Reranker
+from rag.retrieval.passages import grown, merged, section_of
+from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
 Vector = NDArray[np.float32]
 
@@ -25,7 +24,7 @@ SIMILARITIES = 300
 DENSE_WEIGHT = 0.45
 FEEDBACK = 5  # best chunks that the query's vector is moved towards …
 FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
-MOST_APART = 5  # searches for one query
+PREFERRED = 0.15  # what a chunk of a document cited last counts more, of a score up to 1
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
 
@@ -41,18 +40,12 @@ class HybridRetriever:
         documents: DocumentStore,
         *,
         reranker: Reranker | None = None,
-        split: Callable[[str, Within], Sequence[tuple[str, str]]] = lambda query, within: (),
     ) -> None:
-        """`split` gives what a query that asks several things is to be searched for instead.
-
-        Each by meaning and by words; nothing for a query that asks one thing.
-        """
         self._embedder = embedder
         self._index = index
         self._lexical = lexical
         self._documents = documents
         self._reranker = reranker
-        self._split = split
 
     def search(
         self,
@@ -60,7 +53,7 @@ class HybridRetriever:
         within: Within,
         *,
         lexical_query: str = "",
-        dense_context: Sequence[tuple[str, float]] = (),
+        before: Before = NOTHING_BEFORE,
         limit: int = 8,
     ) -> list[Hit]:
         """See `rag.seams.Retriever`.
@@ -72,77 +65,82 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        queries = self._split(dense_query, within)[:MOST_APART] or [(dense_query, lexical_query)]
-        vectors = self._vectors([dense for dense, _ in queries], dense_context)
-        found, texts = self._found(queries, vectors, within, limit)
-        # The best of each list in turn, so that none goes without; passages that meet are one.
-        return found[0] if len(found) == 1 else merged(in_turn(found), texts, limit)
+        own, vector = self._vectors(dense_query, before)
+        best, similar = self._best(vector, self._by_words(lexical_query, within, before), within)
+        found = self._read(dense_query, best, within, limit, before.documents)
+        return self._rated(found, own, similar, (dense_query, lexical_query), within)
 
-    def by_words(self, query: str, within: Within, *, limit: int = 8) -> list[Hit]:
+    def by_words(
+        self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8
+    ) -> list[Hit]:
         """See `rag.seams.Retriever`."""
         query = _either(query)
         if not query or limit <= 0:
             return []
-        best = ranked(dict(self._lexical.search(query, within, limit=CANDIDATES)))
-        [found], _ = self._read([""], [best], within, limit)
+        best = ranked(self._by_words(query, within, before))
+        found = self._read("", best, within, limit, before.documents)
         [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
         return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
 
-    def _found(
+    def _rated(
         self,
-        queries: Sequence[tuple[str, str]],
-        vectors: Sequence[tuple[Vector, Vector]],
+        found: Sequence[Hit],
+        own: Vector,
+        similar: Mapping[str, float],
+        queries: tuple[str, str],
         within: Within,
-        limit: int,
-    ) -> tuple[list[list[Hit]], Texts]:
-        """For each query what is found by its vector; how relevant a hit is says its own."""
-        best, similar = self._best(vectors, [words for _, words in queries], within)
-        most = max(CANDIDATES, DEEPEST * limit)
-        found, texts = self._read(
-            [dense for dense, _ in queries], [each[:most] for each in best], within, limit
-        )
-        asked = list(dict.fromkeys(chain.from_iterable(queries)))
-        ids = list(dict.fromkeys(hit.chunk.id for hits in found for hit in hits))
-        coverage = dict(zip(asked, self._lexical.coverages(asked, within, ids), strict=True))
-        for hits, both, (own, vector), cosines in zip(
-            found, queries, vectors, similar, strict=True
-        ):
-            lowest = min(cosines.values(), default=0.0)
-            known = {} if own is vector else self._index.vectors([hit.chunk.id for hit in hits])
-            for place, hit in enumerate(hits):
-                key = hit.chunk.id
-                cosine = float(own @ known[key]) if key in known else cosines.get(key, lowest)
-                # One of the two may hold more of the conversation.
-                covered = max(coverage[each][key] for each in both)
-                hits[place] = replace(hit, relevance=relevance(cosine, covered))
-        return found, texts
+    ) -> list[Hit]:
+        """How relevant a hit is says the question itself, without what was said before it."""
+        ids = [hit.chunk.id for hit in found]
+        coverages = self._lexical.coverages(list(dict.fromkeys(queries)), within, ids)
+        known = self._index.vectors(ids)
+        lowest = min(similar.values(), default=0.0)
+        return [
+            replace(
+                hit,
+                relevance=relevance(
+                    float(own @ known[key]) if key in known else similar.get(key, lowest),
+                    max(coverage[key] for coverage in coverages),
+                ),
+            )
+            for key, hit in zip(ids, found, strict=True)
+        ]
 
-    def _vectors(
-        self, queries: Sequence[str], context: Sequence[tuple[str, float]]
-    ) -> list[tuple[Vector, Vector]]:
-        """Each query's own vector, and with those of its conversation mixed in; of length 1."""
-        rows = self._embedder.embed([*queries, *(text for text, _ in context)])
-        own, shared = [_unit(row) for row in rows[: len(queries)]], rows[len(queries) :]
-        if not context:
-            return [(each, each) for each in own]
-        mixed = np.array([weight for _, weight in context], dtype=np.float32) @ shared
-        return [(each, _unit(each + mixed)) for each in own]
+    def _vectors(self, query: str, before: Before) -> tuple[Vector, Vector]:
+        """The query's own vector, and with what was said before mixed in; of length 1."""
+        said = [(_either(text), weight) for text, weight in before.said if text.strip()]
+        rows = self._embedder.embed([query, *(text for text, _ in said)])
+        own = _unit(rows[0])
+        if not said:
+            return own, own
+        mixed = np.array([weight for _, weight in said], dtype=np.float32) @ rows[1:]
+        return own, _unit(own + mixed)
+
+    def _by_words(self, query: str, within: Within, before: Before) -> dict[str, float]:
+        """Scores by the words of a query, and less by those of what was said before it."""
+        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
+        found = self._lexical.searches(
+            [query, *(text for text, _ in said)], within, limit=CANDIDATES
+        )
+        total: dict[str, float] = dict(found[0])
+        for (_, weight), scores in zip(said, found[1:], strict=True):
+            for key, score in scores:
+                total[key] = total.get(key, 0.0) + weight * score
+        return dict(ranked(total)[:CANDIDATES])
 
     def _best(
-        self, vectors: Sequence[tuple[Vector, Vector]], queries: Sequence[str], within: Within
-    ) -> tuple[list[list[tuple[str, float]]], list[dict[str, float]]]:
+        self, vector: Vector, words: Mapping[str, float], within: Within
+    ) -> tuple[list[tuple[str, float]], dict[str, float]]:
         """Ids of chunks with their score, best first, and how similar the nearest are."""
-        shared = np.stack([vector for _, vector in vectors])
-        similar = self._nearest(shared, within)
-        words = [*map(dict, self._lexical.searches(queries, within, limit=CANDIDATES))]
-        if any(words) and not any(similar):
+        similar = self._nearest(vector, within)
+        if words and not similar:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        moved = np.stack(list(map(self._moved, shared, map(_fused, similar, words))))
-        again = self._nearest(moved, within)
-        return [ranked(_fused(*both)) for both in zip(again, words, strict=True)], similar
+        again = self._nearest(self._moved(vector, _fused(similar, words)), within)
+        return ranked(_fused(again, words)), similar
 
-    def _nearest(self, vectors: Matrix, within: Within) -> list[dict[str, float]]:
-        return [*map(dict, self._index.nearest(vectors, within, limit=SIMILARITIES))]
+    def _nearest(self, vector: Vector, within: Within) -> dict[str, float]:
+        [found] = self._index.nearest(vector[None], within, limit=SIMILARITIES)
+        return dict(found)
 
     def _moved(self, vector: Vector, fused: Mapping[str, float]) -> Vector:
         """A query's vector towards the best chunks (Rocchio), to search again.
@@ -159,35 +157,31 @@ class HybridRetriever:
 
     def _read(
         self,
-        queries: Sequence[str],
-        best: Sequence[Sequence[tuple[str, float]]],
+        query: str,
+        best: Sequence[tuple[str, float]],
         within: Within,
         limit: int,
-    ) -> tuple[list[list[Hit]], Texts]:
-        """Of each query the best in their neighbourhood, and the sections that they stand in.
+        preferred: Collection[str],
+    ) -> list[Hit]:
+        """The best in their neighbourhood; more is read only if too many became one.
 
-        What several found is read once; more is read only if too many became one. A reranker
-        orders them for their query, if there is one.
+        A reranker orders them for their query, if there is one.
         """
-        hits: dict[int, list[Hit]] = {}
-        texts: dict[tuple[str, int], str] = {}
+        best = best[: max(CANDIDATES, DEEPEST * limit)]
+        hits: list[Hit] = []
         read = partial(grown, spans={})
-        waiting: Sequence[int] = range(len(queries))
         for many in (2, DEEPEST):
-            deep = max(RERANKED, (many + 1) * limit)
-            ids = dict.fromkeys(key for place in waiting for key, _ in best[place][:deep])
-            chunks = self._documents.chunks(list(ids), within)
-            chosen = {}
-            for place in waiting:
-                candidates = self._reranked(queries[place], _candidates(best[place][:deep], chunks))
-                chosen[place] = _folded(candidates, many * limit)
-            sections = dict.fromkeys(map(section_of, chain.from_iterable(chosen.values())))
-            texts |= self._documents.section_texts(list(sections), within)
-            hits |= {place: merged(each, texts, limit, read) for place, each in chosen.items()}
-            waiting = [n for n in waiting if len(hits[n]) < limit and deep < len(best[n])]
-            if not waiting:
+            deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
+            chunks = self._documents.chunks([key for key, _ in best[:deep]], within)
+            candidates = self._reranked(query, _candidates(best[:deep], chunks, preferred))
+            chosen = _folded(candidates, many * limit)
+            texts = self._documents.section_texts(
+                list(dict.fromkeys(map(section_of, chosen))), within
+            )
+            hits = merged(chosen, texts, limit, read)
+            if len(hits) >= limit or deep >= len(best):
                 break
-        return [hits[place] for place in range(len(queries))], texts
+        return hits
 
     def _reranked(self, query: str, candidates: Sequence[Hit]) -> Sequence[Hit]:
         if self._reranker is None or not query:
@@ -227,9 +221,15 @@ def relevance(cosine: float, coverage: float) -> float:
     return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
-def _candidates(best: Sequence[tuple[str, float]], chunks: Mapping[str, Chunk]) -> list[Hit]:
+def _candidates(
+    best: Sequence[tuple[str, float]], chunks: Mapping[str, Chunk], preferred: Collection[str]
+) -> list[Hit]:
     """Those that exist; equal ones as they are read, since ids differ between libraries."""
-    found = [(chunks[key], score) for key, score in best if key in chunks]
+    found = [
+        (chunks[key], score + PREFERRED * (chunks[key].document_id in preferred))
+        for key, score in best
+        if key in chunks
+    ]
     found.sort(key=lambda pair: (-pair[1], pair[0].document_name, pair[0].position))
     return [Hit(chunk, score, chunk.text, chunk.start, chunk.end) for chunk, score in found]
 

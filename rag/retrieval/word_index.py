@@ -36,7 +36,7 @@ NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeighedTerm:
     """A term with how many chunks hold it, and what that makes it weigh."""
 
     term: Term
@@ -49,11 +49,11 @@ class Weighed:
 class Plan:
     """Rare terms and common ones, each rarest first."""
 
-    rare: Sequence[Weighed]
-    common: Sequence[Weighed]
+    rare: Sequence[WeighedTerm]
+    common: Sequence[WeighedTerm]
 
     @classmethod
-    def of(cls, weighed: Iterable[Weighed]) -> "Plan":
+    def of(cls, weighed: Iterable[WeighedTerm]) -> "Plan":
         rare, scored = [], 0
         every = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
         least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
@@ -66,7 +66,7 @@ class Plan:
         return cls(rare, ordered[len(rare) :])
 
     @property
-    def all(self) -> list[Weighed]:
+    def all(self) -> list[WeighedTerm]:
         return [*self.rare, *self.common]
 
     def together(self) -> Iterator[list[Term]]:
@@ -130,7 +130,7 @@ def idf(size: int, frequency: int) -> float:
 
 
 def score(
-    weighed: Iterable[Weighed],
+    weighed: Iterable[WeighedTerm],
     lexemes: Mapping[Term, Sequence[str]],
     places: Mapping[str, Places],
     lengths: Mapping[int, int],

@@ -50,16 +50,7 @@ class Overview:
     session: Session
     summaries: tuple[Summary, ...]  # the active ones, oldest first
     requested: tuple[int, int] | None = None  # messages to show once, in the next context
-
-
-@dataclass(frozen=True, slots=True)
-class MatchedMessage:
-    """A message that holds words which were looked up."""
-
-    index: int
-    score: float  # higher is better; comparable within one look-up only
-    turn: int
-    role: str
+    forgotten: int = 0  # messages before this one are in no summary any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +132,6 @@ class SessionHandle(Protocol):
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         """Messages that contain the text, ignoring case, newest first."""
 
-    def matching(
-        self,
-        words: Sequence[str],
-        *,
-        limit: int,
-        before: int | None = None,
-        alike: Mapping[str, Sequence[str]] | None = None,
-    ) -> list[MatchedMessage]:
-        """Messages that hold any of the words, best first; the cost is the same in any session.
-
-        Only those before one count, if it is given: else a question would find itself.
-        Those `alike` (for a word, others of about the same meaning) count as well, for less.
-        """
-
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         """Bring a transcript along; returns the index of its first message.
 
@@ -193,20 +170,18 @@ class SessionHandle(Protocol):
     def add_requested_summary(self, summary: Summary) -> None:
         """Store a summary made on request beside the messages."""
 
-    def add_summary(
-        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), choices: Any = None
-    ) -> bool:
+    def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         """Store beside the messages. `replaces` are ids of active summaries that it stands in for.
 
         False, and nothing stored, if the range overlaps another active summary or the epoch is
         over: another compaction was quicker, or summaries were forgotten meanwhile.
         """
 
-    def summary_choices(self, summary_id: int) -> Any:
-        """The JSON given as `choices` to `add_summary`."""
-
     def forget_summaries(self) -> int:
-        """Forget derived summaries (the messages stay) and end the epoch; returns how many."""
+        """Forget derived summaries and end the epoch; returns how many.
+
+        The messages stay, and are recalled; what was summarised is in no summary again.
+        """
 
     # Recall
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:

@@ -33,4 +33,8 @@ class Judge(Protocol):
         """Shown beside its verdicts."""
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:
-        """One opinion for each statement; None where it has none, or failed. Raises nothing."""
+        """One opinion for each statement; None where it has none.
+
+        Raises:
+            RagError: it has none at all, because it failed; the message says why.
+        """

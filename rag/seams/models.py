@@ -39,6 +39,7 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     timeout_seconds: float | None = None  # None: the client's own
+    timeout_setting: str = ""  # which that is of
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from rag.records import (
-    Hit,
-    Within,
-)
+from rag.records import NOTHING_BEFORE, Before, Hit, Within
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     import numpy as np
@@ -88,17 +85,19 @@ class Retriever(Protocol):
         within: Within,
         *,
         lexical_query: str = "",
-        dense_context: Sequence[tuple[str, float]] = (),
+        before: Before = NOTHING_BEFORE,
         limit: int = 8,
     ) -> list[Hit]:
         """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
 
-        An empty `lexical_query` means the same as `dense_query`. The vectors of the texts of
-        `dense_context`, times their weights, are added to the query's before the search.
+        An empty `lexical_query` means the same as `dense_query`. What was said `before` leads the
+        search, by its weights; how relevant a hit is says the question alone.
 
         Raises:
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def by_words(self, query: str, within: Within, *, limit: int = 8) -> list[Hit]:
+    def by_words(
+        self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8
+    ) -> list[Hit]:
         """The same by words alone, which needs the database only."""

@@ -46,6 +46,10 @@ class Writer(Protocol):
     def name(self) -> str:
         """The model's name, or "extractive"."""
 
+    @property
+    def reads_context(self) -> bool:
+        """Whether it needs the messages, and so a window that they fit in."""
+
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         """Yield the answer in pieces, as ChatModel.stream does; same errors."""
 

@@ -1,7 +1,7 @@
 """Choose what the model sees of a conversation, within a token budget."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import TooLarge
@@ -10,7 +10,7 @@ from rag.seams import TokenCounter
 
 MESSAGE_TOKENS = 4  # what the chat format adds to each message, and once to the whole
 SUMMARY_TITLE = "Previous conversation summary:"
-RECALL_SHARE = 0.1  # of the budget that stays free for recalled statements, if any are left out
+RECALL_SHARE = 0.25  # of what is left that stays free for recall, if any turns are left out
 REQUEST_TITLE = "Earlier messages of this conversation that you asked for:"
 
 
@@ -45,8 +45,6 @@ class Parts:
     question: str  # with its sources
     summaries: Sequence[Summary] = ()
     recent: Sequence[Pair] = ()  # oldest first, all that is not summarised
-    recalled: str = ""  # statements of evicted turns, for the last message
-    recalled_from: Sequence[int] = ()  # the questions of these turns
     requested: Sequence[Message] = ()  # a slice that the model asked for
     message_count: int = 0  # of the whole transcript before this question
 
@@ -55,7 +53,6 @@ class Parts:
 class Selection:
     """How many pairs are kept word for word."""
 
-    at_least: int = 5  # as long as the budget allows
     at_most: int | None = None  # None: as many as the budget allows
     fewer: int = 0  # the server found the last context too long
 
@@ -70,7 +67,7 @@ class Context:
     pairs: int  # kept word for word
     original_messages: int
     summarized_messages: int = 0
-    recalled: tuple[int, ...] = field(default=())  # indices of recalled questions
+    recalled: tuple[int, ...] = ()  # questions of turns that are put back
 
     @property
     def is_compressed(self) -> bool:
@@ -120,13 +117,7 @@ def assemble(
     question = _with_requested(fixed[1], parts.requested, purse)
     most = len(parts.recent) if selection.at_most is None else selection.at_most
     most = max(0, min(most, len(parts.recent)) - selection.fewer)
-    newest = _newest(parts.recent, min(most, selection.at_least), purse)
-    if len(newest) == min(most, selection.at_least):
-        older = parts.recent[: len(parts.recent) - len(newest)]
-        newest = _older(older, most - len(newest), purse) + newest
-    recalls = bool(parts.recalled) and not selection.fewer
-    if recalls:
-        question, recalls = _put_before(question, parts.recalled, purse)
+    newest = _recent(parts, most, purse)
     said = [message for pair in newest for message in pair.messages]
     return Context(
         messages=(system, *said, question),
@@ -135,8 +126,19 @@ def assemble(
         pairs=len(newest),
         original_messages=parts.message_count,
         summarized_messages=sum(summary.end - summary.start for summary in parts.summaries),
-        recalled=tuple(parts.recalled_from) if recalls else (),
     )
+
+
+def put_back(
+    context: Context, text: str, asked_at: tuple[int, ...], count: TokenCounter
+) -> Context:
+    """The context with what is recalled of some turns before its question, if it fits."""
+    *others, last = context.messages
+    longer = replace(last, content=f"{text}\n{last.content}")
+    tokens = context.tokens + count(longer.content) - count(last.content)
+    if not text or tokens > context.budget_tokens:  # texts count for more than they did
+        return context
+    return replace(context, messages=(*others, longer), tokens=tokens, recalled=asked_at)
 
 
 class _Purse:
@@ -195,15 +197,16 @@ def _put_before(question: ChatMessage, text: str, purse: _Purse) -> tuple[ChatMe
     return (longer if fits else question), fits
 
 
-def _older(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
-    """All of them, or as many as leave room for what is recalled of the others."""
+def _recent(parts: Parts, most: int, purse: _Purse) -> list[Pair]:
+    """The newest: all there are, or as many as leave room for what is recalled of the others."""
     before = purse.left
-    found = _newest(pairs, most, purse)
-    if len(found) == len(pairs):
-        return found
+    if 2 * min(most, len(parts.recent)) >= parts.message_count:
+        found = _newest(parts.recent, most, purse)
+        if 2 * len(found) >= parts.message_count:
+            return found
     reserve = int(RECALL_SHARE * before)
     purse.left = before - reserve
-    found = _newest(pairs, most, purse)
+    found = _newest(parts.recent, most, purse)
     purse.left += reserve
     return found
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from rag.citations.markers import neutralise
 from rag.errors import UserError
-from rag.records import Hit, Message, Source, Summary
+from rag.records import Hit, Source, Summary
 from rag.seams import SessionHandle, ToolSpec
 from rag.sessions.context import ContextPreferences
-from rag.sessions.recall import Recall
 from rag.sessions.tools import BadArguments, Toolbox, ToolResult, tool_spec
 
 MAX_HITS = 20
@@ -27,7 +26,7 @@ class Actions:
     search: Callable[[SessionHandle, str, int], Sequence[Hit]]
     prefer: Callable[[SessionHandle, ContextPreferences], None]
     summarize: Callable[[SessionHandle, int, int], Summary]
-    recall: Recall
+    find: Callable[[SessionHandle, str, int], Sequence[tuple[int, str, str]]]  # in the past
     query_tables: Callable[[SessionHandle, str], str]
 
 
@@ -82,13 +81,11 @@ class SessionTools:
 
     def _related(self, query: str, known: set[int], room: int) -> list[dict[str, str | int]]:
         """Messages that say it in other words."""
-        count = self._session.read().message_count
-        turns = self._actions.recall.relevant(self._session, query, before=count, limit=room)
-        messages = [message for turn in turns for message in (turn.question, turn.answer)]
+        found = self._actions.find(self._session, query, room + len(known))
         return [
-            _result(message.index, message.role, _beginning(message), "meaning")
-            for message in messages
-            if message.index not in known
+            _result(index, role, _beginning(text), "meaning")
+            for index, role, text in found
+            if index not in known
         ][:room]
 
     def request_context_slice(self, start: int, end: int) -> ToolResult:
@@ -145,6 +142,5 @@ def _result(index: int, role: str, snippet: str, match: str) -> dict[str, str | 
     return {"index": index, "role": role, "snippet": snippet, "match": match}
 
 
-def _beginning(message: Message) -> str:
-    text = message.content
+def _beginning(text: str) -> str:
     return text if len(text) <= SNIPPET_CHARACTERS else text[:SNIPPET_CHARACTERS] + "…"

@@ -24,9 +24,8 @@ from rag.records import (
     Summary,
     Within,
 )
-from rag.seams import FoundMessages, MatchedMessage, OpenTurn, Overview
+from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
-from rag.sessions.matching import matching
 from rag.sessions.owned import IS_MINE, Key, absent
 from rag.sessions.rows import session_from
 
@@ -180,16 +179,6 @@ class SqlSession:
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
 
-    def matching(
-        self,
-        words: Sequence[str],
-        *,
-        limit: int,
-        before: int | None = None,
-        alike: Mapping[str, Sequence[str]] | None = None,
-    ) -> list[MatchedMessage]:
-        return self._look(matching, words, alike=alike or {}, before=before, limit=limit)
-
     def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._writing() as (connection, session):
@@ -251,9 +240,7 @@ class SqlSession:
                 now=self._clock(),
             )
 
-    def add_summary(
-        self, summary: Summary, *, epoch: int, replaces: Sequence[int] = (), choices: Any = None
-    ) -> bool:
+    def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         with self._writing() as (connection, _):
             if epoch != summary_rows.epoch(connection, self._key):
                 return False
@@ -264,12 +251,8 @@ class SqlSession:
                 return False
             summary_rows.remove(connection, replaces)
             now = self._clock()
-            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now, choices=choices)
+            summary_rows.add(connection, self.id, summary, in_epoch=epoch, now=now)
             return True
-
-    def summary_choices(self, summary_id: int) -> Any:
-        with self._reading() as (connection, _):
-            return summary_rows.choices(connection, self.id, summary_id)
 
     def forget_summaries(self) -> int:
         with self._writing() as (connection, _):

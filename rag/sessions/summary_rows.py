@@ -6,9 +6,8 @@ Who asks is handled as in `rag.sessions.transcript`.
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from rag.database import sessions, storable, summaries
 from rag.records import Summary
@@ -60,6 +59,7 @@ def overview(connection: Connection, key: Key) -> Overview:
         session_from(rows[0]),
         tuple(summary_from(row) for row in rows if row.summary_id is not None),
         None if start is None or end is None else (start, end),
+        rows[0].forgotten,
     )
 
 
@@ -75,7 +75,6 @@ def add(
     *,
     in_epoch: int,
     now: datetime,
-    choices: Any = None,
 ) -> None:
     """Insert a summary, in the place of another one of the same range."""
     connection.execute(
@@ -101,7 +100,6 @@ def add(
             report=asdict(summary.report),
             tokens=summary.tokens,
             required=required,
-            choices=choices,
             created_at=now,
         )
     )
@@ -120,20 +118,20 @@ def remove(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(summaries).where(summaries.c.id.in_(ids)))
 
 
-def choices(connection: Connection, session_id: str, summary_id: int) -> Any:
-    """The stored choices, None if there is no such summary."""
-    row = connection.execute(
-        select(summaries.c.choices).where(
-            summaries.c.session_id == session_id, summaries.c.id == summary_id
-        )
-    ).one_or_none()
-    return None if row is None else row.choices
-
-
 def forget(connection: Connection, session_id: str) -> int:
-    """Delete all summaries and begin a new epoch; returns how many there were."""
-    removed = connection.execute(delete(summaries).where(summaries.c.session_id == session_id))
+    """Delete all summaries and begin a new epoch; returns how many there were.
+
+    What was summarised is in no summary again: the next one begins behind it.
+    """
+    its = summaries.c.session_id == session_id
+    of_epoch = select(sessions.c.epoch).where(sessions.c.id == session_id).scalar_subquery()
+    active = select(func.max(summaries.c.end)).where(its, summaries.c.epoch == of_epoch)
+    end = connection.execute(active).scalar()
+    removed = connection.execute(delete(summaries).where(its))
+    behind = sessions.c.forgotten if end is None else end
     connection.execute(
-        update(sessions).where(sessions.c.id == session_id).values(epoch=sessions.c.epoch + 1)
+        update(sessions)
+        .where(sessions.c.id == session_id)
+        .values(epoch=sessions.c.epoch + 1, forgotten=behind)
     )
     return removed.rowcount

@@ -18,24 +18,26 @@ from rag.records import (
     Within,
 )
 from rag.seams import TABLES, DirectAnswer, SessionHandle
+from rag.tables.asking.assumed import notes_of, of_columns, still_assumed
 from rag.tables.asking.changes.edits import edited, standing
 from rag.tables.asking.changes.regroup import DRAWN
 from rag.tables.asking.question import words_of
 from rag.tables.asking.which import (
     WORTH_ASKING,
     asking_which,
+    counts_one,
     is_asking,
+    keys_of,
     named_in,
     not_understood,
     offered,
     only_picks,
-    quoted,
 )
 from rag.tables.asking.wording import may_group, says_rows
 from rag.tables.asking.words import IDLE
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
-from rag.tables.plan import ROWS, Choice, Kind, Op, Understood, plan_from
+from rag.tables.plan import ROWS, Choice, Understood, plan_from
 from rag.tables.running.result import TableResult, result_from, said
 from rag.tables.wordforms import normalised
 
@@ -50,6 +52,7 @@ POINTS_BACK = re.compile(
     r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
     r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
 )
+FRAGMENT = re.compile(r"^(?:and|but|or|only|just|by|per|without|as|und|nur|nach|pro|ohne|als)\b")
 NARROWS = re.compile(r"^(?:only|just|nur) (?:those|these|the ones|die|diejenigen)\b")
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
@@ -113,7 +116,7 @@ class TableAnswers:
         if choice is None:
             raise UserError("No table answers this. Name a column or a value that a table has.")
         result = self.library.run(choice.table, choice.understood.plan, question=question)
-        return replace(result, notes=_notes(choice.understood))
+        return replace(result, notes=notes_of(choice.understood))
 
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
@@ -212,7 +215,7 @@ class TableAnswers:
         plans = [replace(plan_from(e.result.plan), table=table.id) for e in same]
         plans = standing([e.query for e in same], plans)
         understood = edited(question, self.library.index(table), plans)
-        return None if understood is None else Choice(table, _still_assumed(last, understood))
+        return None if understood is None else Choice(table, still_assumed(last, understood))
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
@@ -225,23 +228,33 @@ class TableAnswers:
     def _fresh(
         self, question: str, within: Within, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
-        if POINTS_BACK.search(normalised(question)):
+        said = normalised(question)
+        if POINTS_BACK.search(said) or (FRAGMENT.search(said) and not is_asked):
             return None  # at something that was shown, and nothing of it is known
-        is_for_rows = is_asked or _is_for_rows(question)
-        may_ask = is_for_rows or may_group(question)
-        choices = self.library.understand(question, within) if may_ask else []
-        choices = [each for each in choices if is_for_rows or each.understood.plan.group]
-        if not choices:
-            return None
-        best = choices[0] if is_asked else next(filter(_is_closed, choices), choices[0])
-        choices = [best, *(each for each in choices if each is not best)]
-        is_open = bool(best.understood.unused or best.understood.doubts)
-        is_open = is_open and (is_asked or not only_picks(best.understood.plan))
-        if self._planner is not None and is_open and best.understood.score >= WORTH_ASKING:
-            planned = self._planner(question, choices)
-            if planned is not None:
-                return planned
+        choices = self.library.understand(question, within)
+        best = choices[0] if is_asked and choices else next(filter(_is_closed, choices), None)
+        best = best or next(iter(choices), None)
+        choices = [each for each in choices if each is not best]
+        choices = [best, *choices] if best is not None else choices
+        planned = self._planned(question, choices, within, is_asked=is_asked)
+        if planned is not None or best is None:
+            return planned
         return self._said_of(question, choices, is_asked=is_asked)
+
+    def _planned(
+        self, question: str, choices: Sequence[Choice], within: Within, *, is_asked: bool
+    ) -> TableResult | None:
+        """A model's plan, where there is a model and the words alone are not enough."""
+        if self._planner is None or not (is_asked or may_ask_rows(question)):
+            return None
+        if not choices:
+            return self._planner(question, self.library.likely(question, within))
+        understood = choices[0].understood
+        is_open = bool(understood.unused or understood.doubts)
+        is_open = is_open and (is_asked or not only_picks(understood.plan))
+        if not is_open or (understood.score < WORTH_ASKING and not is_asked):
+            return None
+        return self._planner(question, choices)
 
     def _said_of(
         self, question: str, choices: Sequence[Choice], *, is_asked: bool
@@ -250,8 +263,10 @@ class TableAnswers:
         best = choices[0]
         if best.understood.unused and not is_asked:
             return offered(choices)
+        if not is_asked and best.understood.is_partly and self._is_empty(best):
+            return offered([best])
         if not is_asked and not self._is_for_us(best):
-            return None
+            return offered(choices) if best.understood.doubts else None
         rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
         rivals = self._saying_otherwise(best, rivals)
         if not rivals:
@@ -292,14 +307,34 @@ class TableAnswers:
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
         understood, plan = choice.understood, choice.understood.plan
-        if _counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
+        if only_picks(plan) and self._is_cell(choice):
+            return True
+        if counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
             return False
         return understood.score >= (ASSUMING if understood.doubts else PLAIN)
+
+    def _is_cell(self, choice: Choice) -> bool:
+        """One cell, or the same in all rows, of what is named in full."""
+        plan, understood = choice.understood.plan, choice.understood
+        is_sure = understood.score >= (ASSUMING if understood.doubts else LISTING)
+        if (
+            understood.is_partly
+            or not is_sure
+            or len(plan.columns) != 1
+            or any(len(e.values) > 1 for e in plan.filters)
+        ):
+            return False
+        return len({str(row) for row in self.library.run(choice.table, plan).rows}) == 1
+
+    def _is_empty(self, choice: Choice) -> bool:
+        """Whether no row is behind it: nothing is listed, or counted."""
+        result = self.library.run(choice.table, choice.understood.plan)
+        return not result.rows or not result.used
 
     def _lists(self, choice: Choice) -> bool:
         """ "Which boats need no licence?": the rows of a condition, nothing left open."""
         plan, understood = choice.understood.plan, choice.understood
-        subject, keys = self.library.index(choice.table).subject, _keys(choice.table)
+        subject, keys = self.library.index(choice.table).subject, keys_of(choice.table)
         is_open = understood.unused or understood.doubts or understood.score < LISTING
         is_of_rows = plan.columns in ((subject,), ()) and bool(plan.filters)
         return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
@@ -316,7 +351,7 @@ class TableAnswers:
         self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
     ) -> DirectAnswer:
         plan = choice.understood.plan
-        notes = (*_notes(choice.understood), *_of_columns(choice))
+        notes = (*notes_of(choice.understood), *of_columns(choice))
         result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(notes)}*" if notes else ""
@@ -330,49 +365,9 @@ class TableAnswers:
         )
 
 
-def _still_assumed(last: TableResult, understood: Understood) -> Understood:
-    """What was assumed of the figures holds for a change that keeps them."""
-    measures = plan_from(last.plan).measures
-    if not measures or measures != understood.plan.measures:
-        return understood
-    kept = [note[2:-1] for note in last.notes if note.startswith("I ")]
-    return replace(understood, doubts=tuple(dict.fromkeys((*kept, *understood.doubts))))
-
-
-def _notes(understood: Understood) -> tuple[str, ...]:
-    """What had to be assumed, and what was left out: for people, in sentences."""
-    notes = [f"I {each.removesuffix('.')}." for each in understood.doubts]
-    if understood.unused:
-        notes.append(f"Not used: {quoted(understood.unused)}.")
-    return tuple(notes)
-
-
-def _of_columns(choice: Choice) -> tuple[str, ...]:
-    """What is known of the columns whose values are compared, put in order or added up."""
-    plan = choice.understood.plan
-    compared = {each.column for each in plan.filters if each.op not in (Op.IS, Op.NOT)}
-    compared |= {each.column for each in plan.measures} | {each.by for each in plan.order}
-    used = [each for each in choice.table.columns if each.name in compared and each.note]
-    return tuple(f"{each.name}: {each.note}." for each in used)
-
-
 def _is_closed(choice: Choice) -> bool:
     """Not one cell with words of the question left open."""
     return not (choice.understood.unused and only_picks(choice.understood.plan))
-
-
-def _counts_one(choice: Choice) -> bool:
-    """ "How many ports has it?" of a list of properties: one row of that name is no answer."""
-    plan, table = choice.understood.plan, choice.table
-    keys = _keys(table)
-    is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
-    named = {each.column for each in plan.filters if each.op is Op.IS and not each.part}
-    return is_count and bool(named & keys)
-
-
-def _keys(table: Table) -> set[str]:
-    """Columns that name a row."""
-    return {each.name for each in table.columns if each.distinct == table.row_count}
 
 
 def _is_told(message: Message) -> bool:

@@ -11,11 +11,12 @@ from rag.errors import UserError
 from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem, stems
+from rag.tables.asking.meaning import Meaning, Told, descriptions
 from rag.tables.asking.planner import understand
 from rag.tables.asking.question import COMPOUND, words_of
-from rag.tables.asking.words import IDLE, OPERATORS, SYNONYMS
+from rag.tables.asking.words import ADJECTIVES, IDLE, MEASURES, OPERATORS, SYNONYMS
 from rag.tables.bounds import LONGEST_QUESTION
-from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
+from rag.tables.plan import Choice, TablePlan, Understood, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
 from rag.tables.running.result import (
     MODEL_SQL,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from rag.tables.running.sql import Sql
 
 SHORTLIST = 12
+MOST_BESIDE = 20  # tables of a folder in which columns may be described
 KEPT_INDEXES = 256
 KEPT_LIBRARIES = 16
 NAMED = 0.6  # what a word of the table's own name is worth
@@ -41,8 +43,15 @@ NAMED = 0.6  # what a word of the table's own name is worth
 class TableLibrary:
     """Answers plans and questions over the stored tables."""
 
-    def __init__(self, store: TableStore, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        store: TableStore,
+        limits: Limits | None = None,
+        *,
+        meaning: Meaning | None = None,
+    ) -> None:
         self.store = store
+        self._meaning = meaning
         self._limits = limits or Limits()
         self._turn = threading.Lock()
         self._indexes: OrderedDict[str, TableIndex] = OrderedDict()
@@ -152,6 +161,11 @@ class TableLibrary:
             choices.append(Choice(table, replace(understood, plan=plan, score=score)))
         return sorted(choices, key=lambda choice: -choice.understood.score)
 
+    def likely(self, question: str, within: Within) -> list[Choice]:
+        """The tables that share words with a question of which no plan is known."""
+        tables = self._shortlist(question, within)
+        return [Choice(each, Understood(TablePlan(each.id), 0.0)) for each in tables]
+
     def named(self, question: str, table: Table, plan: TablePlan) -> float:
         """How surely the question calls the table by its name, in words that are no value's."""
         values = [str(value) for each in plan.filters for value in each.values]
@@ -173,6 +187,8 @@ class TableLibrary:
         words = {part for word in asked for part in (word, COMPOUND.sub("", word))}
         words |= {form for word in words for form in stems(word)}
         words |= {other for word in words for other in SYNONYMS.get(word, ())}
+        measured = {ADJECTIVES[word][0] for word in asked if word in ADJECTIVES}
+        words |= {other for word in measured for other in MEASURES.get(word, ())}
         words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}
         total = len(tables)
         scored = []
@@ -193,6 +209,7 @@ class TableLibrary:
             known = tables, spread
             with self._turn:
                 self._known[ids] = known
+                self._indexes.clear()  # what describes their columns may have come or gone
                 while len(self._known) > KEPT_LIBRARIES:
                     self._known.popitem(last=False)
         return known
@@ -204,7 +221,9 @@ class TableLibrary:
             if found is not None:
                 self._indexes.move_to_end(table.id)
                 return found
-        made = TableIndex(table, self._values(table), self._probe(table))
+        described = descriptions(table, self.store.beside(table, MOST_BESIDE), self.rows)
+        told = Told(described, self._meaning)
+        made = TableIndex(table, self._values(table), self._probe(table), told)
         with self._turn:
             self._indexes[table.id] = made
             while len(self._indexes) > KEPT_INDEXES:

@@ -140,6 +140,7 @@ class Understood:
     score: float
     unused: tuple[str, ...] = ()  # words of the question that the plan does not use
     doubts: tuple[str, ...] = field(default=())
+    is_partly: bool = False  # a condition is of a value that the question does not say in full
 
 
 @dataclass(frozen=True, slots=True)

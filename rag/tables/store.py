@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag.tables.reading.read import TypedTable
 
 ENDING = ".parquet"
+MAGIC = b"PAR1"  # the end of each such file
 AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
 LONGEST_UNDESCRIBED = 400  # rows: what a longer table holds, none of its rows tells
 ROW_GROUP = 100_000
@@ -65,6 +66,24 @@ class TableFiles:
                 self._cache.mkdir(parents=True, exist_ok=True)
                 self._fs.get(self._path(table_id), str(local))
         return str(local)
+
+    def lacking(self, table_ids: Iterable[str]) -> set[str]:
+        """Of these, the ones whose file is not there, or not whole."""
+        wanted = set(table_ids)
+        if not wanted or not self._fs.exists(self._folder):
+            return wanted
+        listed = self._fs.ls(self._folder, detail=True)
+        sizes = {str(each["name"]).rsplit("/", 1)[-1]: each.get("size") or 0 for each in listed}
+        return {each for each in wanted if not self._is_whole(each, sizes)}
+
+    def _is_whole(self, table_id: str, sizes: Mapping[str, int]) -> bool:
+        """Whether it is there; of a file of this machine, also whether it ends as it should."""
+        size = sizes.get(f"{table_id}{ENDING}", 0)
+        if not self._is_local or size < 2 * len(MAGIC):
+            return size > 0 and not self._is_local
+        with Path(self._path(table_id)).open("rb") as file:
+            file.seek(-len(MAGIC), 2)
+            return file.read() == MAGIC
 
     def remove(self, table_ids: Iterable[str]) -> None:
         """Those that exist."""
@@ -135,6 +154,20 @@ class TableStore:
         with reading(self._engine) as connection:
             return [_from_row(row) for row in connection.execute(query)]
 
+    def beside(self, table: Table, most: int) -> list[Table]:
+        """The other tables of its folder and collection: what the same people put together."""
+        folder = table.document_name.rpartition("/")[0]
+        own = select(document_table.c.collection_id).where(document_table.c.id == table.document_id)
+        query = _QUERY.where(
+            document_table.c.collection_id == own.scalar_subquery(),
+            document_table.c.name.startswith(f"{folder}/" if folder else "", autoescape=True),
+            table_table.c.id != table.id,
+        ).order_by(document_table.c.name, table_table.c.position)
+        with reading(self._engine) as connection:
+            found = [_from_row(row) for row in connection.execute(query.limit(10 * most))]
+        own_folder = (e for e in found if e.document_name.rpartition("/")[0] == folder)
+        return list(own_folder)[:most]
+
     def ids(self, within: Within) -> tuple[str, ...]:
         """Of all tables: other documents have others."""
         query = select(table_table.c.id).order_by(table_table.c.id)
@@ -155,6 +188,13 @@ class TableStore:
         if row is None:
             raise NotFound(f"There is no table {table_id[:60]!r}: its document changed or is gone.")
         return _from_row(row)
+
+    def has_rows_of(self, document_id: str) -> bool:
+        """Whether the rows of all its tables are there."""
+        query = select(table_table.c.id).where(table_table.c.document_id == document_id)
+        with reading(self._engine) as connection:
+            ids = list(connection.execute(query).scalars())
+        return not ids or not self.files.lacking(ids)
 
     def remove(self, table_ids: Iterable[str]) -> None:
         """The rows of tables that the database names no longer."""

@@ -8,12 +8,18 @@ from rag.records import TableColumn
 
 LONGEST_EXAMPLE = 80  # characters of a value that a profile shows
 MOST_WORDS = 4_000  # of one table's values
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 
 
 def normalised(text: str) -> str:
     """Small letters without accents and signs, single blanks: what words are compared by."""
     return " ".join(WORD.findall(unaccented(text).replace("'", "").replace("’", "")))
+
+
+def spoken(name: str) -> str:
+    """A column's name as people say it: "maxHeight", "Number.of.Bags" and "n_covers" are words."""
+    return normalised(CAMEL.sub(" ", name).replace(".", " "))
 
 
 def unaccented(text: str) -> str:

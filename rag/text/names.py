@@ -136,12 +136,6 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
 
 
-def distinct_names(texts: Iterable[str], lexicon: Lexicon | None = None) -> list[str]:
-    """The spellings of the names in some texts, each once, in order of appearance."""
-    found = (_plain(name.text) for text in texts for name in find_names(text, lexicon))
-    return list(dict.fromkeys(found))
-
-
 def _inside(name: Name, known: Sequence[Name]) -> bool:
     """Whether a known name (they are in order and do not overlap) covers this one."""
     at = bisect_right(known, name.start, key=lambda other: other.start) - 1

@@ -1,5 +1,6 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -8,10 +9,9 @@ from typing import Any, Protocol
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
-from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.gate import MarkerGate
-from rag.citations.markers import find_markers
-from rag.errors import ModelError, ModelInterrupted, RagError
+from rag.citations.markers import neutralise
+from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
 from rag.hangup import has_hung_up
 from rag.records import (
     Answer,
@@ -20,6 +20,7 @@ from rag.records import (
     Citation,
     Discarded,
     Event,
+    Judging,
     Message,
     Notice,
     NoticeKind,
@@ -42,14 +43,18 @@ from rag.seams import (
 )
 from rag.seams.judging import Judge
 from rag.tokens import count_tokens
+from rag.turns.composed import all_cited, notices_beside, quoted, set_aside
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.tools import ToolRoom
+from rag.turns.weakness import weakness
 
+log = logging.getLogger(__name__)
 SURE = 0.3  # relevance from which a source answers as often as with any higher one
 # How many times likelier, by their odds, the best source is to answer than one that …
 BESIDE_THE_POINT = 10  # … is not worth sending
 HARDLY_LIKELY = 6  # … is worth its chunk, but not what stands around that
 LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
+Past = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
 
@@ -189,7 +194,7 @@ class Answering:
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
         return Answer(
             text=draft.text,
-            citations=_all_cited(draft.text, verdict),
+            citations=all_cited(draft.text, verdict),
             declined=direct.declined,
             model=direct.made_by,
             result=direct.result,
@@ -226,21 +231,24 @@ class Answering:
         prepared: Prepared,
         found: "Found",
         draft: "Draft",
-        error: ModelError,
+        error: ModelError | TooLarge,
     ) -> Iterator[Event]:
         """The answer that needs no model, in place of the one that failed.
 
-        Raises the error again where this was such an answer, or somebody wanted it to end.
+        Raises the error again where this was such an answer, or somebody wanted it to end. What is
+        too long for a model is not for one that needs none.
         """
-        if self._fallback is None or has_hung_up() or draft.cited:
+        is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
+        fallback = self._writer if is_by_words else self._fallback
+        if fallback is None or has_hung_up() or draft.cited:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
         request = _request(prepared, found, draft.wishes)
-        draft.writer, draft.usage = self._fallback, None
-        draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
-        deltas = self._fallback.write(request)
-        yield from through_gate(deltas, Registered(session, found.sources), draft)
+        draft.writer, draft.usage = fallback, None
+        if not is_by_words:
+            draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        yield from through_gate(fallback.write(request), Registered(session, found.sources), draft)
 
     def _deltas(
         self, session: SessionHandle, request: WriteRequest
@@ -263,6 +271,42 @@ class Answering:
         remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
+    def gated(
+        self, session: SessionHandle, found: "Found", draft: "Draft", answer: Answer, past: Past
+    ) -> Answer:
+        """The answer; where the model's is surely of no use, the passages first and it below.
+
+        The card is made anyway where no model answers, so that nothing is asked for it.
+        """
+        is_models = draft.writer is self._writer and draft.card is None
+        if self._fallback is None or answer.declined or not is_models:
+            return answer
+        shown = {source.number: source for source in found.sources}
+        cited = [each.number for each in answer.citations if each.number not in shown]
+        others = session.sources(sorted(set(cited))) if cited else ()
+        sources = shown | {source.number: source for source in others}
+        asked = found.resolution.query
+        reason = weakness(asked, answer, sources, past, self._checks.embedder)
+        card = self._card(found) if reason else None
+        if card is None or card[1].is_weak:
+            return answer
+        return set_aside(answer, *card, reason)
+
+    def _card(self, found: "Found") -> tuple[str, Card] | None:
+        """The answer without a model, as text and as a card."""
+        request = WriteRequest(
+            question=found.resolution.query,
+            sources=found.sources,
+            messages=(),
+            max_tokens=0,
+            relevance=found.relevance,
+            within=found.within,
+        )
+        text, card = "", None
+        for delta in self._fallback.write(request) if self._fallback else ():
+            text, card = text + delta.text, delta.card or card
+        return (text, card) if card is not None else None
+
     def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         declined = draft.writer is not None and draft.writer.declined(draft.text)
         by_number = {source.number: source for source in shown}
@@ -274,16 +318,16 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        asked = draft.resolution.query if draft.resolution else ""
-        checked = check(text, by_number, question=asked, embedder=self._checks.embedder)
+        checked = check(text, by_number, embedder=self._checks.embedder)
         sources = () if declined else tuple(by_number.values())
-        notices = _notices(draft, text, sources)
+        notices = notices_beside(draft, text, sources)
         ours = len(draft.preface)  # which is no statement of the writer
         unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
         citations = tuple(
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
         )
+        is_asked = self._checks.judge is not None and not declined and _leaves_open(citations)
         return Answer(
             text=text,
             citations=citations,
@@ -292,64 +336,41 @@ class Answering:
             model=draft.model,
             notices=notices,
             usage=draft.usage,
+            judging=Judging.PENDING if is_asked else Judging.OFF,
         )
 
     def judged(self, session: SessionHandle, message: Message) -> Message | None:
-        """The stored answer with a judge's verdicts on what was open; None where none changed."""
-        answer = message.answer
-        if self._checks.judge is None or answer is None or answer.declined:
-            return None
-        wanted = {each.number for each in answer.citations}
-        if not any(each.verdict is Verdict.OPEN for each in answer.citations):
+        """The stored answer with a judge's verdicts, or why there are none; None: no judge."""
+        answer, judge = message.answer, self._checks.judge
+        if judge is None or answer is None or answer.judging is not Judging.PENDING:
             return None
         try:
-            sources = {source.number: source for source in session.sources(sorted(wanted))}
-            judge, embedder = self._checks.judge, self._checks.embedder
-            opinions = check(answer.text, sources, judge, embedder=embedder).citations
-            told = {(each.number, each.start): each for each in opinions if each.judged_by}
-            citations = tuple(_by_judge(each, told) for each in answer.citations)
-            if citations == answer.citations:
-                return None
-            return session.judge(replace(message, answer=replace(answer, citations=citations)))
-        except RagError:  # such as a conversation deleted meanwhile: the answer stands as it is
+            wanted = sorted({each.number for each in answer.citations})
+            sources = {source.number: source for source in session.sources(wanted)}
+            found = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
+        except RagError as error:
+            failure = f"The check failed: {neutralise(str(error))}"  # it may quote the reply
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        except Exception as error:  # whatever a judge does, the answer stands
+            log.warning("The judge failed", exc_info=error)
+            failure = "The check failed: something went wrong on our side."
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        else:
+            by_judge = {(e.number, e.start): e for e in found if e.judged_by}
+            citations = tuple(
+                replace(by_judge.get((e.number, e.start), e), attributed=e.attributed)
+                for e in answer.citations
+            )
+            told = replace(answer, citations=citations, judging=Judging.DONE)
+        try:
+            return session.judge(replace(message, answer=told))
+        except RagError:  # such as a conversation deleted meanwhile
             return None
 
 
-def _by_judge(citation: Citation, told: Mapping[tuple[int, int], Citation]) -> Citation:
-    """A citation that words left open, as the judge sees it."""
-    judged = told.get((citation.number, citation.start))
-    if judged is None or citation.verdict is not Verdict.OPEN:
-        return citation
-    return replace(judged, attributed=citation.attributed)
-
-
-def quoted(draft: "Draft", card: Card, shown: Sequence[Source]) -> Answer:
-    """A card: what it says stands in its sources word for word, so nothing is left to check."""
-    text = draft.preface + draft.text
-    citations = _all_cited(text, Verdict.SUPPORTED)
-    notices = _notices(draft, text, shown)
-    return Answer(
-        text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
-    )
-
-
-def _all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
-    """Every number of a text that was made by rules, with the one verdict on it."""
-    return tuple(
-        Citation(number, marker.start, marker.end, verdict)
-        for marker in find_markers(text)
-        for number in marker.numbers
-    )
-
-
-def _notices(draft: "Draft", text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:
-    """What people are told beside the answer: also where sources disagree, or it is off."""
-    asked = draft.resolution.query if draft.resolution else ""
-    told = (
-        (NoticeKind.DISAGREEMENT, disagreement(asked, sources)),
-        (NoticeKind.OTHER_PRODUCT, other_product(asked, text, sources)),
-    )
-    return (*draft.notices, *(Notice(kind, said) for kind, said in told if said))
+def _leaves_open(citations: Sequence[Citation]) -> bool:
+    """Whether there is anything that a judge can be asked."""
+    return any(not each.verdict.is_certain for each in citations)
 
 
 def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest:

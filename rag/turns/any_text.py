@@ -31,13 +31,12 @@ def check_text(
     text: str,
     sources: Mapping[int, Source],
     *,
-    question: str = "",
     embedder: Embedder | None = None,
     judge: Judge | None = None,
 ) -> CheckedText:
     """A verdict for each number of a text, from the source that it stands for alone."""
     read = canonical(text)
-    found = check(read, sources, judge, question=question, embedder=embedder)
+    found = check(read, sources, judge, embedder=embedder)
     return CheckedText(read, found.citations, found.unsourced, sources)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rag.llm.windows import Budget
+from rag.llm.windows import TokenBudget
 from rag.records import Summary
 from rag.sessions.context import Context
 
 
-def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> dict[str, Any]:
+def stats_of(context: Context, summaries: Sequence[Summary], budget: TokenBudget) -> dict[str, Any]:
     """What people and programs are told about a context."""
     reports = [summary.report for summary in summaries]
     return {
@@ -27,11 +27,11 @@ def stats_of(context: Context, summaries: Sequence[Summary], budget: Budget) -> 
             "citations_required": sum(report.citations_required for report in reports),
             "stated_citations": sum(len(report.stated_citations) for report in reports),
             "listed_citations": sum(len(report.listed_citations) for report in reports),
-            "archived_citations": sum(len(report.archived_citations) for report in reports),
+            "recallable_citations": sum(len(report.recallable_citations) for report in reports),
             "names": sum(report.names_kept for report in reports),
             "names_required": sum(report.names_required for report in reports),
             "stated_names": sum(len(report.stated_names) for report in reports),
             "listed_names": sum(len(report.listed_names) for report in reports),
-            "archived_names": sum(len(report.archived_names) for report in reports),
+            "recallable_names": sum(len(report.recallable_names) for report in reports),
         },
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from rag.answers.tool_loop import RoundLimits, tool_rounds
-from rag.llm.windows import Budget
+from rag.llm.windows import TokenBudget
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
 from rag.sessions.session_tools import OF_TABLES, OF_THE_PAST, Actions, SessionTools, tool_specs
@@ -27,7 +27,7 @@ class ToolRoom:
 
     actions: Actions
     count: TokenCounter
-    budget: Callable[[SessionHandle], Budget]
+    budget: Callable[[SessionHandle], TokenBudget]
 
     def write(
         self, writer: Writer, request: WriteRequest, session: SessionHandle

@@ -11,6 +11,7 @@ from flask_openapi3.models.info import Info
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.owner import find_owners
+from rag.web.access.proxies import believe_proxies
 from rag.web.access.security import protect
 from rag.web.api import (
     collections,
@@ -116,12 +117,14 @@ def configure(app: Flask, application: "Application") -> None:
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
     )
+    believe_proxies(app, settings.auth.believed_proxies)
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)
     protect(app, settings.web)
     give_budgets(app)
     limit_rates(app, settings.web)
-    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads)
+    are_one = settings.auth.mode == "single"
+    limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
         app.register_blueprint(blueprint)

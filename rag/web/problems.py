@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntit
 from werkzeug.wrappers import Response as BaseResponse
 
 from rag.calm import is_time_to_tell
-from rag.errors import NotAllowed, RagError, SetupError
+from rag.errors import Busy, NotAllowed, RagError, SetupError
 from rag.web.access.owner import has_login
 from rag.web.json_requests import came
 
@@ -164,6 +164,8 @@ def show_error(error: Exception) -> BaseResponse:
     if isinstance(error, NotAllowed) and has_login() and request.method == "GET" and wants_page():
         return redirect(url_for("login.form", next=request.full_path.rstrip("?")), 303)
     response = problem_response(problem_of(error))
+    if isinstance(error, Busy):
+        response.headers["Retry-After"] = str(error.retry_seconds)
     if isinstance(error, NotAllowed):
         response.headers["WWW-Authenticate"] = "Bearer"
     return response

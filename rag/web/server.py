@@ -150,6 +150,7 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
         application.load()
         if application.settings.retrieval.chroma_url is None:
             application.index.check()
+            application.refuse_emptied()
     except RagError as error:
         failures.append(error)
         _thread.interrupt_main(signal.SIGTERM)

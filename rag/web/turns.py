@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +13,8 @@ from flask import current_app
 from rag.errors import ModelInterrupted, RagError
 from rag.hangup import STOPPED, HangUp
 from rag.limits.budget import Budget, limited
-from rag.records import Discarded, Event, Failed, Finished, Message, Text
+from rag.limits.shares import telling
+from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.leaving import hanging_up_when_left
@@ -68,7 +69,12 @@ class Turn:
         Behind an answer comes what a judge says of it, if anybody is asked; nobody waits for that.
         """
         budget = Budget(owner=self.session.owner, has_left=lambda: self.hang_up.is_over)
-        with self.hang_up.heard_here(), limited(budget), closing(to_the_end(events)) as ended:
+        with (
+            self.hang_up.heard_here(),
+            limited(budget),
+            telling(lambda before: self._add(Waiting(before))),
+            closing(to_the_end(events)) as ended,
+        ):
             for event in ended:
                 self._add(event)
                 if self.hang_up.is_over and not isinstance(event, Finished | Failed):
@@ -127,6 +133,16 @@ class Turn:
         with self._change:
             self._change.wait_for(lambda: self._answered() or self.ended_at, timeout=timeout)
         return self._answered()
+
+    def judged(self, end: Finished, *, timeout: float) -> Finished:
+        """The end with what a judge says of it, once it has, or as it is after so many seconds."""
+        with self._change:
+            self._change.wait_for(lambda: self._judged() or self.ended_at, timeout=timeout)
+        said = self._judged()
+        return end if said is None else replace(end, message=said.message)
+
+    def _judged(self) -> Judged | None:
+        return next((each for each in self.events[-1:] if isinstance(each, Judged)), None)
 
     def _answered(self) -> Finished | Failed | None:
         last = (each for each in self.events[-2:] if isinstance(each, Finished | Failed))

@@ -1,26 +1,28 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
-from rag.followups.resolve import FollowUps
-from rag.followups.rules import CUE_WORDS
+from rag.followups.resolve import CUE_WORDS, FollowUps
 from rag.library.answers import LibraryAnswers
+from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
-from rag.memory import Memory, MemoryRules
+from rag.memory.stored import Remembered, SummaryOptions
+from rag.memory.thread import asked
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
 from rag.seams import SessionHandle, Writer
 from rag.sessions.session_tools import Actions
-from rag.summaries.compact import Compactor, SummaryOptions
 from rag.tables.answers import TableAnswers, may_ask_rows
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.turns.answering import Answering, Beside, Checks
+from rag.turns.memory import Memory, MemoryRules
 from rag.turns.tools import ToolOffer, ToolRoom
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
 
@@ -41,7 +43,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    library = TableLibrary(application.tables)
+    library = TableLibrary(application.tables, meaning=application.embedder.embed)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
@@ -64,15 +66,14 @@ def memory_of(application: "Application") -> Memory:
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
     )
     memory = Memory(
-        _compactor(application),
-        application.recall if model is not None else None,
+        application.remembered,
         rules=rules,
         window=window.tokens if window is not None else lambda: without_model,
         count=count,
         made=application.metrics.count_summary,
+        recalls=model is not None,
     )
     memory.compact_later(application.jobs.submit_compaction)
-    memory.recall_in_previews(application.recall)
     return memory
 
 
@@ -83,18 +84,25 @@ def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
     return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
 
 
-def _compactor(application: "Application") -> Compactor:
+def remembered_of(application: "Application") -> Remembered:
+    """What was said in sessions; a model writes a thread of it only where that is wanted."""
     settings = application.settings
     wanted = settings.summarization_settings
-    return Compactor(
-        open_model(settings, wanted.summary_model),
-        application.count,
-        names=application.documents.lexicon,
-        options=SummaryOptions(
+    model = open_model(settings, wanted.summary_model) if wanted.thread else None
+    ask = None
+    if model is not None:
+        ask = partial(
+            asked,
+            model,
             max_tokens=wanted.max_summary_tokens,
             temperature=wanted.summary_temperature,
             timeout_seconds=wanted.timeout_seconds,
-        ),
+        )
+    return Remembered(
+        application.count,
+        application.embedder,
+        names=application.documents.lexicon,
+        options=SummaryOptions(wanted.max_summary_tokens, ask, model.name if model else ""),
     )
 
 
@@ -131,7 +139,6 @@ def assistant_of(application: "Application") -> Assistant:
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             timeout_seconds=follow_up.timeout_seconds,
-            is_mentioned=mentions.is_anywhere,
         ),
         application.memory,
         answering,
@@ -149,7 +156,10 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return Beside((told, application.asked), remarks)
+    if settings.llm.model is not None:  # which has manners of its own
+        return Beside((told, application.asked), remarks)
+    manners = Manners(lambda texts: application.embedder.embed(texts))
+    return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
 
 
 def _tools(application: "Application") -> ToolRoom:
@@ -158,7 +168,7 @@ def _tools(application: "Application") -> ToolRoom:
         search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
         prefer=memory.prefer,
         summarize=memory.summarize,
-        recall=application.recall,
+        find=application.remembered.found,
         query_tables=application.asked.told,
     )
     return ToolRoom(actions, application.count, memory.budget)

@@ -1,29 +1,33 @@
 """The application as the edges see it."""
 
 import logging
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.calm import tell
-from rag.database import reading
+from rag.database.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.errors import RagError, SetupError, StorageFailed
 from rag.figures import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
-from rag.storage import Differences, check_room, repair
+from rag.storage import (
+    Differences,
+    documents_without_rows,
+    note_manifest,
+    refuse_emptied,
+    repair,
+)
 from rag.text.late import compile_all
 from rag.tracing import Traces
 from rag.wiring.once import once
@@ -36,6 +40,7 @@ from rag.wiring.parts import (
     open_originals,
     open_tables,
 )
+from rag.wiring.readiness import ask_judge, checks_of, looked_at
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -45,18 +50,17 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.jobs.background import Background
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
-    from rag.memory import Memory
+    from rag.memory.stored import Remembered
     from rag.retrieval.lexical import LexicalIndex
     from rag.retrieval.search import HybridRetriever
     from rag.retrieval.vectors import ChromaIndex
-    from rag.sessions.recall import Recall
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
+    from rag.turns.memory import Memory
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
-READY_SECONDS = 4.0  # for all checks together
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -82,6 +86,7 @@ class Application:
         self.warm = Event()
         self.tried = Event()  # to warm up
         self.seen: dict[str, bool] = {}  # what was there at the last look
+        self.fault = ""  # of the database, which is not mended by waiting
 
     # ── Made at the first use ────────────────────────────────────────────────────────────────
 
@@ -151,11 +156,11 @@ class Application:
         return open_model(self.settings)
 
     @once
-    def recall(self) -> "Recall":
-        """One for memory and tools: vectors of a session are made and kept once."""
-        from rag.sessions.recall import Recall
+    def remembered(self) -> "Remembered":
+        """One for memory and tools: a session is read once."""
+        from rag.wiring.answering import remembered_of
 
-        return Recall(self.embedder)
+        return remembered_of(self)
 
     @once
     def asked(self) -> "TableAnswers":
@@ -186,6 +191,10 @@ class Application:
 
     def start(self) -> None:
         """Take up what a killed process left, and begin to work in the background."""
+        try:
+            ask_judge(self)
+        except SetupError as error:
+            tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
@@ -204,9 +213,10 @@ class Application:
         """Every process looks for what others left, so that no answer stays pending."""
         forgotten_at = monotonic()
         while not self.stopping.wait(min(LOST_SECONDS, TIDY_SECONDS)):
-            with suppress(SQLAlchemyError):  # the database is away: the next look is soon
+            with suppress(SQLAlchemyError, OSError, RagError):  # away: the next look is soon
                 self.store.interrupt_lost()
                 self.figures.tell()
+                note_manifest(self.engine, self.settings.data_dir)
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
                     forgotten_at = monotonic()
@@ -242,12 +252,14 @@ class Application:
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
+        self._look_at_database()
         self.load()
         if self._does_jobs:
             self.loader.start()  # beside the model
         vectors = self.embedder.embed(["warm"])
         self.warm.set()
         self.index.nearest(vectors, EVERYTHING, limit=1)
+        self.refuse_emptied()
         if self._does_jobs:
             self.repair()
         self.tried.set()
@@ -261,6 +273,21 @@ class Application:
         related("words")
         opposites()
 
+    def refuse_emptied(self) -> None:
+        """Raises SetupError where the database is a new one beside the index of a library."""
+        try:
+            refuse_emptied(self.engine, self.settings.data_dir, vectors=self.index.count())
+        except SetupError as error:
+            self.fault = str(error)
+            raise
+
+    def _look_at_database(self) -> None:
+        """Page by page, once. Raises StorageFailed for what a backup alone mends."""
+        damaged = [name for name in damaged_tables(self.engine) if not is_of_words([name])]
+        self.fault = damage_in_words(damaged) if damaged else ""
+        if self.fault:
+            raise StorageFailed(self.fault)
+
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""
         held, wanted = self.index.count(), self.documents.embedded_count()
@@ -271,13 +298,36 @@ class Application:
     def repair(self) -> Differences:
         """Make vectors and words follow the database again; returns what there was to do."""
         with self.ingestion.alone():
-            return repair(self.engine, self.index, embed_missing=self.ingestion.synchronise)
+            found = repair(
+                self.engine,
+                self.index,
+                folder=self.settings.data_dir,
+                embed_missing=self.ingestion.synchronise,
+            )
+        self.rows_made_again()
+        note_manifest(self.engine, self.settings.data_dir)
+        return found
+
+    def rows_made_again(self) -> list[str]:
+        """Names of documents whose rows were gone, and are read again from the kept files."""
+        made = []
+        for document_id, name in documents_without_rows(self.tables).items():
+            original = self._original(document_id)
+            if original is not None:
+                self.ingestion.read_rows_again(document_id, original)
+                made.append(name)
+        return made
+
+    def _original(self, document_id: str) -> bytes | None:
+        path = self.documents.original(self.documents.document(document_id, EVERYTHING))
+        return path.read_bytes() if path else None
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
         self.stopping.set()
-        with suppress(SQLAlchemyError, RagError):
+        with suppress(SQLAlchemyError, RagError, OSError):
             self.figures.tell()
+            note_manifest(self.engine, self.settings.data_dir)
         made = vars(self)  # what nobody has used needs no end
         if "jobs" in made:
             self.jobs.stop()
@@ -297,48 +347,10 @@ class Application:
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""
-        checks: dict[str, Callable[[], Any]] = {
-            "database": self._ask_database,
-            "model": self._ask_model,
-            "index": self._ask_index,
-            "queue": self.jobs.ping,
-            "storage": lambda: check_room(self.settings.data_dir),
-        }
-        pool = ThreadPoolExecutor(len(checks))
-        asked = {name: pool.submit(_works, check) for name, check in checks.items()}
-        wait(asked.values(), timeout=READY_SECONDS)
-        pool.shutdown(wait=False)
-        self.seen.update((name, each.done() and each.result()) for name, each in asked.items())
+        self.seen.update(looked_at(checks_of(self)))
         return dict(self.seen)
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""
-        has_begun = checks["model"] or self.tried.is_set()
+        has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
-
-    def _ask_model(self) -> None:
-        """A local model is loaded; a server answers."""
-        if not self.warm.is_set():
-            raise ModelUnavailable("The embedding model is not loaded yet.")
-        if self.settings.embedding.base_url is not None:
-            self.embedder.embed(["ready"])
-
-    def _ask_database(self) -> None:
-        with reading(self.engine) as connection:
-            connection.execute(text("SELECT 1"))
-
-    def _ask_index(self) -> None:
-        if not self.tried.is_set():
-            raise IndexAway("The index is not open yet.")
-        self.index.check()
-        with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
-            if self.index.count() < self.documents.embedded_count():
-                raise IndexAway("The index is rebuilt.")
-
-
-def _works(check: Callable[[], Any]) -> bool:
-    try:
-        check()
-    except Exception:  # noqa: BLE001 - whatever it is, it does not work
-        return False
-    return True

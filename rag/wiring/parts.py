@@ -1,6 +1,7 @@
 """Single parts by their settings, for the application and for commands that need no more."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rag.settings import Settings
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
     from rag.documents.limits import LoadLimits
+    from rag.limits.shares import Lane
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.retrieval.rerank import CrossEncoderReranker
     from rag.retrieval.vectors import ChromaIndex
@@ -22,6 +24,8 @@ if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks d
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
+SHARES = 8  # of the calls of a model, one owner among several has one
+WAITING_CALLS = 256
 
 
 def open_collections(settings: Settings, engine: Engine) -> Collections:
@@ -124,7 +128,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
     from rag.llm.habits import Asking
     from rag.llm.openai_compatible import OpenAIChatModel
 
-    return OpenAIChatModel(
+    model = OpenAIChatModel(
         llm.base_url or OPENAI,
         chosen,
         api_key=os.environ.get(llm.api_key_env),
@@ -132,6 +136,17 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
         max_retries=llm.max_retries,
         asking=Asking(llm.reasoning, llm.extra_body),
     )
+    model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
+    return model
+
+
+@cache
+def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
+    """One for all models of a server: answers, judgements and summaries wait in one turn."""
+    from rag.limits.shares import Lane
+
+    share = None if are_one else max(1, calls // SHARES)
+    return Lane(calls, waiting=WAITING_CALLS, share=share)
 
 
 def open_window(settings: Settings) -> ModelWindow | None:

@@ -9,6 +9,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from rag.database import migrate, open_engine
 from rag.errors import SetupError
 from rag.settings import Settings
+from rag.storage.manifest import refuse_emptied
 
 OURS = ("groundnote.db", "chroma")
 
@@ -19,6 +20,7 @@ def open_database(settings: Settings) -> Engine:
     try:
         engine = open_engine(settings.database_url)
         migrate(engine)
+        refuse_emptied(engine, settings.data_dir)
     except ArgumentError as error:
         raise SetupError(f"sessions.database_url is no URL of a database: {error}.") from error
     except (SQLAlchemyError, OSError) as error:

@@ -62,14 +62,13 @@ def test_odd_questions_are_only_words(library, question):
         assert "<script>alert" not in shown
 
 
-def test_a_question_too_long_for_the_window_is_refused_with_both_numbers(library):
+def test_a_question_too_long_for_a_window_is_answered_where_no_model_reads_it(library):
     session_id = library.session(context_config={"max_tokens": 800})
 
-    refused = library.post(
+    answered = library.post(
         f"/sessions/{session_id}/messages", json={"content": "battery life " * 700}
     )
 
-    assert refused.status_code >= 400
-    figures = [word for word in refused.get_json()["detail"].split() if word[0].isdigit()]
-    assert len(figures) >= 2, refused.get_json()
+    assert answered.status_code == 200
+    assert answered.get_json()["card"] is not None
     assert library.ask(session_id, "How much does the Aero 5 weigh?")["citations"]

@@ -53,7 +53,7 @@ def test_forgetting_leaves_every_message_and_every_number(library):
     assert library.numbers(session_id) == numbers
 
 
-def test_a_compaction_that_ends_after_forgetting_is_dropped(with_model):
+def test_a_compaction_that_ends_after_forgetting_is_dropped(with_model, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
 
     def summarise(exchange):
@@ -63,6 +63,7 @@ def test_a_compaction_that_ends_after_forgetting_is_dropped(with_model):
 
     answer = reply("The Aero 5 weighs 120 g [1].")
     with OpenAIServer(*[answer] * 4, summarise) as server:
+        monkeypatch.setenv("GROUNDNOTE_SUMMARIZATION_SETTINGS__THREAD", "true")
         library = with_model(server, timeout_seconds=20)
         session_id = library.session(context_config={"recent_message_count": 2})
         for _ in range(4):

@@ -10,6 +10,7 @@ import pytest
 from werkzeug.serving import make_server
 
 from tests.openai_server import OpenAIServer, endless, hang, reply
+from tests.waiting import until
 
 QUESTION = "How much does the Aero 5 weigh?"
 DEADLINE = 20.0  # a bound for machines under load, not an expectation
@@ -114,9 +115,7 @@ class TestAClientThatLeaves:
 
 
 def until_asked(server):
-    end = time.monotonic() + DEADLINE
-    while not server.requests and time.monotonic() < end:
-        time.sleep(0.02)
+    until(lambda: server.requests)
 
 
 def slow_reply(text, *, seconds):

@@ -128,7 +128,8 @@ def test_an_answer_that_failed_can_be_regenerated(with_model):
     assert library.get(f"/sessions/{session_id}/messages")["total"] == 2
 
 
-def test_a_model_that_only_fails_to_summarise_is_replaced_in_sight(with_model):
+def test_a_model_that_only_fails_to_summarise_is_replaced_in_sight(with_model, monkeypatch):
+    monkeypatch.setenv("GROUNDNOTE_SUMMARIZATION_SETTINGS__THREAD", "true")
     with OpenAIServer(GOOD, GOOD, GOOD, GOOD, failure(500, "internal error")) as server:
         library = with_model(server)
         session_id = library.session(context_config={"recent_message_count": 2})

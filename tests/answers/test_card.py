@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.answers.card import HARDLY, MOST_SHOWN, card_of
@@ -123,6 +123,16 @@ class TestWhatIsMarked:
 
         assert "Flash point: -14 °C" in marked("What is the flash point?", text)
 
+    def test_is_not_what_is_said_of_a_sibling(self):
+        prices = source(1, WEIGHTS.replace("Aero 7", "Aero 5 Pro"), "Prices", ())
+
+        for asked_for in NAMES:
+            (shown,) = card_of(
+                asked(f"How heavy is the {asked_for}?", prices), embed, NAMES
+            ).passages
+            ((start, end),) = shown.marked
+            assert shown.text[start:end].startswith(f"| {asked_for} |")
+
     def test_goes_by_meaning_where_no_word_is_shared(self):
         def by_meaning(texts):
             return np.array(
@@ -215,6 +225,7 @@ class TestAsText:
         assert set(cited_numbers(written(asked("How long does a refund take?", found)))) == {3}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text(alphabet="aB5 .?:|-*1\n[]>#`", max_size=60), max_size=4),
     st.text(alphabet="aB5 ?[]1", max_size=30),

@@ -15,6 +15,7 @@ from rag.hangup import on_hang_up
 from rag.seams import ModelDelta
 from rag.settings import Settings
 from tests.applications import app_of, application_of
+from tests.waiting import LONG
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = [
@@ -32,7 +33,7 @@ DOCUMENTS = (
     "audio/cantoro-speakers.md",
     "company/faq.html",
 )
-PATIENCE_MS = 15_000
+PATIENCE_MS = 60_000  # against waiting for ever: what is waited for comes sooner, on any machine
 WORD_SECONDS = 0.005  # a card has many words
 
 
@@ -41,8 +42,9 @@ def chromium():
     """One browser for all tests."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"there is no {CHROMIUM} on this machine")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
@@ -67,6 +69,8 @@ def live(tmp_path_factory):
     files = [IncomingFile.from_path(LIBRARY / name, name=name) for name in DOCUMENTS]
     ends = [each for each in application.ingestion.ingest(files) if each.is_final]
     assert {each.stage for each in ends} == {"finished"}
+    application.load()
+    application.prepare_answers()  # else the first test waits for it
     application.start()
     app = app_of(application)
     server = make_server("127.0.0.1", 0, app, threaded=True)
@@ -133,7 +137,7 @@ def held_writer(monkeypatch):
         words = [word for delta in write(self, request) for word in delta.text.split(" ")]
         for at, word in enumerate(words):
             if at == 3:
-                let_go.wait(10)
+                let_go.wait(LONG)
             time.sleep(WORD_SECONDS)
             yield ModelDelta(text=word + " " * (at + 1 < len(words)))
 

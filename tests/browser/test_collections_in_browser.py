@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
 from rag.ingestion.ingest import Ingestion
+from tests.waiting import LONG
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,7 @@ def test_what_is_ticked_and_chosen_stays_so_while_files_come_in(open_page, handb
     ingest, let_go = Ingestion.ingest, threading.Event()
 
     def slowly(self, files):
-        let_go.wait(10)
+        let_go.wait(LONG)
         yield from ingest(self, files)
 
     page = open_page("/documents")

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
+from rag.limits.shares import Lane
 from rag.records import MessageStatus
-from rag.web.serving.lanes import AnswerLane
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I reset the Aero 5 Pro to factory settings?"
@@ -295,7 +295,7 @@ class TestWithScripts:
     def test_a_question_that_waited_in_vain_goes_back_to_its_form(
         self, page, live, held_writer, monkeypatch
     ):
-        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.5})
+        monkeypatch.setattr(Lane.wait, "__kwdefaults__", {"patience_seconds": 0.5})
         lane = live.app.extensions["groundnote-lane"]
         inside = [lane.join("others") for _ in range(lane.capacity)]
         page.locator("#question").fill(QUESTION)

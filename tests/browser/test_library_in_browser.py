@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.ingestion.ingest import Ingestion
+from tests.waiting import LONG, until
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,7 @@ class TestUpload:
         ingest, let_go = Ingestion.ingest, threading.Event()
 
         def slowly(self, files):
-            let_go.wait(10)
+            let_go.wait(LONG)
             yield from ingest(self, files)
 
         monkeypatch.setattr(Ingestion, "ingest", slowly)
@@ -104,9 +105,11 @@ class TestUpload:
         page.get_by_role("button", name="Add", exact=True).click()
 
         expect(page.locator("#library")).to_contain_text("Rectifier.md")
-        page.wait_for_timeout(1500)
-        page.goto("/documents")
-        expect(page.locator(".list")).to_contain_text("Rectifier.md")
+        until(
+            lambda: (
+                page.goto("/documents") and page.locator(".list", has_text="Rectifier.md").count()
+            )
+        )
 
 
 class TestFilesBesideTheLibrarysPage:

@@ -79,7 +79,6 @@ def verdict(passage: str, said: str) -> Verdict:
         ),
         pytest.param(LEAFLET, "It generally only appears at low doses", id="low-for-high"),
         pytest.param(HEIM, "Bei Frost ist der Betrieb erlaubt", id="german-opposite"),
-        pytest.param(HEIM, "Das Kabel muss mindestens 20 m lang sein", id="german-bound"),
         pytest.param(HEIM, "Reparaturen am Netzkabel darf jeder ausführen", id="by-everybody"),
         pytest.param(LEAVE, "You may work from any country of the world", id="anywhere"),
         pytest.param(
@@ -88,7 +87,6 @@ def verdict(passage: str, said: str) -> Verdict:
             id="columns-swapped",
         ),
         pytest.param(FARES, "A week ticket costs €6.50 for adults", id="row-above"),
-        pytest.param(FARES, "Two adult day tickets cost €15 altogether", id="count-as-an-amount"),
         pytest.param(PUMPS, "Der HD 140 hat einen Schlauch von 12 m", id="other-column"),
         pytest.param(
             PUMPS, "Der HD 140 fördert 510 l/h, der HD 180 nur 420 l/h", id="values-of-two-swapped"

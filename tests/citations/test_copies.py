@@ -10,7 +10,7 @@ from rag.citations.check import check
 from rag.errors import ModelUnavailable
 from rag.records import Citation, Verdict
 from rag.seams import Matrix
-from tests.citations.test_check import AERO
+from tests.citations.test_check import AERO, SOURCES
 
 DOCK = (
     "The Dock charges one telephone at once, with 5 W on the left side and 15 W on the right side. "
@@ -50,20 +50,13 @@ def judged(said: str, passage: str = DOCK, **given: object) -> Citation:
         ("The Dock charges with 5 W on the right side", "15 W"),
         ("Add 450 µl of cleaner once a year", "350 µl"),
         ("It stays cool up to 45 °F in normal use", "gives 45 °C"),
-        ("On Wednesdays the shop is open until 20:00", "Thursdays"),
         ("The light is green while it charges", "red"),
-        ("Rinsing must take at least five minutes", "five minutes"),
         ("Everybody may open the lid", "limits this"),
-        ("Colours like black fade", "says"),
-        ("Photography with flash is allowed", "says"),
         ("Snorkels are allowed", "says"),
         ("Smoking is allowed on the balcony", "says"),
         ("Equipment may make up more than the share of the partner", "says"),
         ("The three boxes together hold 950 g", "gives"),
-        ("When muted the bulb is orange, and after a second touch it is violet", "violet"),
         ("The Pad can lead 4 points; before, it was 6", "gives 6"),
-        ("The Pad Air takes IP57 and the Pad Mini just IPX4", "IPX4"),
-        ("Ports go off beginning with the lowest number", "says"),
         ("On the Amp 50, hold the button for 8 seconds", "8 seconds for the Amp 50 BT"),
     ],
 )
@@ -174,7 +167,6 @@ FEES = (
         ("A game returned four days late costs € 4.00", Verdict.OPEN),  # renewals are no fee
         ("At a discount of 22 % you save € 66 of € 300", Verdict.COMPUTED),
         ("The holes of the Bar 300 are 350 mm further apart than the Bar 200's", Verdict.OPEN),
-        ("You get 27 % from 10 units and 22 % from 50 units", Verdict.CONTRADICTED),
         ("A week of duty is paid with € 45, and a call with € 240", Verdict.CONTRADICTED),
     ],
 )
@@ -216,3 +208,12 @@ def test_a_rounded_figure_and_a_bound_that_is_kept_are_the_sources_own(
     said: str, is_warned: bool
 ) -> None:
     assert judged(said, TALL).verdict.is_warning is is_warned
+
+
+def test_each_number_of_a_group_says_for_itself() -> None:
+    text = "The Tarn 2 costs EUR 149 [4][5]."
+
+    price, bicycles = check(text, SOURCES, embedder=Meanings(are_alike=False)).citations
+
+    assert (price.number, price.verdict) == (4, Verdict.SUPPORTED)
+    assert (bicycles.number, bicycles.verdict) == (5, Verdict.OFF_SUBJECT)

@@ -145,3 +145,42 @@ def test_what_follows_a_list_of_sources_keeps_it() -> None:
     told = f"{LISTED}\nIt is black, and weighs what it weighed in 2025 [2]."
 
     assert canonical(told, (1, 2)) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("95 % CI [9, 25], p < 0.001", "95 % CI (9, 25), p < 0.001"),
+        ("a dose range of [10, 40] minutes", "a dose range of (10, 40) minutes"),
+        ("Uniform on [10, 20].", "Uniform on (10, 20)."),
+        ("The interval [1, 25] holds [1].", "The interval (1, 25) holds [1]."),
+        ("It opened in [2019].", "It opened in (2019)."),
+        ("Values lie between [12; 30].", "Values lie between (12; 30)."),
+        ("x ∈ [10, 20]", "x ∈ [10, 20]"),
+        ("It lasts ten days [9, 25].", "It lasts ten days."),
+        ("According to [9, 25], it is red.", "According to, it is red."),
+        ("It is red [9].", "It is red."),
+        ("As in the range of [1, 2] metres", "As in the range of [1][2] metres"),
+    ],
+)
+def test_a_value_in_brackets_is_never_lost(said, shown):
+    for split in range(len(said) + 1):
+        gate = MarkerGate({1, 2}.__contains__)
+        assert gate.feed(said[:split]) + gate.feed(said[split:]) + gate.finish() == shown
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        ":contentReference[oaicite:2]{index=2}",
+        "citeturn0search2",
+        "\ue200cite\ue202turn0search2\ue201",
+        "fileciteturn0file2",
+    ],
+)
+def test_the_markers_of_chatgpt_are_read(marker):
+    said = f"It is red {marker}. Cite it :content."
+    for split in range(len(said) + 1):
+        gate = MarkerGate({1, 2}.__contains__)
+        text = gate.feed(said[:split]) + gate.feed(said[split:]) + gate.finish()
+        assert text == "It is red [2]. Cite it :content."

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,24 +16,16 @@ from rag.settings import Settings
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer
+from tests.waiting import LONG, until
 
 ROOT = Path(__file__).parents[2]
-DEADLINE = 60.0  # a bound for machines under load, not an expectation
+DEADLINE = LONG
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
-
-
-def until(condition, *, seconds=DEADLINE):
-    """Wait for a condition; what it gave last."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{condition} did not come true"
-        time.sleep(0.05)
-    return found
 
 
 def server_url(variable):

@@ -107,7 +107,7 @@ def test_two_hosts_share_documents_uploads_and_sessions(shared, built):
 
 def test_a_host_takes_up_what_a_dead_one_began(shared, built, monkeypatch):
     monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(jobs, "ABANDONED_AFTER", dict.fromkeys(JobState, timedelta(seconds=1)))
+    monkeypatch.setattr(jobs, "ABANDONED_AFTER", timedelta(seconds=1))
     dead, alive = built(shared("host-1")), built(shared("host-2"))
     job = dead.jobs.submit_ingest("aero.md", MANUAL)
     dead.jobs._queue._huey.flush()  # it took the job from the queue, and died in the middle

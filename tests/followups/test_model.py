@@ -27,7 +27,7 @@ def test_the_models_question_is_taken():
 
     assert resolution.query == "Which ten products sold best in Q4?"
     assert resolution.dense_query == resolution.lexical_query == resolution.query
-    assert resolution.dense_context[0][0] == "Top 10 products in Q3"
+    assert resolution.before.said[0][0] == "Top 10 products in Q3"
     assert (resolution.method, resolution.is_followup) == ("model", True)
 
 

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.followups.names import Names
-from rag.followups.pronouns import SIGNS, WEIGHTS, Turn, candidates, probability
 from rag.followups.resolve import FollowUps
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, NOTHING_BEFORE
 
 LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
 BATTERY = [("What is the battery life of the Aero 5?", "It lasts 20 hours [1].")]
@@ -86,62 +85,28 @@ FILLED = [
         [("Wie schwer ist das Aero 5?", "")],
         "Wie schwer ist das Aero 7?",
     ),
-    (
-        "compared-with",
-        "Compare it with the Aero 7",
-        HEAVY,
-        "Compare the Aero 5 with the Aero 7",
-    ),
 ]
-POINTED = [
-    ("its", "What is its weight?", BATTERY, "What is the Aero 5's weight?"),
-    ("its-alone", "its weight", HEAVY, "the Aero 5's weight"),
-    ("it", "How do I reset it?", MESH, "How do I reset the Nimbus Router X2?"),
-    ("she", "Where does she live?", JOIN, "Where does Jane Doe live?"),
-    ("her-own", "What is her role?", JOIN, "What is Jane Doe's role?"),
-    ("her-object", "Who works with her?", JOIN, "Who works with Jane Doe?"),
-    ("she-is", "Do you know if she's here?", JOIN, "Do you know if Jane Doe is here?"),
-    (
-        "surname",
-        "When was he criticised?",
-        [("Who was Norman Borlaug?", "A scientist."), ("Why was Borlaug famous?", "For wheat.")],
-        "When was Borlaug criticised?",
-    ),
-    (
-        "product-of-the-answer",
-        "How much does it cost?",
-        [("Which router is the fastest?", "The Nimbus Router X2 is the fastest [1].")],
-        "How much does the Nimbus Router X2 cost?",
-    ),
-]  # fmt: skip
 ALONE = [
     ("other-product", "Does the Aero 7 have Bluetooth?", HEAVY),
     ("new-subject", "What did we decide about the database?", HEAVY),
-    ("dummy-it", "Is it possible to return an order?", HEAVY),
     ("german", "Wie schwer ist das Aero 7?", HEAVY),
-    ("thanks", "thanks!", HEAVY),
-    ("no", "no", HEAVY),
     ("empty", "   ", HEAVY),
     ("question-mark", "?", HEAVY),
     ("own-antecedent", "Is web chat good and how do I add it?", HEAVY),
-    ("own-product", "How much does the Aero 7 cost, and how light is it?", HEAVY),
-    ("own-people", "If a customer complains, do they get a refund?", HEAVY),
     ("own-things", "Do refunds take long when they come from abroad?", HEAVY),
-    ("german-nouns", "und für Geschäftskunden?", [("Wie lange ist die Garantie?", "")]),
-    ("german-other", "und das Aero 7?", [("Wie lange ist die Garantie?", "")]),
-    ("with-another", "and with the Aero 7?", [("How do I pair the Aero 5?", "")]),
-    ("several", "How many of them are there?", HEAVY),
-    ("no-plural", "How do I send it back?", [("What is the period?", "**Returns** 30 days [1].")]),
-    (
-        "heading",
-        "How many days can they?",
-        [("Can staff stay?", "**Working › Home** [1]\n> | Kind |")],
-    ),
-    ("quoted", "Who can they ask?", [("Can staff stay?", "> Some may. Escalation is rare [1].")]),
-    ("one-model", "What do they cost?", [("Which are new?", "Some have Wi-Fi 6 inside [1].")]),
-    ("partitive", "Which of them has USB?", [("Who made the lamps?", "Philips [1].")]),
-    ("the-text", "Where does it say that?", HEAVY),
     ("own-person", "Does the manager approve his own expenses?", MESH),
+]
+POINTING = [
+    ("it", "How do I reset it?", MESH),
+    ("its", "What is its weight?", BATTERY),
+    ("she", "Where does she live?", JOIN),
+    ("property", "and the price?", BATTERY),
+    ("circumstance", "And from abroad?", [("How long do refunds take?", "")]),
+    ("no-place", "and macOS?", [("How do I install it?", "Run it [1].")]),
+    ("those", "which of those is heavier?", SOLD),
+    ("counted", "the second one?", SOLD),
+    ("asking-word", "Why?", [("May I keep bees?", "Two colonies [1].")]),
+    ("german", "Und nachts?", [("Wie lange darf ich arbeiten?", "")]),
 ]
 
 
@@ -149,7 +114,7 @@ def cases(table):
     return [pytest.param(*row[1:], id=row[0]) for row in table]
 
 
-@pytest.mark.parametrize(("question", "history", "expected"), cases(FILLED) + cases(POINTED))
+@pytest.mark.parametrize(("question", "history", "expected"), cases(FILLED))
 def test_a_follow_up_is_made_whole(question, history, expected):
     resolution = resolve(question, history, lexicon=LEXICON)
 
@@ -181,7 +146,7 @@ def test_a_first_question_is_never_changed(question):
 
     assert resolution.query == question
     assert not resolution.is_followup
-    assert resolution.dense_context == ()
+    assert resolution.before == NOTHING_BEFORE
 
 
 @given(
@@ -219,16 +184,15 @@ def test_numbers_are_shown_but_not_searched_for():
     assert "[3]" not in resolution.dense_query + resolution.lexical_query
 
 
-def test_retrieval_gets_the_previous_and_the_first_question_besides():
+@pytest.mark.parametrize("question", ["Is there a warranty?", "How do I reset it?", "and why?"])
+def test_the_last_question_always_leads_the_search(question):
     history = [("What is web chat?", "A widget."), *HEAVY]
 
-    resolution = resolve("Is there a warranty?", history)
+    before = resolve(question, history).before
 
-    assert [text for text, _ in resolution.dense_context] == [
-        "How heavy is the Aero 5?",
-        "What is web chat?",
-    ]
-    assert all(0 < weight < 1 for _, weight in resolution.dense_context)
+    assert [text for text, _ in before.said] == ["How heavy is the Aero 5?"]
+    assert [text for text, _ in before.words] == ["How heavy is the Aero 5?"]
+    assert all(0 < weight < 1 for _, weight in (*before.said, *before.words))
 
 
 def test_the_lexical_query_of_a_standalone_question_is_the_question():
@@ -243,49 +207,31 @@ def test_only_the_last_turns_count():
     resolution = FollowUps(max_turns=1).resolve("Where is it made?", history, EVERYTHING)
 
     assert "Aero" not in resolution.query
-    assert len(resolution.dense_context) == 1
+    assert len(resolution.before.said) == 1
 
 
-@pytest.mark.parametrize(
-    ("mentioned", "expected"),
-    [
-        pytest.param({"Aero 5 Pro"}, "How heavy is the Aero 5 Pro?", id="in-a-text"),
-        pytest.param(set(), "And the Pro?", id="nowhere"),
-    ],
-)
-def test_a_longer_name_is_believed_if_a_text_mentions_it(mentioned, expected):
-    follow_ups = FollowUps(
-        lexicon=lambda within: ("Aero 5",), is_mentioned=lambda name, within: name in mentioned
-    )
+@pytest.mark.parametrize(("question", "history"), cases(POINTING))
+def test_what_points_back_stands_behind_its_question_word_for_word(question, history):
+    resolution = resolve(question, history, lexicon=LEXICON)
 
-    assert follow_ups.resolve("And the Pro?", HEAVY, EVERYTHING).query == expected
+    assert resolution.query == f"{history[-1][0]} {question}"
+    assert resolution.is_followup
+    assert resolution.dense_query == resolution.lexical_query == question
 
 
-REFUNDS = [("How long do refunds take?", "Five days [1].")]
+def test_a_pronoun_is_never_replaced():
+    resolution = resolve("and when does it end if I quit?", [("Is the US office open?", "Yes.")])
+
+    assert resolution.query.endswith("and when does it end if I quit?")
+    assert "the US end" not in resolution.query
 
 
-@pytest.mark.parametrize(
-    ("question", "history", "expected"),
-    [
-        pytest.param(
-            "And from abroad?", REFUNDS, "How long do refunds take from abroad?", id="added"
-        ),
-        pytest.param(
-            "And without a receipt?",
-            REFUNDS,
-            "How long do refunds take without a receipt?",
-            id="several-words",
-        ),
-        pytest.param(
-            "And from Oslo?",
-            [("How long is a flight from Rome?", "")],
-            "How long is a flight from Oslo?",
-            id="another-name-there",
-        ),
-    ],
-)
-def test_a_circumstance_is_added_where_there_is_none(question, history, expected):
-    assert resolve(question, history, lexicon=LEXICON).query == expected
+def test_what_is_asked_on_from_is_the_question_that_stands_alone():
+    history = [*BATTERY, ("How do I charge it?", "By USB [1].")]
+
+    resolution = resolve("And does it get hot?", history)
+
+    assert resolution.query == f"{BATTERY[0][0]} And does it get hot?"
 
 
 def test_cue_words_can_be_configured():
@@ -296,7 +242,7 @@ def test_cue_words_can_be_configured():
         "wie steht es mit Q4 2024?", history, EVERYTHING
     )
 
-    assert plain.query == "wie steht es mit Q4 2024?"
+    assert plain.query != told.query
     assert told.query == "Umsatz in Q4 2024"
 
 
@@ -334,65 +280,3 @@ def test_a_lexicon_that_grows_is_read_again():
 )
 def test_long_texts_are_resolved_all_the_same(question, history):
     assert resolve(question, history).query
-
-
-@pytest.mark.parametrize(
-    ("question", "history"),
-    [
-        pytest.param("and macOS?", [("How do I install it?", "Run it [1].")], id="no-place-for-it"),
-        pytest.param("And with the Pro?", HEAVY, id="with-a-name"),
-        pytest.param("only the North", [("What were the sales?", "11 [1].")], id="only"),
-        pytest.param("which of those is heavier?", SOLD, id="those"),
-        pytest.param("the second one?", SOLD, id="counted"),
-        pytest.param("more", HEAVY, id="more"),
-        pytest.param("and the price?", BATTERY, id="another-property"),
-        pytest.param("What about the battery?", [("How heavy?", "410 g [1].")], id="degree"),
-    ],
-)
-def test_what_has_no_sure_place_is_shown_as_it_was_asked(question, history):
-    resolution = resolve(question, history, lexicon=LEXICON)
-
-    assert resolution.query == question
-    assert resolution.is_followup
-    assert resolution.dense_context
-
-
-@pytest.mark.parametrize("bare", ["Why?", "How many?", "Since when?", "Wie lange?", "How heavy?"])
-def test_an_asking_word_alone_asks_on_from_the_last_question(bare):
-    resolution = resolve(bare, [("May I keep bees?", "Two colonies [1].")])
-
-    assert resolution.query == f"May I keep bees? {bare}"
-    assert resolution.is_followup
-
-
-@pytest.mark.parametrize("other", ["Thanks!", "How many hens?", "ok", "What is it?"])
-def test_what_says_or_points_at_more_is_left_as_it_is(other):
-    assert resolve(other, [("May I keep bees?", "Yes [1].")]).query == other
-
-
-def test_no_word_is_looked_up_that_nobody_sees():
-    resolution = resolve("and macOS?", HEAVY, lexicon=LEXICON)
-
-    assert resolution.lexical_query == resolution.query
-
-
-@pytest.mark.parametrize("kind", ["person", "it", "they"])
-def test_every_sign_of_a_candidate_has_its_weight(kind):
-    past = [Turn("Who was Norman Borlaug and what are the Aero lamps?", "People of note.")]
-    found = candidates(kind, past, Names(LEXICON))
-
-    assert found
-    assert {len(each.signs) for each in found} == {len(SIGNS)} == {len(WEIGHTS[kind])}
-    assert all(0 < probability(kind, each) < 1 for each in found)
-
-
-def test_what_a_question_names_comes_before_the_title_of_the_passage_that_answered():
-    card = (
-        "**Policy HH-12 › Extensions** [1]\n\n> Mobility (e-bikes) costs 48 EUR [1].\n\n"
-        "More passages:\n\n- Policy HH-12 › Excess: You bear the first 150 EUR [2]."
-    )
-    asked = [("What does the Mobility extension cost?", card)]
-    unnamed = [("What does the policy cost?", card)]
-
-    assert resolve("What is its limit?", asked, ["HH-12"]).query == "What is the Mobility's limit?"
-    assert resolve("What is its limit?", unnamed, ["HH-12"]).query == "What is HH-12's limit?"

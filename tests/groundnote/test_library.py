@@ -1,6 +1,5 @@
 """The library as Python code uses it."""
 
-import asyncio
 import subprocess
 import sys
 
@@ -8,6 +7,7 @@ import pytest
 
 import groundnote
 from groundnote import GroundnoteError, Library, check
+from tests.asynchronous import finished
 from tests.fakes import HashEmbedder
 
 HANDBOOK = "# Refunds\n\nA refund is paid within five business days.\n"
@@ -93,7 +93,7 @@ class TestConversations:
             found = await filled.asearch("refund")
             return answer, "".join(words), found, await filled.aask("refund")
 
-        answer, words, found, _ = asyncio.run(asked())
+        answer, words, found, _ = finished(asked())
 
         assert "five" in answer.text
         assert "five" in words

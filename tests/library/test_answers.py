@@ -196,3 +196,18 @@ class TestAnEmptyLibrary:
         assert finished.message.content.startswith("The library is empty")
         assert finished.message.answer.declined
         made.stop()
+
+
+@pytest.mark.parametrize(
+    ("question", "told_of"),
+    [
+        ("What is the Aero 5 manual about?", "1 section"),
+        ("Worum geht es im Aero 5 manual?", "1 Abschnitt"),
+        ("Summarise the Aero 5 manual", "The Aero 5 weighs 410 g"),
+    ],
+)
+def test_a_document_of_one_section_is_told_of_too(told, question, told_of):
+    answer = told(question)
+
+    assert told_of in answer.content
+    assert answer.answer.model == "library"

@@ -1,10 +1,12 @@
 """What is said beside an answer: another language, or a file that could not be read."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from rag.library.remarks import Remarks, other_language
 from rag.library.unread import UnreadFile
-from rag.records import EVERYTHING, NoticeKind, Source
+from rag.records import EVERYTHING, Answer, NoticeKind, Source
 from rag.text.languages.spoken import spoken
 
 ENGLISH = "The warranty of the router is two years from the date of purchase."
@@ -20,16 +22,22 @@ class Session:
 
     owner = "ada"
 
+    def __init__(self, *answers):
+        self.answers = answers
+
     def within(self):
         return EVERYTHING
 
+    def recent(self, count):
+        return [SimpleNamespace(answer=each) for each in self.answers]
 
-def remarks(question, *, is_sure=False, text=ENGLISH, english_only=True):
+
+def remarks(question, *answers, is_sure=False, text=ENGLISH, english_only=True):
     files = [UnreadFile("lease-scan.pdf", "lease-scan.pdf: it holds pictures only.")]
     made = Remarks(
         lambda owner: files, lambda word, within: word.lower() in text.lower(), english_only
     )
-    return made(Session(), question, [source(text)], is_sure=is_sure)
+    return made(Session(*answers), question, [source(text)], is_sure=is_sure)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +92,22 @@ def test_short_questions_in_other_languages_are_told_so_in_english(question, sai
     ("question", "text"),
     [
         ("How long is the warranty?", ENGLISH),
-        ("Wie lange ist die Garantie?", GERMAN),
         ("Garantie Router", ENGLISH),  # no language is sure
         ("Wie lange ist die Garantie?", "AX-1 410 g 520 EUR"),
     ],
 )
 def test_nothing_is_said_where_languages_are_the_same_or_not_sure(question, text):
     assert other_language(question, [source(text)]) == ""
+
+
+def test_a_language_that_the_model_does_not_know_is_told_of_once():
+    question = "Wie lange ist die Garantie?"
+
+    (notice,) = remarks(question, text=GERMAN, is_sure=True)
+
+    assert notice.text.startswith("Frage und Stellen sind auf Deutsch.")
+    assert remarks(question, Answer("", notices=(notice,)), text=GERMAN, is_sure=True) == []
+    assert remarks(question, text=GERMAN, is_sure=True, english_only=False) == []
 
 
 def test_nothing_is_said_of_a_model_that_somebody_chose():

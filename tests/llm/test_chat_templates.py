@@ -8,7 +8,7 @@ from rag.llm.habits import Asking, Habits, in_turn
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall
 from rag.seams import ModelRequest
-from rag.sessions.context import Pair, Parts, Selection, assemble
+from rag.sessions.context import Pair, Parts, Selection, assemble, put_back
 from tests.openai_server import OpenAIServer, failure, reply
 
 ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
@@ -68,6 +68,7 @@ def refuse(message):
 
 ENVIRONMENT = jinja2.Environment()
 ENVIRONMENT.globals |= {"raise_exception": refuse, "alternate": ALTERNATE}
+RECALLED = "Earlier: The lamp is red [1]."
 COMPILED = {name: ENVIRONMENT.from_string(source) for name, source in TEMPLATES.items()}
 
 
@@ -87,7 +88,7 @@ def pair(turn):
 
 
 def context(turn):
-    """The context of a turn, with a summary of what is long ago, and statements recalled."""
+    """The context of a turn, with a summary of what is long ago, and a paragraph put back."""
     first = max(0, turn // 10 - 1) * 10
     summaries = [
         Summary(0, 2 * first, "The lamp is red [1].", (1,), (), SummaryReport(1, 1, 0, 0), 8)
@@ -97,11 +98,11 @@ def context(turn):
         "Sources: …\n\nQuestion: and now?",
         summaries=summaries,
         recent=[pair(each) for each in range(first, turn)],
-        recalled="Earlier: The lamp is red [1]." if first else "",
         requested=[said(0, Role.USER, "Question 0?")] if turn % 7 == 0 else [],
         message_count=2 * turn,
     )
-    return assemble(parts, Selection(), budget_tokens=2_000, count=len)
+    made = assemble(parts, Selection(), budget_tokens=2_000, count=len)
+    return put_back(made, RECALLED, (0,), len) if first else made
 
 
 def with_tools(messages):
@@ -127,6 +128,7 @@ def test_no_template_refuses_any_context_of_sixty_turns(template, tools):
             messages = with_tools(messages)
         sent = habits.body(ModelRequest(tuple(messages), max_tokens=9))["messages"]
         assert "and now?" in rendered(template, sent)
+        assert (RECALLED in sent[-3 if tools != "none" else -1]["content"]) == (turn >= 20)
         assert "Cite." in sent[0]["content"]
 
 

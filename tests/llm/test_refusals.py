@@ -77,3 +77,16 @@ def test_what_a_server_refuses_is_not_sent_again(text, option):
 )
 def test_how_long_a_reply_may_be_is_read(text, most):
     assert most_tokens(text) == most
+
+
+def test_our_own_key_is_not_repeated_whatever_it_looks_like():
+    server = Server("http://127.0.0.1:1/v1", "fake", api_key="open sesame")
+
+    assert server.quote("The key 'open sesame' is not known.") == "The key '…' is not known."
+
+
+def test_a_number_that_no_window_has_is_not_what_fits():
+    told = "limit: 500 requests a minute; maximum context length is 4096 tokens"
+
+    assert tokens_that_fit(told) == 4096
+    assert tokens_that_fit("limit: 500 requests a minute") is None

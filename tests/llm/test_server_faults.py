@@ -17,6 +17,7 @@ from tests.openai_server import (
     page,
     reply,
 )
+from tests.waiting import LONG
 
 JSON = "application/json"
 SEARCH = ToolSpec("search", "Search.", {"type": "object", "properties": {}})
@@ -160,6 +161,15 @@ class TestAServerThatFails:
 
         assert type(error) is ModelInterrupted
         assert text.startswith("word ")
+
+    def test_by_silence_names_the_setting_that_acts(self):
+        short = asked(timeout_seconds=0.3, timeout_setting="summarization_settings.timeout_seconds")
+        with OpenAIServer(server_side.hang(), server_side.hang()) as server:
+            of_the_request, _ = error_of(model_at(server, timeout_seconds=600), short)
+            of_the_model, _ = error_of(model_at(server, timeout_seconds=0.2), short)
+
+        assert "raise summarization_settings.timeout_seconds." in str(of_the_request)
+        assert "raise llm.timeout_seconds." in str(of_the_model)
 
     def test_does_not_spoil_the_next_request(self):
         with OpenAIServer(server_side.cut("Fi"), failure(500, "x"), reply("Five.")) as server:
@@ -313,7 +323,7 @@ class TestHangingUp:
 
             stream.close()
 
-            assert server.disconnected.wait(5)
+            assert server.disconnected.wait(LONG)
 
     def test_time_that_the_reader_takes_does_not_count(self):
         with OpenAIServer(reply("one two three")) as server:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import ModelInterrupted, UnreadableReply
-from rag.llm.replies import Reply
+from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 
@@ -23,7 +23,7 @@ def read(stream, size):
     content = stream["reply"].encode()
     pieces = [content[at : at + size] for at in range(0, len(content), size)]
     text, calls = "", []
-    for delta in Reply(SpokenText(["search_documents"])).read(read_events(pieces)):
+    for delta in ArrivingReply(SpokenText(["search_documents"])).read(read_events(pieces)):
         text = "" if delta.discard else text + delta.text
         calls += delta.tool_calls
     return text, calls

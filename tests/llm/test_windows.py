@@ -2,7 +2,15 @@ import json
 
 import pytest
 
-from rag.llm.windows import DEFAULT_WINDOW, Budget, ModelWindow, published_window, window_told
+from rag.llm.windows import (
+    DEFAULT_WINDOW,
+    FLOOR,
+    SHRINKING,
+    ModelWindow,
+    TokenBudget,
+    published_window,
+    window_told,
+)
 from tests.openai_server import OpenAIServer, failure, page
 
 ABSENT = "http://127.0.0.1:9/v1"
@@ -10,19 +18,19 @@ ABSENT = "http://127.0.0.1:9/v1"
 
 class TestBudget:
     def test_shares_the_window_and_keeps_a_reserve(self):
-        budget = Budget(8000)
+        budget = TokenBudget(8000)
 
         assert (budget.input_tokens, budget.max_tokens) == (6350, 1500)
 
     def test_gives_an_answer_no_more_than_its_share_of_a_small_window(self):
-        assert Budget(1000).max_tokens == 400
+        assert TokenBudget(1000).max_tokens == 400
 
     def test_gives_an_answer_no_more_than_it_needs_of_a_large_one(self):
-        assert Budget(128_000, answer_tokens=2000).max_tokens == 2000
+        assert TokenBudget(128_000, answer_tokens=2000).max_tokens == 2000
 
     @pytest.mark.parametrize("window", [1, 100, 256, 4096, 8191, 1_000_000])
     def test_never_gives_more_than_the_window(self, window):
-        budget = Budget(window)
+        budget = TokenBudget(window)
 
         assert budget.input_tokens >= 0
         assert budget.max_tokens >= 1
@@ -75,6 +83,22 @@ class TestModelWindow:
     def test_is_never_more_than_the_setting(self):
         with OpenAIServer(models=[{"id": "fake", "max_model_len": 131_072}]) as server:
             assert ModelWindow(server.url, "fake", configured=9000).tokens() == 9000
+
+    @pytest.mark.parametrize(
+        ("fits", "then"),
+        [
+            pytest.param(3000, 3000, id="what it says"),
+            pytest.param(None, int(4096 * SHRINKING), id="less, where it does not say"),
+            pytest.param(8192, int(4096 * SHRINKING), id="less, where it says what it refused"),
+        ],
+    )
+    def test_of_a_server_that_refuses_it_is(self, fits, then):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 4096}]) as server:
+            window = ModelWindow(server.url, "fake")
+
+            window.was_too_small(fits)
+
+            assert window.tokens() == then < 4096
 
     @pytest.mark.parametrize(
         ("path", "told"),
@@ -156,3 +180,29 @@ class TestModelWindow:
 
     def test_of_an_unknown_model_is_not(self):
         assert published_window("no-such-model") is None
+
+    def test_of_a_server_that_always_refuses_has_a_floor(self):
+        """It claims 2048 whatever comes; what is left shall hold the rules and a source."""
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 16_384}]) as server:
+            window = ModelWindow(server.url, "fake")
+            for _ in range(30):
+                window.was_too_small(2048)
+
+            assert window.tokens() == FLOOR
+
+    def test_of_a_small_model_is_never_guessed_larger_than_it_is(self):
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 768}]) as server:
+            window = ModelWindow(server.url, "fake")
+            window.was_too_small(None)
+
+            assert window.tokens() == 768
+
+    def test_forgets_after_minutes_what_was_refused(self):
+        now = [0.0]
+        with OpenAIServer(models=[{"id": "fake", "max_model_len": 16_384}]) as server:
+            window = ModelWindow(server.url, "fake", clock=lambda: now[0])
+            window.was_too_small(2048)
+            soon = window.tokens()
+            now[0] = 301.0
+
+            assert (soon, window.tokens()) == (2048, 16_384)

@@ -1,6 +1,5 @@
 """Agents ask the library over the Model Context Protocol, with the rights of whoever calls."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -24,6 +23,7 @@ from rag.mcp.library import LibraryApi
 from rag.mcp.server import mcp_server
 from rag.settings import Settings
 from tests.applications import app_of, application_of, application_over
+from tests.asynchronous import finished
 
 FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
 FILES = {
@@ -52,7 +52,7 @@ def call(server, name, **arguments):
             result = await client.call_tool(name, arguments)
             return result.content[0].text if result.is_error else result.structured_content
 
-    return asyncio.run(called())
+    return finished(called())
 
 
 def read(server, uri):
@@ -60,7 +60,7 @@ def read(server, uri):
         async with Client(server) as client:
             return (await client.read_resource(uri)).contents[0].text
 
-    return asyncio.run(reading())
+    return finished(reading())
 
 
 class TestTools:
@@ -69,7 +69,7 @@ class TestTools:
             async with Client(server) as client:
                 return (await client.list_tools()).tools
 
-        tools = {tool.name: tool for tool in asyncio.run(listed())}
+        tools = {tool.name: tool for tool in finished(listed())}
 
         assert set(tools) == {
             *("search", "fetch", "ask", "check"),
@@ -218,7 +218,7 @@ def called_with(url, token, name, **arguments):
         ):
             return (await client.call_tool(name, arguments)).structured_content
 
-    return asyncio.run(called())
+    return finished(called())
 
 
 class TestRights:

@@ -1,5 +1,4 @@
 import re
-import time
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from rag.retrieval.plain import plain
 from rag.retrieval.query import Term
 from rag.retrieval.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.retrieval.conftest import Library
+from tests.waiting import until
 
 
 @pytest.fixture(params=["engine", pytest.param("postgres", marks=pytest.mark.slow)])
@@ -325,10 +325,7 @@ def test_a_large_library_reads_its_words_beside_the_query(library: Library, monk
     library.add("Lamp", *texts)
 
     assert titles(library, "lamp", limit=1) == ["Lamp"]  # before the words are known
-    deadline = time.monotonic() + 10
-    while titles(library, "garphite", limit=1) != ["Lamp"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: titles(library, "garphite", limit=1) == ["Lamp"])
 
 
 @pytest.mark.parametrize(
@@ -449,7 +446,12 @@ WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
 
 @given(WRITTEN, WRITTEN)
 def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
-    terms = [Term(("abc",)), Term(("ab",)), Term(("a", "abc")), Term(("abc", "abca"))]
+    terms = [
+        Term(("abc",)),
+        Term(("ab",)),
+        Term(("a", "abc")),
+        Term(("abc", "abca")),
+    ]
     stems = _Stems("porter", terms)
 
     stems.read(7, heading, told)
@@ -467,10 +469,10 @@ def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: 
 
 
 def test_terms_of_nearly_every_chunk_rank_nothing_beside_rarer_ones() -> None:
-    def weighed(word: str, frequency: int) -> word_index.Weighed:
-        return word_index.Weighed(Term((word,)), frequency, word_index.idf(10_000, frequency))
+    def weighed(word: str, frequency: int) -> word_index.WeighedTerm:
+        return word_index.WeighedTerm(Term((word,)), frequency, word_index.idf(10_000, frequency))
 
-    def words(*asked: word_index.Weighed) -> list[str]:
+    def words(*asked: word_index.WeighedTerm) -> list[str]:
         return [each.term.tokens[0] for each in word_index.Plan.of(asked).all]
 
     rare, common, unknown = weighed("lamp", 9), weighed("press", 9_900), weighed("lxmp", 0)

@@ -10,7 +10,6 @@ from rag.retrieval.passages import (
     Texts,
     count_words,
     grown,
-    in_turn,
     merged,
     neighbourhood,
 )
@@ -171,25 +170,6 @@ def test_only_passages_that_may_be_among_the_best_are_read(places: list[tuple[in
     assert best == merged([grown(hit, texts, {}) for hit in bare], texts, len(bare))[:3]
     sections = {hit.chunk.section_index for hit in best}
     assert all(hit.chunk.section_index in sections for hit in were_read)
-
-
-def test_lists_take_turns_and_what_several_have_comes_before_the_rest() -> None:
-    text = "One. Two. Three. Four. Five."
-    one, two, three, four, five = (
-        hit_of(text, piece, score=score)
-        for piece, score in (
-            ("One", 0.9),
-            ("Two", 0.8),
-            ("Three", 0.5),
-            ("Four", 0.9),
-            ("Five", 0.7),
-        )
-    )
-    again = replace(three, relevance=0.8)
-
-    assert in_turn([[one, two, three], [four, five, again]]) == [one, four, again, two, five]
-    assert in_turn([[one], []]) == [one]
-    assert in_turn([]) == []
 
 
 def test_a_passage_begins_with_no_part_of_a_row():

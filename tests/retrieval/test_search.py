@@ -1,11 +1,9 @@
 from dataclasses import replace
-from itertools import groupby
 
 import pytest
-from sqlalchemy import event
 
 from rag.errors import ModelUnavailable
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, NOTHING_BEFORE, Before
 from rag.retrieval.search import HybridRetriever, relevance
 from tests.retrieval.conftest import Library
 
@@ -48,14 +46,14 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
         "reset light",
         EVERYTHING,
         lexical_query="nothing",
-        dense_context=[("Router wireless reset", 2.0)],
+        before=Before((("Router wireless reset", 2.0),)),
         limit=1,
     )
     away = library.retriever.search(
         "reset light",
         EVERYTHING,
         lexical_query="nothing",
-        dense_context=[("Lamp dim light", 2.0)],
+        before=Before((("Lamp dim light", 2.0),)),
         limit=1,
     )
 
@@ -64,13 +62,39 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
     assert away[0].chunk.id == lamp[0].id
 
 
+def test_words_of_the_last_question_count_less_than_those_of_this_one(library: Library) -> None:
+    lamp, router = library.add("A", "The lamp is dim."), library.add("B", "The router is loud.")
+    kettle = library.add("C", "The kettle boils.")
+    before = Before(words=(("kettle router", 0.3),))
+
+    plain = library.retriever.by_words("lamp", EVERYTHING)
+    after = library.retriever.by_words("lamp", EVERYTHING, before=before)
+
+    assert [hit.chunk.id for hit in plain] == [lamp[0].id]
+    assert after[0].chunk.id == lamp[0].id
+    assert {hit.chunk.id for hit in after} == {lamp[0].id, router[0].id, kettle[0].id}
+
+
+def test_of_two_alike_the_document_that_was_cited_last_comes_first(library: Library) -> None:
+    library.add("A", "Hold the reset button of the lamp.", name="a.md")
+    (other,) = library.add("B", "Hold the reset button of the desk.", name="b.md")
+    before = Before(documents=frozenset([other.document_id]))
+
+    plain = library.retriever.search("reset button", EVERYTHING)
+    after = library.retriever.search("reset button", EVERYTHING, before=before)
+
+    assert plain[0].chunk.id != other.id
+    assert after[0].chunk.id == other.id
+
+
 def test_how_relevant_a_hit_is_does_not_depend_on_what_was_talked_of(library: Library) -> None:
+    said = (("Is the kettle loud?", 0.3), ("Which lamp is bright?", 0.25))
     for title in ("Lamp", "Router", "Kettle"):
         library.add(title, f"Reset of the {title.lower()} by its button.")
 
     plain, after = (
-        library.retriever.search("reset button", EVERYTHING, dense_context=context)
-        for context in ([], [("Is the kettle loud?", 0.3), ("Which lamp is bright?", 0.25)])
+        library.retriever.search("reset button", EVERYTHING, before=before)
+        for before in (NOTHING_BEFORE, Before(said, said))
     )
 
     told = {hit.chunk.id: hit.relevance for hit in after}
@@ -220,81 +244,3 @@ def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) ->
     retriever = HybridRetriever(library.embedder, library.index, library.lexical, Elsewhere())
 
     assert retriever.search("reset", EVERYTHING)[0].passage == chunk.text
-
-
-class TestAQueryThatAsksSeveralThings:
-    PARTS = ("How do I reset the router", "which light")
-
-    def retriever(self, library, split):
-        return HybridRetriever(
-            library.embedder, library.index, library.lexical, library.store, split=split
-        )
-
-    def split(self, query, within):
-        return [(query, query), *((part, part) for part in self.PARTS)]
-
-    def test_loses_the_best_chunk_of_no_part(self, library):
-        for number in range(12):
-            library.add("Router", f"Reset the router by its light {number}.", name=f"{number}.md")
-        (lamp,) = library.add("Lamp", "Light.")
-        query = "How do I reset the router, and which light?"
-
-        whole = library.retriever.search(query, EVERYTHING, limit=4)
-        parts = self.retriever(library, self.split).search(query, EVERYTHING, limit=4)
-
-        assert lamp.id not in {hit.chunk.id for hit in whole}
-        assert lamp.id in {hit.chunk.id for hit in parts}
-        assert len(parts) == len(whole) == 4
-
-    def test_is_embedded_in_one_call(self, library):
-        library.add("Lamp", "Dim it with the slider.")
-        calls = []
-
-        class Counting:
-            def embed(self, texts):
-                calls.append(list(texts))
-                return library.embedder.embed(texts)
-
-        retriever = HybridRetriever(
-            Counting(), library.index, library.lexical, library.store, split=self.split
-        )
-
-        retriever.search("both", EVERYTHING, dense_context=[("before", 0.3)])
-
-        assert calls == [["both", *self.PARTS, "before"]]
-
-    def test_asks_the_database_no_more_often_than_one_part(self, library):
-        for number in range(12):
-            library.add("Router", f"Reset the router by its light {number}.", name=f"{number}.md")
-        split = self.retriever(library, self.split)
-        library.retriever.search("reset the light", EVERYTHING)  # all words are read
-        asked = []
-
-        def note(connection, cursor, statement, *rest):
-            asked.append(statement)
-
-        event.listen(library.store._engine, "before_cursor_execute", note)
-        for retriever in (library.retriever, split):
-            retriever.search("both: reset, light?", EVERYTHING, limit=3)
-            asked.append("")
-
-        whole, parts = (list(run) for end, run in groupby(asked, bool) if end)
-        assert len(parts) == len(whole)
-
-    def test_gives_no_chunk_twice(self, library):
-        library.add("Router", "Reset the router.")
-        library.add("Lamp", "Dim the lamp.")
-
-        hits = self.retriever(library, self.split).search("reset router dim lamp", EVERYTHING)
-
-        assert len(hits) == len({hit.chunk.id for hit in hits}) == 2
-
-    def test_that_cannot_be_split_is_searched_as_before(self, library):
-        library.add("Router", "Reset the router.")
-        library.add("Lamp", "Dim the lamp.")
-
-        hits = self.retriever(library, lambda query, within: []).search(
-            "reset the lamp", EVERYTHING
-        )
-
-        assert hits == library.retriever.search("reset the lamp", EVERYTHING)

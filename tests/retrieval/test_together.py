@@ -8,6 +8,7 @@ import pytest
 
 from rag.retrieval.embed.together import MOST, Together
 from tests.fakes import HashEmbedder
+from tests.waiting import LONG
 
 
 class Gate:
@@ -21,7 +22,7 @@ class Gate:
 
     def __call__(self, texts):
         self.batches.append(list(texts))
-        assert self.open.wait(20)
+        assert self.open.wait(LONG)
         if "bad" in texts:
             raise ValueError("bad")
         return self.embedder.embed(texts)

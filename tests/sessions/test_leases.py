@@ -1,24 +1,17 @@
 """Whoever writes an answer holds its lease; an answer without one has lost its process."""
 
 import threading
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import insert, select
 
-from rag.database import reading, running_answers, writing
+from rag.database import as_utc, reading, running_answers, writing
 from rag.records import MessageStatus
-from rag.sessions.leases import LEASE, LOST
+from rag.sessions.leases import LEASE, LOST, RENEWED_EVERY
 from rag.sessions.store import SqlConversationStore
-
-
-def waited_for(check):
-    deadline = time.monotonic() + 20
-    while not check() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return check()
+from tests.waiting import until
 
 
 def rows(engine):
@@ -49,11 +42,40 @@ def test_a_slow_one_is_seen_by_every_process_and_forgotten_at_its_end(engine):
     session.tell(1, "It weighs", lambda: None)
 
     elsewhere = SqlConversationStore(engine).open(session.id, owner="ada")
-    assert waited_for(lambda: elsewhere.written_so_far(1) == "It weighs")
+    assert until(lambda: elsewhere.written_so_far(1) == "It weighs")
     assert SqlConversationStore(engine).interrupt_lost() == 0
 
     session.finish(replace(turn.answer, content="120 g", status=MessageStatus.COMPLETE))
-    assert waited_for(lambda: rows(engine) == [])
+    assert until(lambda: rows(engine) == [])
+
+
+def test_one_that_writes_nothing_new_for_a_while_is_not_taken_for_lost(engine, now):
+    session = SqlConversationStore(engine, clock=at(now)).create("ada")
+    turn = session.begin("How heavy?")
+    session.tell(1, "It weighs", lambda: None)
+    (held,) = session._leases._held.values()
+    held.begun_at -= 10  # seconds, since which it is written
+    session._leases.renew_due()
+
+    for _ in range(3):
+        now[0] += RENEWED_EVERY
+        session._leases.renew_due()
+    (row,) = rows(engine)
+    session.finish(replace(turn.answer, status=MessageStatus.FAILED))
+
+    assert as_utc(row.lease_until) == now[0] + LEASE
+
+
+def test_of_several_tries_the_newest_is_what_is_written_so_far(engine, now):
+    session = SqlConversationStore(engine).create("ada")
+    tries = {0: "It weighs", 2: "The Aero 5", 1: "About"}  # the others' processes were killed
+    common = {"session_id": session.id, "index": 1, "lease_until": now[0], "is_stopped": False}
+    with writing(engine) as connection:
+        for revision, text in tries.items():
+            values = common | {"revision": revision, "text": text}
+            connection.execute(insert(running_answers).values(values))
+
+    assert session.written_so_far(1) == "The Aero 5"
 
 
 def test_its_thread_ends_with_the_store(engine):
@@ -64,7 +86,7 @@ def test_its_thread_ends_with_the_store(engine):
 
     del session
 
-    assert waited_for(lambda: not thread.is_alive())
+    assert until(lambda: not thread.is_alive())
 
 
 def test_a_stop_reaches_the_process_that_writes(engine):
@@ -73,8 +95,8 @@ def test_a_stop_reaches_the_process_that_writes(engine):
     session.tell(1, "It weighs", lambda: stopped.append(1))
     elsewhere = SqlConversationStore(engine).open(session.id, owner="ada")
 
-    assert waited_for(lambda: elsewhere.stop(1))
-    assert waited_for(lambda: bool(stopped))
+    assert until(lambda: elsewhere.stop(1))
+    assert until(lambda: bool(stopped))
     session.finish(replace(turn.answer, status=MessageStatus.FAILED))
 
 

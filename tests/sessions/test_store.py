@@ -71,7 +71,7 @@ def answered(session, question, text="Five days [1]."):
 
 
 def summary(start, end, **kwargs):
-    report = SummaryReport(1, 1, 0, 0, (1,), problems=("late",), archived_names=("Aero 5",))
+    report = SummaryReport(1, 1, 0, 0, (1,), problems=("late",), recallable_names=("Aero 5",))
     return Summary(start, end, "Five days [1].", (1,), ("Aero 5",), report, tokens=6, **kwargs)
 
 
@@ -387,28 +387,16 @@ class TestSearch:
 
         assert store.search("ada", "needle").total == 2
 
-    def test_matching_ranks_messages_of_this_session_only(self, store, session):
-        answered(session, "The warranty lasts two years", "Yes.")
-        answered(session, "The warranty of batteries", "Batteries: one year.")
-        answered(store.create("ada"), "warranty batteries", "x")
-
-        found = session.matching(["warranty", "battery"], limit=5)
-
-        assert (found[0].index, found[0].turn, found[0].role) == (2, 1, "user")
-        assert {match.index for match in found} == {0, 2, 3}
-        assert session.matching(['"', "*", "AND"], limit=5) == []
-
 
 class TestSummaries:
     def test_stand_beside_the_messages_with_their_report(self, session):
         answered(session, "one")
 
-        stored = session.add_summary(summary(0, 2), epoch=session.epoch(), choices={"asked": 2})
+        stored = session.add_summary(summary(0, 2), epoch=session.epoch())
 
         (read,) = session.summaries()
         assert stored
         assert read == replace(summary(0, 2), id=read.id)
-        assert session.summary_choices(read.id) == {"asked": 2}
         assert len(session.messages()) == 2
 
     def test_of_two_compactions_of_one_range_the_first_wins(self, session):
@@ -430,7 +418,6 @@ class TestSummaries:
 
         assert (stored, again) == (True, False)
         assert [(s.start, s.end) for s in session.summaries()] == [(0, 4)]
-        assert session.summary_choices(ids[0]) is None
 
     def test_one_of_an_earlier_version_can_still_be_read(self, session, any_engine):
         session.add_summary(summary(0, 2), epoch=session.epoch())

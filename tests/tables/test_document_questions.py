@@ -93,7 +93,8 @@ def past(request, answers):
 
 
 def test_questions_to_documents_are_left_to_the_writer(answers, past):
-    taken = [q for q in QUESTIONS if answers._of_the_talk(q, past, EVERYTHING) is not None]
+    found = {q: answers._of_the_talk(q, past, EVERYTHING) for q in QUESTIONS}
+    taken = [q for q, each in found.items() if each is not None and getattr(each, "text", q)]
 
     assert taken == []
 

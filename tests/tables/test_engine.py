@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag.errors import TooLarge, UserError
+from rag.hangup import HangUp
 from rag.tables.running.engine import Limits
 from rag.tables.running.engine import run as run_all
 from rag.tables.running.model_sql import parsed
@@ -54,6 +55,13 @@ REFUSED = [
     "this is no SQL (",
     "",
 ]
+
+
+@pytest.mark.parametrize(("rows", "more"), [(1_999, True), (2_000, False), (2_001, False)])
+def test_says_whether_there_are_more_rows_than_it_gives(files, rows, more):
+    found = run(files, parsed("SELECT n FROM data", ["data"]), Limits(rows=rows))
+
+    assert (len(found.rows), found.has_more) == (min(rows, 2_000), more)
 
 
 class TestSqlOfAModel:
@@ -117,3 +125,13 @@ class TestSqlOfAModel:
             run(files, parse_one(sql, read="duckdb"), Limits(seconds=1))
 
         assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]
+
+
+def test_who_leaves_after_a_query_has_ended_disturbs_nothing(files):
+    hang_up = HangUp()
+    with hang_up.heard_here():
+        run_all(files, "SELECT n FROM data LIMIT 1")
+
+    hang_up.now()
+
+    assert hang_up.is_over

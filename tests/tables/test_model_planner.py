@@ -16,7 +16,7 @@ from tests.applications import application_of
 from tests.fakes import ScriptedModel
 
 SALES = "Product,Region,Revenue\nAero 5,North,100\nAero 6,South,200\nAero 7,South,50\n"
-QUESTION = "Which region flourished by Revenue?"
+QUESTION = "Which region flourished with the most Revenue?"
 PLAN = {
     "group": [{"column": "Region"}],
     "measures": [{"kind": "sum", "column": "Revenue"}],

@@ -63,3 +63,39 @@ def test_an_offer_is_kept_with_its_answer(application, session):
     asked(application, session, "What is the lowest monthly pay anyone endures?")
 
     assert session.recent(1)[0].answer.offers[0].plan["table"]
+
+
+def test_no_rows_are_offered_where_a_value_is_said_in_part_and_claimed_where_in_full(
+    application, session
+):
+    partly = asked(application, session, "How many outdoor are discontinued?")
+    in_full = asked(
+        application, session, "How many products of the group speakers are discontinued?"
+    )
+
+    assert partly.result is None
+    assert "Lofthav™ Mesh Outdoor" in partly.offers[0].label
+    assert in_full.result is not None
+    assert "**0** rows" in in_full.text
+
+
+def test_of_values_that_are_compared_each_figure_names_its_own(application, session):
+    question = "Which plays longer, the Étude or the Étude ANC with noise cancelling on?"
+
+    text = asked(application, session, question).text
+
+    assert "| Étude | none | 52 hours |" in text
+    assert "**none**" not in text
+
+
+def test_a_cell_is_claimed_only_of_what_is_named_in_full(application, session):
+    answer = asked(application, session, "What is the PoE budget used of the Kontor 24 PoE+?")
+
+    assert "**amber**" not in answer.text
+
+
+def test_a_small_letter_before_a_capital_may_be_within_one_word(application, session):
+    answer = asked(application, session, "What is the PoE budget of the Kontor 24 PoE+?")
+
+    assert answer.result is not None
+    assert "PoE budget" in answer.text

@@ -93,7 +93,6 @@ def test_the_end_of_prices_is_taken_where_prices_are(application, question, prod
         pytest.param("How much do the Aero 5 and the Aero 5 Pro hold?", id="of several"),
         pytest.param("How much is the weight of the Aero 5?", id="a noun after all"),
         pytest.param("How much current does the Cantoro One take?", id="a noun of no column"),
-        pytest.param("What is the part number of the replacement battery?", id="names a cell"),
         pytest.param("What is the newest firmware?", id="versions are no numbers"),
     ],
 )

@@ -68,15 +68,15 @@ class TestTablesOfADocument:
         assert application.tables.ids(EVERYTHING) == ()
         assert parquet_files(application) == []
 
-    def test_a_long_one_is_embedded_by_its_profile_and_a_sample(self, application):
-        rows = "".join(f"SKU-{i},{i % 9},{i}.50\n" for i in range(5_000))
+    def test_a_very_long_one_is_embedded_by_its_profile_and_a_sample(self, application):
+        rows = "".join(f"SKU-{i},{i % 9},{i}.50\n" for i in range(12_000))
 
         ingest(application, "stock.csv", "Code,Shelf,Price\n" + rows)
 
         (document,) = application.documents.documents(EVERYTHING)
         assert document.chunk_count < 40
         hits = application.retriever.search("table stock columns rows", EVERYTHING, limit=3)
-        assert any("5,000 rows" in hit.passage for hit in hits)
+        assert any("12,000 rows" in hit.passage for hit in hits)
 
 
 def test_a_table_that_changes_while_it_is_asked_is_gone_and_the_next_question_works(application):

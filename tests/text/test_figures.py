@@ -2,6 +2,7 @@
 
 import pytest
 
+from rag.text.dates import clocks
 from rag.text.figures import read_figures
 
 
@@ -19,3 +20,8 @@ def test_a_spelled_amount_has_its_unit_wherever_its_half_stands(text, value, uni
     (figure,) = read_figures(f"It takes {text}.")
 
     assert (figure.value, figure.unit) == (value, unit)
+
+
+@pytest.mark.parametrize(("said", "hour"), [("9 am", 9.0), ("12 pm", 12.0), ("1:30 pm", 13.5)])
+def test_a_time_of_day_is_told_in_hours(said, hour):
+    assert [each.value for each in clocks(f"The shop opens at {said}.")] == [hour]

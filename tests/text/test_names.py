@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.text.names import Lexicon, contains_name, distinct_names, find_names
+from rag.text.names import Lexicon, contains_name, find_names
 
 
 def names_in(text, *known):
@@ -109,9 +109,6 @@ class TestShapes:
 
     def test_inside_a_known_name_are_not_said_again(self):
         assert names_in("the big Vega 7 here", "big Vega 7") == ["big Vega 7"]
-
-    def test_are_each_listed_once(self):
-        assert distinct_names(["Get the Vega 7.", "The Vega 7 and Nova 2."]) == ["Vega 7", "Nova 2"]
 
     @given(st.text(max_size=200))
     def test_stand_in_the_text_where_they_say(self, text):

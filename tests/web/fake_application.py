@@ -25,6 +25,8 @@ from rag.records import (
     Hit,
     Job,
     JobState,
+    Judged,
+    Judging,
     MessageStatus,
     Resolution,
     Resolved,
@@ -44,6 +46,7 @@ from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
 from tests.fakes import HashEmbedder
 from tests.prepared import migrated
+from tests.waiting import LONG
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -81,7 +84,7 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, within, *, lexical_query="", dense_context=(), limit=8):
+    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 
@@ -100,6 +103,7 @@ class FakeAssistant:
     asked: list[str] = field(default_factory=list)
     wishes: Any = None
     wait: Any = None
+    judged: Verdict | None = None  # what a judge says afterwards
 
     def ask(self, session, question, wishes=None):
         self.wishes = wishes
@@ -120,7 +124,7 @@ class FakeAssistant:
             yield Sources(tuple(sources))
             for delta in self.deltas:
                 if self.wait is not None:
-                    self.wait.wait(10)
+                    self.wait.wait(LONG)
                 yield Text(delta)
             if self.surprise is not None:
                 raise self.surprise
@@ -135,7 +139,8 @@ class FakeAssistant:
         text = self.final or "".join(self.deltas)
         start = text.find("[1]")
         citations = (Citation(1, start, start + 3, Verdict.SUPPORTED),) if start >= 0 else ()
-        answer = Answer(text, citations, usage=self.usage, model="scripted")
+        judging = Judging.PENDING if self.judged else Judging.OFF
+        answer = Answer(text, citations, usage=self.usage, model="scripted", judging=judging)
         done = replace(
             turn.answer,
             content=text,
@@ -143,7 +148,12 @@ class FakeAssistant:
             answer=answer,
             resolved_query=turn.question.content,
         )
-        yield Finished(session.finish(done), tuple(sources[:1]), {"messages": 2, "tokens": 40})
+        stored = session.finish(done)
+        yield Finished(stored, tuple(sources[:1]), {"messages": 2, "tokens": 40})
+        if self.judged:
+            told = tuple(replace(c, verdict=self.judged, judged_by="wise-1") for c in citations)
+            answer = replace(answer, citations=told, judging=Judging.DONE)
+            yield Judged(session.judge(replace(stored, answer=answer)))
 
     def resolve(self, session, question):
         past = session.recent(2)

@@ -5,100 +5,12 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from werkzeug.exceptions import ServiceUnavailable
 
+from rag.limits.shares import Lane
+from rag.settings import Settings
 from rag.web import ANSWERING
-from rag.web.serving.lanes import AnswerLane
 from tests.applications import app_of
-from tests.deployment.conftest import until
-
-
-def enter(lane, owner, **patience):
-    """Wait for a place without looking at how many wait before."""
-    ticket = lane.join(owner)
-    list(lane.wait(ticket, **patience))
-    return ticket
-
-
-class Asker:
-    """Somebody who waits for a place in a thread of their own."""
-
-    def __init__(self, lane, owner):
-        self._lane, self._owner = lane, owner
-        self.ticket = None
-        self.refusal = None
-        self._thread = threading.Thread(target=self._enter, daemon=True)
-        self._thread.start()
-
-    def _enter(self):
-        try:
-            self.ticket = enter(self._lane, self._owner, patience_seconds=30)
-        except ServiceUnavailable as error:
-            self.refusal = error
-
-
-class TestAnswerLane:
-    def test_lets_in_as_many_as_fit(self):
-        lane = AnswerLane(2, 0)
-
-        enter(lane, "anna")
-        second = enter(lane, "anna")
-        with pytest.raises(ServiceUnavailable, match="0 more wait before yours") as refused:
-            enter(lane, "anna")
-        lane.leave(second)
-
-        assert refused.value.retry_after == 5
-        assert enter(lane, "anna").is_in
-
-    def test_lets_the_owner_with_the_fewest_in_first(self):
-        lane = AnswerLane(2, 4)
-        tickets = [enter(lane, "anna"), enter(lane, "anna")]
-        annas = Asker(lane, "anna")
-        until(lambda: len(lane._queue) == 1)
-        bens = Asker(lane, "ben")
-        until(lambda: len(lane._queue) == 2)
-
-        lane.leave(tickets.pop())
-        until(lambda: bens.ticket)
-        assert annas.ticket is None
-
-        lane.leave(tickets.pop())
-        until(lambda: annas.ticket)
-
-    def test_says_how_many_wait_before_when_patience_ends(self):
-        lane = AnswerLane(1, 2)
-        enter(lane, "anna")
-        Asker(lane, "anna")
-        until(lambda: len(lane._queue) == 1)
-
-        with pytest.raises(ServiceUnavailable, match="1 more wait before yours"):
-            enter(lane, "anna", patience_seconds=0.01)
-
-    def test_tells_each_how_many_wait_before(self):
-        lane = AnswerLane(1, 3)
-        inside = enter(lane, "anna")
-        first, second, third = (lane.join("anna") for _ in range(3))
-        places = lane.wait(third)
-
-        told = [next(places)]
-        lane.leave(first)  # who gives up counts no more
-        told.append(next(places))
-        lane.leave(inside)
-        told.append(next(places))
-        lane.leave(second)
-
-        assert [*told, *places] == [2, 1, 0]
-        assert third.is_in
-
-    def test_gives_the_place_of_one_who_gave_up_to_the_next(self):
-        lane = AnswerLane(1, 2)
-        ticket = enter(lane, "anna")
-        with pytest.raises(ServiceUnavailable):
-            enter(lane, "ben", patience_seconds=0.01)
-
-        lane.leave(ticket)
-
-        assert enter(lane, "cleo", patience_seconds=0.01).is_in
+from tests.web.fake_application import FakeApplication
 
 
 def test_every_route_that_answers_is_limited(app):
@@ -153,7 +65,7 @@ class TestWhileManyAsk:
             each.close()
 
     def test_a_stream_that_waited_in_vain_says_so_and_keeps_no_question(self, full, monkeypatch):
-        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        monkeypatch.setattr(Lane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
         before = len(full.assistant.asked)
         told = stream_of(full.app).get_data(as_text=True)
 
@@ -194,16 +106,16 @@ class TestWhileManyAsk:
 
     @pytest.mark.parametrize("path", ["chat/completions", "responses"])
     def test_a_client_of_openai_that_waited_in_vain_leaves_nothing(self, full, path, monkeypatch):
-        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        monkeypatch.setattr(Lane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
         before = full.app.test_client().get("/api/v1/sessions").get_json()
         told = asked_as_openai(full.app, path).get_data(as_text=True)
 
         assert told.startswith(": waiting, 0 before you\n\n")
-        assert "service_unavailable" in told
+        assert '"code": "busy"' in told
         assert full.app.test_client().get("/api/v1/sessions").get_json() == before
 
     def test_who_waits_for_a_whole_answer_is_told_in_the_refusal(self, full, monkeypatch):
-        monkeypatch.setattr(AnswerLane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
+        monkeypatch.setattr(Lane.wait, "__kwdefaults__", {"patience_seconds": 0.01})
         refused = asked(full.app)
 
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
@@ -221,7 +133,7 @@ class TestWhileManyAsk:
 
 def asked(app, **headers):
     client = app.test_client()
-    session_id = client.post("/api/v1/sessions", json={}).get_json()["id"]
+    session_id = client.post("/api/v1/sessions", json={}, headers=headers).get_json()["id"]
     url = f"/api/v1/sessions/{session_id}/messages"
     return client.post(url, json={"content": "How heavy is it?"}, headers=headers)
 
@@ -246,3 +158,34 @@ def stream_of(app):
 
 def test_whoever_follows_an_answer_holds_a_place_too():
     assert {"messages.follow", "responses.respond"} <= ANSWERING
+
+
+def test_one_owner_never_has_all_places(engine, tmp_path):
+    """Somebody asks as much as the server lets them; another is answered at once."""
+    tokens = {"token-of-anna": "anna", "token-of-ben": "ben"}
+    auth = {"mode": "tokens", "tokens": tokens}
+    settings = Settings(data_dir=tmp_path, auth=auth, web={"threads": 16})
+    application = FakeApplication(settings, engine).with_library()
+    app = app_of(application)
+    application.assistant.wait = threading.Event()
+    anna = {"Authorization": "Bearer token-of-anna"}
+    ids = [
+        app.test_client().post("/api/v1/sessions", json={}, headers=anna).get_json()["id"]
+        for _ in range(200)
+    ]
+
+    def ask(session_id):
+        url = f"/api/v1/sessions/{session_id}/messages"
+        said = {"content": "How heavy is it?"}
+        return app.test_client().post(url, json=said, headers={**anna, **STREAM})
+
+    streams = [ask(session_id) for session_id in ids]
+    refused = [each for each in streams if each.status_code == 503]
+    application.assistant.wait.set()
+    answered = asked(app, Authorization="Bearer token-of-ben")
+
+    assert len(streams) - len(refused) == 4 + 2  # inside, and waiting
+    assert {each.headers["Retry-After"] for each in refused} == {"5"}
+    assert answered.status_code == 200
+    for each in streams:
+        each.close()

@@ -8,6 +8,7 @@ from flask import Flask
 
 from rag.hangup import HangUp
 from rag.web.serving.leaving import hanging_up_when_left, has_left
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_a_request_hangs_up_when_its_client_leaves(pair, name):
         assert not cut.wait(0.05)
         theirs.close()
 
-        assert cut.wait(10)
+        assert cut.wait(LONG)
 
 
 def test_a_server_that_shows_no_connection_changes_nothing():

@@ -7,6 +7,7 @@ import pytest
 from rag.errors import IndexMismatch, ModelUnavailable
 from rag.records import Compacted, Failed, Resolved, Text, ToolUsed
 from rag.web.api.sse import encode, frame
+from tests.waiting import LONG
 from tests.web.fake_application import REPORT
 
 
@@ -74,13 +75,13 @@ class TestLiveServer:
         answers = []
 
         def ask():
-            answers.append(httpx.post(live.url + url, json={"content": "a"}, timeout=30))
+            answers.append(httpx.post(live.url + url, json={"content": "a"}, timeout=LONG))
 
         slow = threading.Thread(target=ask)
         slow.start()
-        quick = httpx.get(f"{live.url}/api/v1/sessions", timeout=10)
+        quick = httpx.get(f"{live.url}/api/v1/sessions", timeout=LONG)
         application.assistant.wait.set()
-        slow.join(10)
+        slow.join(LONG)
 
         assert quick.status_code == 200
         assert answers[0].json()["content"] == "It weighs 120 g [1]."

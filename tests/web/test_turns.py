@@ -10,6 +10,7 @@ import pytest
 from rag.hangup import hang_up_reason
 from rag.records import MessageStatus, Text
 from rag.web.turns import EXTENSION, Turn, Turns
+from tests.waiting import LONG, until
 from tests.web.conftest import events_of
 
 STREAM = {"Accept": "text/event-stream"}
@@ -35,13 +36,9 @@ def started(client, session_id):
 
 
 def ended(client, session_id, index=1):
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        message = client.get(f"/api/v1/sessions/{session_id}/messages/{index}").get_json()
-        if message["status"] != "pending":
-            return message
-        time.sleep(0.02)
-    raise AssertionError("the answer never ended")
+    url = f"/api/v1/sessions/{session_id}/messages/{index}"
+    until(lambda: client.get(url).get_json()["status"] != "pending")
+    return client.get(url).get_json()
 
 
 def followed(client, session_id, index=1, **headers):
@@ -140,9 +137,7 @@ def test_stop_reaches_another_process_while_its_model_is_silent(app, client, ses
     app.extensions[EXTENSION] = Turns(4)  # where the request to stop arrives
 
     response = client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
-    deadline = time.monotonic() + 20
-    while not turn.hang_up.is_over and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: turn.hang_up.is_over)
     gate.set()
 
     assert response.status_code == 202
@@ -188,9 +183,7 @@ def test_another_process_shows_what_is_written_and_passes_the_stop_on(
             session.finish(replace(turn.answer, status=MessageStatus.INTERRUPTED, **written))
 
     session.tell(1, "It weighs", stop)
-    deadline = time.monotonic() + 20
-    while session.written_so_far(1) is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: session.written_so_far(1) is not None)
     client.post(f"/api/v1/sessions/{session_id}/messages/1/stop")
     events = followed(client, session_id)
 
@@ -214,7 +207,7 @@ def test_at_most_so_many_turns_run_at_once():
 
     begun = [turns.start(Session(), ask) for _ in range(6)]
     for turn in begun:
-        turn.end(timeout=20)
+        turn.end(timeout=LONG)
 
     assert max(most) == 2
 

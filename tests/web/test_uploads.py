@@ -1,3 +1,5 @@
+import io
+import zipfile
 from io import BytesIO
 
 import pytest
@@ -55,3 +57,25 @@ def test_each_file_is_taken_or_refused():
 
     assert {name: file.read() for name, file in taken.items()} == {"a.md": b"a"}
     assert [type(file.error) for file in refused] == [Unreadable, TooLarge, Unreadable]
+
+
+class TestArchives:
+    def test_are_taken_file_by_file(self, client):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("a/lamps.md", "# Lamps")
+            archive.writestr("gas.txt", "Gas is lit.")
+        packed.seek(0)
+        answer = client.post("/api/v1/documents", data={"file": [(packed, "offers.zip")]})
+
+        assert answer.status_code == 202
+        names = [job["document"] for job in answer.get_json()["jobs"]]
+        assert names == ["offers.zip/a/lamps.md", "offers.zip/gas.txt"]
+
+    def test_that_cannot_be_opened_are_refused_by_name(self, client):
+        answer = client.post(
+            "/api/v1/documents", data={"file": [(io.BytesIO(b"PK cut"), "offers.zip")]}
+        )
+
+        assert answer.status_code == 422
+        assert "offers.zip: the archive is damaged" in answer.get_json()["detail"]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from rag.citations.checking.given import KINDS, Given, given_in
+from rag.citations.checking.given import Given, given_in
 from rag.citations.checking.meaning import is_near
 from rag.citations.checking.reading import Place, SourceText, is_held, share
+from rag.citations.checking.rows import Row
 from rag.citations.checking.weighing import Weighed, weigh
 from rag.seams import Embedder
 from rag.text.blocks import Window
@@ -17,10 +18,9 @@ from rag.text.words import language_of
 
 _MOST_FIGURES = 40  # of one statement that are looked for
 _FOREIGN_FIGURES = 2  # that a source in another language lacks, to say that it is silent
-_FEWEST, _FEWEST_OTHER = 3, 6  # words to say so by words alone: of English, of other languages
+_FEWEST, _FEWEST_OTHER = 4, 6  # words to say so by words alone: of English, of other languages
 ANYWHERE = 0.5  # of a statement's words, for which meaning is asked
-_UNLIKE = 0.34  # cosine of a statement and the window of its source that is nearest to it
-_UNLIKE_IN_WORDS = 0.41  # … where words alone would call it silent
+UNLIKE = 0.4  # cosine of a statement and the window of its source that is nearest to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Said:
 
     text: str
     around: str = ""  # a list's lead-in, the label and header of a cell
-    about: str = ""  # the product that was asked about, where the statement names none
+    row: Row | None = None  # of a table
 
 
 class Case:
@@ -46,24 +46,17 @@ class Case:
         window = Window(0, len(said.text), said.text, said.around)
         self._place = Place(window, sources[0].lexicon, self.language)
         self.reading = self._place.own
-        self.names = self._place.names or tuple(filter(None, [said.about]))
+        self.names = self._place.names
 
     @cached_property
     def given(self) -> list[Given]:
-        """Its figures, codes and words of closed sets."""
+        """Its figures."""
         return list(islice(given_in(self._place, self.names), _MOST_FIGURES))
 
     @cached_property
     def weighed(self) -> list[Weighed]:
         """What became of its figures."""
-        figures = (each for each in self.given if each.figure.kind in KINDS)
-        return [weigh(each, self.sources) for each in figures]
-
-    @cached_property
-    def chosen(self) -> list[Weighed]:
-        """… of its codes and words of closed sets."""
-        words = (each for each in self.given if each.figure.kind not in KINDS)
-        return [weigh(each, self.sources) for each in words]
+        return [weigh(each, self.sources) for each in self.given]
 
     @cached_property
     def words_there(self) -> frozenset[str]:
@@ -100,10 +93,10 @@ class Case:
 
     @cached_property
     def is_silent(self) -> bool:
-        """Whether the sources do not speak of what is said: no figure, no code, hardly a word.
+        """Whether the sources do not speak of what is said: no figure, no code, another meaning.
 
-        Where there is an embedding model, the meaning has to be another one, too. It knows English;
-        of other languages a few words more tell.
+        The embedding model knows English; of other languages, and without it, a few words have to
+        tell.
         """
         codes = frozenset[str]().union(*(source.codes for source in self.sources))
         is_held = any(weighed.carried for weighed in self.weighed)
@@ -112,13 +105,11 @@ class Case:
         if self.is_foreign:
             return len(self.weighed) >= _FOREIGN_FIGURES
         said = len(self.reading.words)
-        if self.language is not ENGLISH:
-            return said >= _FEWEST_OTHER and self.anywhere == 0
-        by_chance = 0.8 if said < 4 else 1.8 if said < 16 else 2.6
-        in_words = said >= _FEWEST and self.anywhere * said <= by_chance
-        if self._embedder is None or self.anywhere > ANYWHERE or said < 2:
-            return in_words
-        least = _UNLIKE_IN_WORDS if in_words else _UNLIKE
-        words, embedder = self.reading.words, self._embedder
-        near = is_near(self.said.text, words, self.sources, embedder, least=least)
+        near = None
+        is_known = self._embedder is not None and self.language is ENGLISH
+        if self._embedder is not None and is_known and self.anywhere <= ANYWHERE and said > 1:
+            words, embedder = self.reading.words, self._embedder
+            near = is_near(self.said.text, words, self.sources, embedder, least=UNLIKE)
+        fewest = _FEWEST if self.language is ENGLISH else _FEWEST_OTHER
+        in_words = said >= fewest and self.anywhere == 0
         return in_words if near is None else not near

@@ -24,9 +24,7 @@ _DIFFERENCE, _INCREASE, _DECREASE = (
     )
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
-_AVERAGE = re.compile(rf"\b(?:{told('averages')})\b", re.IGNORECASE)
 _WITH = re.compile(rf"\b(?:{told('additions')})\b", re.IGNORECASE)
-_RATIO = re.compile(rf"\b(?:{told('ratios')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
 _OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
 _TOLERANCE = 0.005
@@ -41,7 +39,6 @@ _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("y
 _DAY = 86_400  # seconds
 _ALL_DAY = 24  # hours
 _LEAP_YEAR = 2000  # of days without one
-_FEWEST = 3  # values of a column
 _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
@@ -55,11 +52,6 @@ class Sum:
     known: Sequence[Figure]  # these and those of its sources, the nearest first
     grounds: Operands
     is_proof: bool  # else it is enough that it may follow
-
-    @property
-    def compared(self) -> Sequence[Figure]:
-        """As far as it is to be known."""
-        return self.grounds.compared(self.figure) if self.is_proof else ()
 
     def counts(self, many: Figure, amount: Figure) -> bool:
         """As far as it is to be known."""
@@ -110,7 +102,7 @@ def _results(asked: Sum) -> Iterator[_Result]:
     if asked.is_proof or adds_up(text):
         yield from _several(asked, same, counts)
     if _DIFFERENCE.search(text):
-        pairs = _pairs(_alike(figure, [*amounts, *asked.compared]))
+        pairs = _pairs(_alike(figure, amounts))
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if figure.dimension == "time":
@@ -120,10 +112,6 @@ def _results(asked: Sum) -> Iterator[_Result]:
     elif asked.is_proof and _WITH.search(text):
         both = (pair for pair in combinations(same, 2) if asked.grounds.tell_all(*pair))
         yield from ((a.base + b.base, f"{a.shown} + {b.shown}") for a, b in both)
-    yield from _columns(asked)
-    if figure.unit in ("", "×") and _RATIO.search(text):
-        pairs = _pairs(_measured([*known, *asked.compared]))
-        yield from ((a.base / b.base, f"{a.shown} ÷ {b.shown}") for a, b in pairs)
     is_share = _SHARE.search(text) or any(e.unit == "%" for e in asked.grounds.named(figure))
     shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
     times = (pair for pair in product(counts, shared) if asked.counts(*pair))
@@ -223,19 +211,6 @@ def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
             yield sum(each.base for each in group), " + ".join(each.shown for each in group)
 
 
-def _columns(asked: Sum) -> Iterator[_Result]:
-    """Sums and averages of all that a column gives."""
-    for column in asked.grounds.columns:
-        same = _alike(asked.figure, column, each_once=False)
-        if len(same) != len(column) or len(same) < _FEWEST:
-            continue
-        total, shown = sum(each.base for each in same), " + ".join(each.shown for each in same)
-        if adds_up(asked.text):
-            yield total, shown
-        if _AVERAGE.search(asked.text):
-            yield total / len(same), f"({shown}) ÷ {len(same)}"
-
-
 def _percentages(asked: Sum) -> Iterator[_Result]:
     """What share one amount is of another, or how much more or less, as the words say.
 
@@ -244,7 +219,7 @@ def _percentages(asked: Sum) -> Iterator[_Result]:
     text = asked.text
     is_change = bool(_DIFFERENCE.search(text))
     is_more, is_less = bool(_INCREASE.search(text)), bool(_DECREASE.search(text))
-    for high, low in _pairs(_measured([*asked.known, *asked.compared])):
+    for high, low in _pairs(_measured(asked.known)):
         ratio = low.base / high.base
         shares = (ratio, 1 / ratio) if _OF.search(text) else ()
         rise = (1 / ratio - 1,) if is_change and is_more >= is_less else ()

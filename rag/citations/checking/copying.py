@@ -41,8 +41,8 @@ def _holds(said: Reading, names: Sequence[str], source: SourceText, at: int) -> 
     if _is_limited_around(said, place, source, at):
         return False
     free = frozenset((*place.around.words, *source.context.words))  # they may stand anywhere
-    if place.window.kind == "cell":
-        return _is_of_the_cell(said, place, free)
+    if place.window.kind == "cell":  # but for the names of other rows and columns
+        return _is_of_the_cell(said, place, free - source.labels.difference(place.around.words))
     return any(_fits(said, place, free, begin) for begin in range(len(place.own.terms) or 1))
 
 

@@ -4,19 +4,25 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations, product
 
 from rag.citations.checking.asking import may_name, possible_names, product_names
 from rag.citations.checking.given import Given, given_by
-from rag.citations.checking.naming import are_siblings, may_name_siblings, same_name
+from rag.citations.checking.naming import (
+    are_siblings,
+    may_name_siblings,
+    names_agree,
+    same_name,
+)
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
-from rag.text.amounts import UNIT_SIGNS, Figure
+from rag.text.amounts import UNIT_SIGNS, Figure, agree
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
 from rag.text.languages import told
 from rag.text.names import Lexicon
-from rag.text.words import language_of, tokens
+from rag.text.words import language_of, stem, tokens
 
 # The plainer words come first.
 _HOLDS = tuple(
@@ -24,6 +30,24 @@ _HOLDS = tuple(
 )
 _MOST_VALUES = 4
 _ATTRIBUTE = 0.5  # of the question's words beside the name
+_FEW = 3  # words
+_MEASURES = {"long", "much", "mani", "year", "tell", "take", "last"}  # they ask for any figure
+_HOW = re.compile(r"\b(?:how|wie) (\w+)", re.IGNORECASE)  # `how warm` asks for one as well
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What two sources have to speak of, to be compared."""
+
+    name: str  # "" where none is named
+    words: tuple[str, ...]  # beside the name
+
+    @property
+    def least(self) -> float:
+        """The share of the words that stands with a figure: all of a few, else all but one."""
+        if self.name:
+            return _ATTRIBUTE
+        return 1.0 if len(self.words) <= _FEW else 1 - 1 / len(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +56,48 @@ class _Value:
 
     figure: Figure
     source: Source
+    names: tuple[str, ...]
+    near: float  # the share of the question's words that stand with it
 
 
 def disagreement(question: str, sources: Sequence[Source]) -> str:
     """The values with their sources and dates, and which holds as a source says; "" for none."""
-    if not may_name(question):
-        return ""
     measuring = [source for source in sources if _measures(source)]
     if len({source.document_id for source in measuring}) < 2:
         return ""
-    values = [value for each in measuring for value in _values(question, read_source(each))]
-    apart = _apart(values)
+    known = [read_source(each) for each in measuring]
+    asked = _asked(question, known)
+    if asked is None:
+        return ""
+    apart = _apart([value for each in known for value in _values(asked, each)])
     if not apart:
         return ""
     listed = "; ".join(_described(value) for value in apart[:_MOST_VALUES])
-    told = (_what_holds(read_source(each), holds) for holds in _HOLDS for each in sources)
+    every = (read_source(each) for each in sources)
+    about = [each for each in every if _speaks_of(asked, each)]
+    told = (_what_holds(each, holds) for holds in _HOLDS for each in about)
     holds = next((each for each in told if each), "")
     return f"The sources disagree: {listed}.{holds}"
+
+
+def _asked(question: str, sources: Sequence[SourceText]) -> _Wanted | None:
+    """None where too little is asked to tell what it is about, or of several things."""
+    lexicon = Lexicon(name for source in sources for name in source.lexicon.names)
+    names = product_names(question, lexicon) if may_name(question) else []
+    reading = read(question, lexicon, language_of(question))
+    own = {word for name in names for word in name.split()}
+    own |= {stem(each.lower(), reading.language.code) for each in _HOW.findall(question)}
+    words = tuple(each for each in reading.words if each not in own | _MEASURES)
+    fewest = 1 if names else 2
+    if len(names) > 1 or len(words) < fewest:
+        return None
+    return _Wanted(names[0] if names else "", words)
+
+
+def _speaks_of(asked: _Wanted, source: SourceText) -> bool:
+    if asked.name:
+        return any(same_name(asked.name, each) for each in source.names)
+    return share(asked.words, source.words) >= asked.least
 
 
 @lru_cache(maxsize=256)
@@ -88,25 +137,23 @@ def _says_a_figure(before: str) -> bool:
     return bool(read_figures(before))
 
 
-def _values(question: str, source: SourceText) -> Iterator[_Value]:
+def _values(asked: _Wanted, source: SourceText) -> Iterator[_Value]:
     """The figures of the places that name what was asked about, and what was asked of it."""
-    names = product_names(question, source.lexicon)
-    if len(names) != 1:
-        return
-    asked = read(question, source.lexicon, language_of(question))
-    wanted = [word for word in asked.words if word not in names[0].split()]
-    wanted = [word for word in wanted if word not in ("long", "much", "mani", "year", "tell")]
     for given in given_by(source):
-        if given.figure.kind == "amount" and wanted and _is_about(names[0], wanted, given):
-            yield _Value(_with_unit_of_column(given), source.source)
+        if given.figure.kind != "amount":
+            continue
+        place = given.place
+        named = (*given.names, *place.own.names, *place.around.names)
+        words = place.words | frozenset(_parts(place.window.column))
+        near = share(asked.words, words)
+        is_named = not asked.name or any(same_name(asked.name, each) for each in named)
+        if is_named and near >= asked.least:
+            names = tuple(each for each in named if _tells_apart(each))
+            yield _Value(_with_unit_of_column(given), source.source, names, near)
 
 
-def _is_about(name: str, wanted: Sequence[str], given: Given) -> bool:
-    place = given.place
-    named = [*given.names, *place.own.names, *place.around.names]
-    is_named = any(same_name(name, each) for each in named)
-    words = place.words | frozenset(_parts(place.window.column))
-    return is_named and share(wanted, words) >= _ATTRIBUTE
+def _tells_apart(name: str) -> bool:
+    return any(each.isdigit() or each in " +" for each in name)
 
 
 def _parts(column: str) -> list[str]:
@@ -124,18 +171,31 @@ def _with_unit_of_column(given: Given) -> Figure:
 
 
 def _apart(values: Sequence[_Value]) -> list[_Value]:
-    """One value of each document, where two documents of one kind of value share none."""
-    by_document: dict[tuple[str, str], dict[float, _Value]] = {}
+    """One value of each of two documents that give nothing alike for the same thing.
+
+    Of each the nearest to what was asked, in figures that measure the same.
+    """
+    by_document: dict[tuple[str, str], list[_Value]] = {}
     for value in values:
         if value.figure.unit:
             place = (value.source.document_id, value.figure.dimension)
-            by_document.setdefault(place, {}).setdefault(value.figure.base, value)
-    for (one, dimension), first in by_document.items():
-        for (other, another), second in by_document.items():
-            is_pair = one != other and dimension == another
-            if is_pair and not set(first) & set(second):
-                return [next(iter(first.values())), next(iter(second.values()))]
+            by_document.setdefault(place, []).append(value)
+    for place, found in by_document.items():
+        best = max(each.near for each in found)
+        by_document[place] = [each for each in found if each.near == best]
+    for one, other in combinations(by_document, 2):
+        pairs = list(product(by_document[one], by_document[other]))
+        is_same = one[0] != other[0] and one[1] == other[1]
+        if is_same and all(_are_apart(*pair) for pair in pairs):
+            return list(pairs[0])
     return []
+
+
+def _are_apart(one: _Value, other: _Value) -> bool:
+    """Other values, of the same thing: no names, or one that both have."""
+    names = bool(one.names) or bool(other.names)
+    is_same = not names or names_agree(one.names, other.names) > 0
+    return is_same and not agree(one.figure, other.figure)
 
 
 def _described(value: _Value) -> str:

@@ -1,33 +1,28 @@
 """Figures with what they are given for: the words around each, up to the next of its kind.
 
 Two figures of a sentence are told apart by these words: `5 W on the left side and 15 W on the
-right side`. Words of closed sets (days, colours) and codes (IP57) are given in the same way.
+right side`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from zlib import crc32
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
 from rag.text.languages import all_words, any_of
-from rag.text.related import alternatives
 from rag.text.words import is_function_word
 
-KINDS = ("amount", "ordinal", "date", "clock")  # of figures; all other kinds are of words
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
 _JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
 _ENDS = {"to", "bis"}  # of a range
-_CODE = re.compile(r"([^\W\d_]+)\W?[^\W_]*\d")
 _WORD = re.compile(r"\s([^\W\d_]{2,})")
 _CLOSE = 0.1  # of a figure, up to which a bound tells of it
 _CLOSE_SHARE = 2  # per cent, up to which a part is told by a fraction
 _FINEST = 4  # decimals that figures are rounded to
-_DENIES = 4  # terms before a figure, among which a denial bears on it
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
 
@@ -41,9 +36,6 @@ class Given:
     names: tuple[str, ...]
     lent: frozenset[str] = frozenset()  # before the first of its kind: they hold for later ones
     counted: frozenset[str] = frozenset()  # the word right behind it, else right before
-    beside: frozenset[str] = frozenset()  # figures of other kinds among these words
-    is_denied: bool = False  # a denial stands close before it
-    is_range: bool = False  # one of several in a row: `Tuesday to Saturday`
 
     @property
     def is_of_cell(self) -> bool:
@@ -51,12 +43,12 @@ class Given:
 
 
 def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
-    """The figures, codes and words of closed sets of a sentence, in order.
+    """The figures of a sentence, in order.
 
     They are given for these names where none stands beside them.
     """
     reading, text = place.own, place.own.text
-    figures = sorted((*reading.figures, *_choices(reading)), key=lambda each: each.start)
+    figures = reading.figures
     kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
         kind = (figure.kind, figure.unit, counts_things(text, figure))
@@ -79,13 +71,6 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
             names=tuple(own) or names,
             lent=_keys(_between(reading, 0, runs.ends[0][0])) if at else frozenset(),
             counted=_counted(before, behind, start, end),
-            beside=frozenset(
-                f"{each.base} {each.dimension}"
-                for each in figures
-                if left <= each.start and each.end <= right and each not in runs.place
-            ),
-            is_denied=any(each.key == "not" for each in before[-_DENIES:]),
-            is_range=end > figure.end or start < figure.start,
         )
 
 
@@ -149,21 +134,6 @@ def _keys(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
 
 
-def _choices(reading: Reading) -> Iterator[Figure]:
-    """Words of which one excludes another, and codes, as values of the set that they are of."""
-    for term in reading.terms:
-        if not isinstance(term.key, str):
-            continue
-        others = alternatives(term.spelled) or alternatives(term.key)
-        code = _CODE.match(term.spelled) if term.spelled in reading.codes else None
-        kind = f"code {code[1][:2]}" if code else ""
-        if others:
-            kind = f"one of {min(others | {term.key})}"
-        if kind:
-            value = float(crc32((term.key if others else term.spelled).encode()))
-            yield Figure(value, term.spelled, kind=kind, start=term.start, end=term.end)
-
-
 def _divided(text: str, start: int, end: int) -> tuple[int, int]:
     """Up to where words between two figures belong to the first, from where to the second.
 
@@ -211,6 +181,6 @@ def _of_cell(place: Place, row: frozenset[str]) -> Iterator[Given]:
     words = row.union(place.around.words, place.own.words)
     names = place.around.names or place.own.names
     label = len(place.own.text.partition(": ")[0])
-    for figure in (*place.own.figures, *_choices(place.own)):
+    for figure in place.own.figures:
         if figure.start >= label:
             yield Given(figure, place, words, names)

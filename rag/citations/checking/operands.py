@@ -1,13 +1,13 @@
 """The figures that one of a statement may follow from, by what they are given for."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.given import KINDS, Given, given_by
+from rag.citations.checking.given import Given, given_by
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import share
 from rag.text.amounts import Figure
@@ -35,7 +35,6 @@ class Operands:
             )
             for source in self.case.sources
             for each in given_by(source)
-            if each.figure.kind in KINDS
         ]
         return sorted(found, key=lambda each: -each[0])
 
@@ -79,16 +78,6 @@ class Operands:
 
     # ── Grounds to work something out from them ──
 
-    def compared(self, figure: Figure) -> list[Figure]:
-        """What the one that is named may be compared with, where no other is: `30 g heavier`.
-
-        These are others of its column, or of sentences.
-        """
-        alike = self._alike(figure)
-        if len(alike) != 1:
-            return []
-        return [each.figure for _, each in self.nearest if _is_beside(alike[0], each)]
-
     def counts(self, many: Figure, amount: Figure) -> bool:
         """Whether the amount is one of what is counted: `two adults` and `€8 for adults`.
 
@@ -124,18 +113,6 @@ class Operands:
             for each in self._of(amount)
         )
 
-    @cached_property
-    def columns(self) -> Sequence[Sequence[Figure]]:
-        """Of each table's columns the figures."""
-        found: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
-        for source in self.case.sources:
-            for each in given_by(source):
-                if each.is_of_cell:
-                    window = each.place.window
-                    key = (source.source.chunk_id, window.column, each.figure.dimension)
-                    found[key].append(each.figure)
-        return list(found.values())
-
     def _alike(self, amount: Figure) -> list[Given]:
         return self._by_dimension.get(amount.dimension, [])
 
@@ -161,10 +138,3 @@ def _grouped(pairs: Iterable[tuple[Key, Given]]) -> dict[Key, list[Given]]:
 def _common(said: frozenset[str], given: Given) -> frozenset[str]:
     """The words that a figure is given for in a statement as well."""
     return said & given.words or said & given.lent
-
-
-def _is_beside(one: Given, other: Given) -> bool:
-    """Whether it is another of the same column, or of sentences."""
-    columns = {each.is_of_cell and each.place.window.column for each in (one, other)}
-    is_other = one.figure.base != other.figure.base
-    return is_other and one.figure.dimension == other.figure.dimension and len(columns) == 1

@@ -18,12 +18,11 @@ from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
 from rag.text.languages import ENGLISH, Language, all_meanings, all_words, any_of, told
 from rag.text.names import Lexicon, Name, find_names
-from rag.text.related import canonical, related
+from rag.text.related import canonical
 from rag.text.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
 from rag.text.words import tokens as tokens_of
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
-_RELATED = 0.8  # what a word of about the same meaning counts
 _LONG = 5  # letters
 _NEAREST = 3  # windows that a model is asked about
 _NUMBERS = frozenset(all_meanings("numbers"))
@@ -83,7 +82,8 @@ class Reading:
     @cached_property
     def codes(self) -> frozenset[str]:
         """HDMI, IPX4, 192.168.50.1."""
-        return frozenset(token.lowered for token in self.tokens if _is_code(token.text))
+        every = (token for token in self.tokens if _is_code(token.text))
+        return frozenset(each.lowered for each in every if each.lowered not in UNIT_SIGNS)
 
     @cached_property
     def content(self) -> frozenset[str]:
@@ -310,6 +310,12 @@ class SourceText:
     def places(self) -> tuple[Place, ...]:
         return tuple(Place(each, self.lexicon, self.language) for each in self.windows)
 
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The words of all labels of rows and headers of columns."""
+        cells = (each for each in self.places if each.window.kind == "cell")
+        return frozenset(word for each in cells for word in each.around.words)
+
     def nearest(self, words: Sequence[str]) -> list[Place]:
         """The few that share most words with a statement, each row whole."""
         whole = [each for each in self.places if each.window.kind != "cell"]
@@ -358,17 +364,15 @@ def _names_something(label: str) -> bool:
 
 
 def share(said: Sequence[str], there: frozenset[str], among: frozenset[str] | None = None) -> float:
-    """The share of some words that others hold, themselves or by a word that means about it.
+    """The share of some words that others hold, themselves or by a word that begins alike.
 
     Where many windows of one source are looked at, `among` are all its words.
     """
     if not said:
         return 1.0
     every = there if among is None else among
-    return sum(
-        1.0 if word in there else 0.0 if _near(word, every).isdisjoint(there) else _RELATED
-        for word in said
-    ) / len(said)
+    held = (word in there or not _begun(word, every).isdisjoint(there) for word in said)
+    return sum(held) / len(said)
 
 
 def is_held(word: str, there: frozenset[str]) -> bool:
@@ -386,9 +390,3 @@ def _begun(word: str, among: frozenset[str]) -> frozenset[str]:
         for each in among
         if len(each) >= _LONG and (each.startswith(word) or word.startswith(each))
     )
-
-
-@lru_cache(maxsize=65536)
-def _near(word: str, among: frozenset[str]) -> frozenset[str]:
-    """The words that mean about the same as one, or begin alike."""
-    return related(word).intersection(among).union(_begun(word, among))

@@ -8,16 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
-from rag.citations.checking.case import ANYWHERE, Case, Said
+from rag.citations.checking.case import Case, Said
 from rag.citations.checking.computing import Sum, adds_up, compute, may_follow
 from rag.citations.checking.copying import altered, is_carried
 from rag.citations.checking.given import Given
-from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.operands import Operands
 from rag.citations.checking.reading import Place, SourceText, read
-from rag.citations.checking.weighing import Weighed, swapped
+from rag.citations.checking.rows import Row, Wrong, compare
+from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
@@ -41,6 +40,17 @@ class Judgement:
     reason: str = ""
     near: float = 0.0
     judged_by: str = ""  # "" where words decided
+    stated: str = ""  # of a contradiction, what the statement says
+    given: str = ""  # … and what the source says there
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """Why a statement is contradicted."""
+
+    reason: str
+    stated: str = ""
+    given: str = ""
 
 
 def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None = None) -> Judgement:
@@ -66,11 +76,16 @@ class _Verdict(Case):
         """The first that is wrong, else how it is carried."""
         if not (self.reading.words or self.reading.figures or self.reading.names):
             return Judgement(Verdict.OPEN)
+        if self.said.row is not None:
+            return self._of_row(self.said.row)
         if any(is_carried(self.reading, self.names, each) for each in self.sources):
             return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next(filter(None, self._what_is_wrong()), None)
         if wrong is not None:
-            return Judgement(Verdict.CONTRADICTED, wrong, 0.3 * self.near)
+            near = 0.3 * self.near
+            return Judgement(
+                Verdict.CONTRADICTED, wrong.reason, near, stated=wrong.stated, given=wrong.given
+            )
         ways = self._ways()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
@@ -79,48 +94,46 @@ class _Verdict(Case):
             return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
         return Judgement(Verdict.OPEN, near=self.near)
 
-    def _what_is_wrong(self) -> Iterator[str]:
+    def _of_row(self, row: Row) -> Judgement:
+        """By the cells of the same row and column."""
+        told = [compare(row, source) for source in self.sources]
+        if any(each is True for each in told):
+            return Judgement(Verdict.SUPPORTED, near=1.0)
+        wrong = next((each for each in told if isinstance(each, Wrong)), None)
+        if wrong is not None:
+            reason = f"The source gives {wrong.given}: “{wrong.place}”"
+            return Judgement(Verdict.CONTRADICTED, reason, stated=wrong.stated, given=wrong.given)
+        if self.is_silent:
+            return Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of this.")
+        return Judgement(Verdict.OPEN, near=self.near)
+
+    def _what_is_wrong(self) -> Iterator[_Wrong | None]:
         refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
         repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
-            yield _gives(figure, place) if figure else f"The source says {_quoted(place)}"
-        there = swapped(self.given, self.sources)
-        if there is not None:
-            yield self._told_instead(there)
+            yield _gives(figure, place) if figure else _Wrong(f"The source says {_quoted(place)}")
         yield from map(self._wrong_figure, self.weighed)
         if not self.is_copy:
             return
-        yield self._wrong_name()
-        yield from (self._told_instead(each.instead) for each in self.chosen if each.instead)
         worded = None if refuses else wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
-            yield f"The source {'limits this:' if limits else 'says'} {_quoted(place)}"
-
-    def _wrong_name(self) -> str:
-        """Another product of the family: the source has that one's name and not this one's."""
-        there = [name for source in self.sources for name in source.names]
-        if any(same_name(name, other) for name in self.names for other in there):
-            return ""
-        pairs = (pair for pair in product(self.names, there) if are_siblings(*pair))
-        sibling = next((other for _, other in pairs), "")
-        return f"The source speaks of the {self._spelled(sibling)}, not of this." if sibling else ""
+            yield _Wrong(f"The source {'limits this:' if limits else 'says'} {_quoted(place)}")
 
     # ── Figures ──
 
-    def _wrong_figure(self, weighed: Weighed) -> str:
+    def _wrong_figure(self, weighed: Weighed) -> _Wrong | None:
         figure = weighed.said.figure
         if weighed.carried is not None or self._is_operand(figure):
-            return ""
-        if self._may_be_worked_out(figure):
-            return ""
-        if _PURPOSE.match(self.said.text):
-            return ""
+            return None
+        if self._may_be_worked_out(figure) or _PURPOSE.match(self.said.text):
+            return None
         if weighed.instead and self.is_copy:
             may_differ = not self.reading.raw.isdisjoint(_THAN) and self._may_follow(figure)
-            return "" if may_differ else self._told_instead(weighed.instead)
-        return self._missing(figure)
+            return None if may_differ else self._told_instead(weighed.instead, figure)
+        missing = self._missing(figure)
+        return _Wrong(missing, figure.shown) if missing else None
 
     def _is_operand(self, figure: Figure) -> bool:
         """Whether another figure of the statement was worked out from this one."""
@@ -129,10 +142,11 @@ class _Verdict(Case):
     def _may_follow(self, figure: Figure) -> bool:
         return may_follow(figure, self._own(figure) + self._operands.figures)
 
-    def _told_instead(self, there: Given) -> str:
+    def _told_instead(self, there: Given, said: Figure) -> _Wrong:
         name = there.names[0] if there.names else ""
-        has_sign = any(map(str.isdigit, name))
-        return _gives(there.figure, there.place, self._spelled(name) if has_sign else "")
+        named = self._spelled(name) if any(map(str.isdigit, name)) else ""
+        stated = self.reading.text[said.start : said.end]
+        return _gives(there.figure, there.place, named, stated)
 
     def _spelled(self, name: str) -> str:
         """A name as the source spells it."""
@@ -145,8 +159,7 @@ class _Verdict(Case):
         In a copy, or where the sources hold little else of the statement: in between, what is told
         in other words has figures of its own as often as not.
         """
-        is_elsewhere = self.anywhere <= ANYWHERE and not any(e.carried for e in self.weighed)
-        if not (self.is_copy or is_elsewhere or adds_up(self.said.text)):
+        if not self.is_copy:
             return ""
         if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent:
             return ""
@@ -210,10 +223,11 @@ class _Verdict(Case):
         return [way for way in ways if way] if used else []
 
 
-def _gives(figure: Figure, place: Place, name: str = "") -> str:
+def _gives(figure: Figure, place: Place, name: str = "", stated: str = "") -> _Wrong:
     """A figure as its window spells it, and that window."""
     spelled = place.own.text[figure.start : figure.end] or figure.shown
-    return f"The source gives {spelled}{f' for the {name}' if name else ''}: {_quoted(place)}"
+    behind = f" for the {name}" if name else ""
+    return _Wrong(f"The source gives {spelled}{behind}: {_quoted(place)}", stated, spelled)
 
 
 def _quoted(place: Place) -> str:

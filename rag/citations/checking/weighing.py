@@ -1,22 +1,19 @@
 """What becomes of each figure of a statement: carried by its sources, or another one given."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
-from rag.citations.checking.given import KINDS, Given, given_by, tells
+from rag.citations.checking.given import Given, given_by, tells
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import SourceText, is_held
-from rag.text.amounts import agree, comparable, date_parts
+from rag.text.amounts import comparable, date_parts
 from rag.text.languages import all_words
 
 _COMPARES = all_words("comparing")
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
-_COUNTS_THE_SAME = 0.75  # … where no unit says what is counted
 _DATES_THE_SAME = 0.9  # … to be told another date: texts give many
 _FAR = 0.65  # … of another sentence than the one that gives the figure
 _NEARER = 0.3  # by so much a figure of another sentence has to be nearer
-_CROSSED = 0.2  # … and each of two to the place of the other
 _SAME_NAME, _OTHER_NAME = 0.25, 0.6
 
 
@@ -49,7 +46,7 @@ def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
         return Weighed(said, instead=rival.given if rival else None)
     best = max(same, key=_nearest)
     compares = not said.words.isdisjoint(_COMPARES)  # beside another: `eight less than the Pro`
-    if compares or said.figure.kind.startswith("code"):
+    if compares:
         return Weighed(said, carried=best.given)
     return _carried_or_not(said, best, same, other)
 
@@ -66,8 +63,6 @@ def _carried_or_not(
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
     if all(names_agree(said.names, each.given.names) < 0 for each in same):
         return Weighed(said, instead=best.given)  # only for another of the family
-    if all(_is_bounded_otherwise(said, each.given) for each in same):
-        return Weighed(said, instead=best.given)
     return Weighed(said, carried=best.given)
 
 
@@ -77,13 +72,6 @@ def _is_same(said: Given, found: _Found) -> bool:
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
     is_told = there.is_of_cell or not is_bare or found.near >= _SAYS_THE_REST
     return is_told and tells(figure, there.figure)
-
-
-def _is_bounded_otherwise(said: Given, there: Given) -> bool:
-    """Whether one bounds it from above and the other from below: `at least`, `not longer than`."""
-    bounds = [each.figure.comparator[:1] for each in (said, there)]
-    is_bound = {"<", ">"}.issuperset(bounds) and not (said.figure.upper or there.figure.upper)
-    return is_bound and (bounds[0] != bounds[1]) != (said.is_denied != there.is_denied)
 
 
 def _affinity(said: Given, given: Given, source: SourceText) -> float:
@@ -110,8 +98,6 @@ def _fits(said: Given, found: _Found) -> bool:
     if figure.kind == "date":
         alike = list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
         return alike and found.near >= _DATES_THE_SAME
-    if figure.kind not in KINDS:
-        return found.near >= _COUNTS_THE_SAME and not found.given.is_range
     if found.near < _SAYS_THE_REST:
         return False
     if figure.kind != "amount" or (figure.unit and figure.dimension == there.dimension):
@@ -127,7 +113,6 @@ def _told_apart(said: Given, own: _Found, other: Sequence[_Found]) -> _Found | N
         each
         for each in other
         if each.given.figure.dimension == own.given.figure.dimension
-        and (said.figure.kind in KINDS or each.near >= _COUNTS_THE_SAME)
         and _speaks_for(said, own, each)
     )
     return max(rivals, key=_nearest, default=None)
@@ -148,31 +133,3 @@ def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
     if not own_words and mine.lent >= theirs.lent and mine.lent:
         return False  # said shortly, of what stands before it: `otherwise up to £2,500`
     return not said.words.isdisjoint(apart) and said.words.isdisjoint(own_words)
-
-
-# ── Two values, each in the place of the other ───────────────────────────────────────────────
-
-
-def swapped(said: Sequence[Given], sources: Sequence[SourceText]) -> Given | None:
-    """What a source gives in place of a value whose place another of the statement has."""
-    pairs = combinations([each for each in said if not each.is_range], 2)
-    there = [each for source in sources for each in given_by(source)] if len(said) > 1 else []
-    return next((found for pair in pairs for found in _crossed(*pair, there)), None)
-
-
-def _crossed(one: Given, other: Given, there: Sequence[Given]) -> Iterator[Given]:
-    figures = (one.figure, other.figure)
-    if not comparable(*figures) or agree(*figures):
-        return
-    first, second = ([e for e in there if agree(figure, e.figure)] for figure in figures)
-    if not first or not second:
-        return
-    straight = (_nearness(one, first), _nearness(other, second))
-    crossed = (_nearness(one, second), _nearness(other, first))
-    if all(x >= max(_SAYS_THE_REST, s + _CROSSED) for s, x in zip(straight, crossed, strict=True)):
-        yield max(second, key=lambda each: _nearness(one, [each]))
-
-
-def _nearness(said: Given, there: Sequence[Given]) -> float:
-    own = said.words | said.beside
-    return max(_share_held(own, each.words | each.beside) for each in there)

@@ -1,7 +1,7 @@
 """Whether a statement that copies its source denies what that affirms, or leaves a limit out."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import NamedTuple
@@ -9,9 +9,8 @@ from typing import NamedTuple
 from rag.citations.checking.case import Case
 from rag.citations.checking.reading import Place, Reading, is_held, within
 from rag.text.amounts import Figure, agree
-from rag.text.languages import LANGUAGES, all_words, any_of, told
-from rag.text.related import canonical, opposites
-from rag.text.words import is_function_word, stem
+from rag.text.languages import all_words, any_of, told
+from rag.text.related import opposites
 
 _DIVIDES = re.compile(
     rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+"
@@ -21,15 +20,12 @@ _DIVIDES = re.compile(
 _CONDITION = re.compile(
     rf"\W*(?:without|ohne|{told('conditions')}|{told('supposes')})\b", re.IGNORECASE
 )
-_PROHIBITING = all_words("prohibiting")
-_PROHIBITS = _PROHIBITING | {stem(each, one.code) for each in _PROHIBITING for one in LANGUAGES}
-_WITHOUT = all_words("lacking")
-_EXCEPT = all_words("excepting")
+# Words that deny in ways of their own: where one stands, nothing is certain.
+_UNSURE = all_words("lacking") | all_words("excepting") | {"but", "aber", "sondern"}
+_PROHIBITS = all_words("prohibiting")
 _COMPARES = all_words("comparing") - {"than", "als"}
 _LIMITING = (all_words("restricting") | all_words("limits")) - {"may", "könnte", "but", "aber"}
-_PREPOSITIONS = all_words("prepositions")
 _UNIVERSAL = all_words("universal")
-_BEHIND = 2  # words behind `without` on which it bears
 _MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
 _LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of
 _FEW = 3  # words; with fewer, a part of a source may say less beside them
@@ -44,8 +40,6 @@ class Part:
     raw: frozenset[str]
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
-    lacks: frozenset[str]  # words behind `without`
-    excepted: frozenset[str]  # … behind `except`
 
     def joined(self, other: "Part") -> "Part":
         """Both as one."""
@@ -55,8 +49,6 @@ class Part:
             self.raw | other.raw,
             self.is_denied or (other.is_denied and bool(other.own)),
             self.is_unsure and other.is_unsure,
-            self.lacks | other.lacks,
-            self.excepted | other.excepted,
         )
 
 
@@ -73,40 +65,24 @@ class _Near(NamedTuple):
 def parts(reading: Reading) -> tuple[Part, ...]:
     """The parts of a sentence between its commas and conjunctions."""
     found: list[Part] = []
-    at, joint, text = 0, "", reading.text
+    at, text = 0, reading.text
     for cut in [*_DIVIDES.finditer(text), None]:
         end = cut.start() if cut else len(text)
         if text[at:end].strip():
-            found.append(_part(reading, at, end, found, joint))
-        at, joint = (cut.end(), cut[0].strip().lower()) if cut else (at, "")
+            found.append(_part(reading, at, end, found))
+        at = cut.end() if cut else at
     return tuple(found)
 
 
-def _part(reading: Reading, start: int, end: int, before: Sequence[Part], joint: str) -> Part:
+def _part(reading: Reading, start: int, end: int, before: Sequence[Part]) -> Part:
     terms = within(reading.terms, start, end)
-    lowered = [each.lowered for each in within(reading.tokens, start, end)]
     own = frozenset(str(each.key) for each in terms if each.is_word)
-    raw = frozenset(lowered)
-    code = reading.language.code
-    lacks, excepted = (frozenset(_behind(lowered, each, code)) for each in (_WITHOUT, _EXCEPT))
-    is_denied = any(each.denies for each in terms) or not raw.isdisjoint(_PROHIBITING)
-    is_unsure = bool(_CONDITION.match(reading.text[start:end]))
+    raw = frozenset(each.lowered for each in within(reading.tokens, start, end))
+    is_denied = any(each.denies for each in terms)
+    is_unsure = bool(_CONDITION.match(reading.text[start:end])) or not raw.isdisjoint(_UNSURE)
+    is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((each for each in before if not each.is_unsure), None)
-    if before and before[-1].is_denied and main and not is_denied:  # `neither cheques or cards`
-        is_denied = joint in ("or", "oder", "nor", "noch") or not _PREPOSITIONS.isdisjoint(
-            lowered[:1]
-        )
-        is_unsure |= joint in ("and", "und", "sowie", ",") and not is_denied
-    words = own | main.own if main else own
-    return Part(own, words, raw, is_denied, is_unsure, lacks, excepted)
-
-
-def _behind(lowered: Sequence[str], signs: frozenset[str], code: str) -> Iterator[str]:
-    """The first words that tell something behind each of some words."""
-    for at, word in enumerate(lowered):
-        if word in signs:
-            behind = [each for each in lowered[at + 1 :] if not is_function_word(each)]
-            yield from (canonical(stem(each, code)) for each in behind[:_BEHIND])
+    return Part(own, own | main.own if main else own, raw, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
@@ -129,16 +105,13 @@ def _against(case: Case, said: Part) -> tuple[str, Place] | None:
 def _nearest(case: Case, said: Part) -> list[_Near]:
     """The parts of the sources that share most words with one of the statement, if most of it."""
     found: list[_Near] = []
-    count = len(said.words)
-    longest = (2.5 if count >= _FEW else 2) * count  # of a part, to say little else
+    longest = (2.5 if len(said.words) >= _FEW else 2) * len(said.words)  # to say little else
     for source in case.sources:
         for place in source.places:
+            if place.window.kind in ("row", "code") or not _gives_figures(case, place):
+                continue
             there = place.words | source.context.content
-            if place.window.kind in ("row", "code") or _share(said, there) < _MANY:
-                continue
-            if not 0 < len(place.own.words) <= _LONG:
-                continue
-            if not _gives_figures(case, place):
+            if _share(said, there) < _MANY or not 0 < len(place.own.words) <= _LONG:
                 continue
             above = source.context.words + place.around.words
             for part in parts(place.own):
@@ -164,46 +137,25 @@ def _gives_figures(case: Case, place: Place) -> bool:
     return not said or not there or any(agree(one, other) for one in said for other in there)
 
 
-def _bound_the_same(case: Case, place: Place) -> bool:
-    """Whether both say how far one figure goes: `at most five`, `not longer than five`."""
-    return any(
-        one.comparator and other.comparator and agree(one, other)
-        for one in case.reading.figures
-        for other in place.own.figures
-    )
-
-
 def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
     """How a part of a source says otherwise: "limits", "denies", or "" where it does not."""
     there, place = nearest.part, nearest.place
-    if _takes_in(said, there):
-        return "denies"
     if _is_widened(said, place, case.reading.figures):
         return "limits"
-    excepted = there.lacks | there.excepted
-    if there.is_unsure or said.lacks or said.words & excepted:
-        return ""
     narrows = [each.raw & _LIMITING for each in (said, there)]
-    if nearest.share < _MOST or narrows[0] != narrows[1] or _bound_the_same(case, place):
+    if there.is_unsure or nearest.share < _MOST or narrows[0] != narrows[1]:
         return ""
+    if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
+        return ""  # both say how far it goes: `at most five`, `not longer than five`
     turned = len(said.words) >= _FEW and _is_turned(said, there, place)
+    if not turned and said.raw & _PROHIBITS != place.own.raw & _PROHIBITS:
+        return ""
     return "denies" if (said.is_denied != there.is_denied) != turned else ""
-
-
-def _takes_in(said: Part, there: Part) -> bool:
-    """Whether it affirms what the other is without or leaves out, or the other way round."""
-    if said.is_denied or "but" in said.raw:
-        return False
-    left_out = (there.excepted - said.excepted) | (there.lacks - said.lacks)
-    missed = said.lacks - there.lacks if not there.is_denied else frozenset[str]()
-    return bool(said.words & left_out or missed & there.words)
 
 
 def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
     """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
-    if not said.raw & _UNIVERSAL or place.own.raw & _UNIVERSAL:
-        return False
-    if said.raw & _LIMITING:
+    if not said.raw & _UNIVERSAL or place.own.raw & _UNIVERSAL or said.raw & _LIMITING:
         return False
     bounds = [each for each in place.own.figures if each.comparator not in ("", "~")]
     if any(agree(one, other) for one in figures for other in bounds):
@@ -214,6 +166,6 @@ def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
 def _is_turned(said: Part, there: Part, place: Place) -> bool:
     """Whether one says the opposite word of the other: keeps, deletes."""
     own = said.words | said.raw
-    told = (there.words | there.raw) - own - _PROHIBITS
-    window = place.own.raw | place.words | _PROHIBITS
-    return any(bool(opposites().get(word, frozenset()) & told) for word in own - window)
+    window = place.own.raw | place.words
+    other = there.words | there.raw
+    return any(opposites().get(word, frozenset()) & other for word in own - window)

@@ -45,7 +45,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
     if tree.body is not None:
-        _Walk(outline).children(tree.body, 0)
+        _HtmlWalk(outline).children(tree.body, 0)
 
 
 def read_fragment(markup: str, outline: Outline) -> None:
@@ -55,7 +55,7 @@ def read_fragment(markup: str, outline: Outline) -> None:
     _check_depth(markup, outline.name)
     tree = LexborHTMLParser(markup)
     if tree.body is not None:
-        _Walk(outline).children(tree.body, 0)
+        _HtmlWalk(outline).children(tree.body, 0)
 
 
 def _check_depth(markup: str, name: str) -> None:
@@ -74,7 +74,7 @@ def _check_depth(markup: str, name: str) -> None:
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 
-class _Walk:
+class _HtmlWalk:
     """Recursive descent; runs of inline markup are gathered into one paragraph."""
 
     def __init__(self, outline: Outline) -> None:

@@ -25,12 +25,12 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(
         ["table", "strikethrough"]
     )
-    _Walk(outline).all(parser.parse(body))
+    _MarkdownWalk(outline).all(parser.parse(body))
     if outline.is_empty and body != text:
         outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
 
 
-class _Walk:
+class _MarkdownWalk:
     """Walks markdown-it's flat stream of tokens."""
 
     def __init__(self, outline: Outline) -> None:

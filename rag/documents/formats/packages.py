@@ -1,4 +1,4 @@
-"""The zip around DOCX, PPTX and XLSX, checked before any library opens it."""
+"""The zip around DOCX, PPTX, XLSX, OpenDocument and EPUB, checked before any library opens it."""
 
 import io
 import re
@@ -19,6 +19,7 @@ WIDE_DOCTYPE = re.compile(
         for encoding in ("utf-16-le", "utf-16-be")
     )
 )
+ZIP_START = b"PK"
 SMALL_BYTES = 1024 * 1024  # of a part, whatever its ratio
 PROLOGUE_BYTES = 1024 * 1024
 MAX_PARTS = 20_000

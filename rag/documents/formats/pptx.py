@@ -11,6 +11,10 @@ from rag.documents.tables import spread
 from rag.errors import TooLarge
 
 DEEPEST = 20  # groups inside groups
+CHART, DRAWING = (
+    f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
+)
+CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -74,7 +78,7 @@ def _write_shape(shape: Any, outline: Outline) -> None:
             )
         )
     elif getattr(shape, "has_chart", False) and shape.has_chart:
-        _write_chart(shape.chart, outline)
+        _write_chart(shape, outline)
     elif shape.has_text_frame:
         _write_text(shape, outline)
     elif shape.element.tag.endswith("}pic"):
@@ -90,18 +94,37 @@ def _write_text(shape: Any, outline: Outline) -> None:
             outline.paragraph(paragraph.text)
 
 
-def _write_chart(chart: Any, outline: Outline) -> None:
-    if chart.has_title and chart.chart_title.has_text_frame:
-        outline.paragraph(chart.chart_title.text_frame.text)
-    plot = chart.plots[0]
-    header = ["", *(series.name for series in plot.series)]
-    columns = [list(series.values) for series in plot.series]
+def _write_chart(shape: Any, outline: Outline) -> None:
+    """The figures of any kind of chart, as they are stored beside the picture of it."""
+    space = shape.chart_part._element
+    title = _texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t")
+    outline.paragraph("".join(title))
+    series = list(space.iter(f"{CHART}ser"))
+    categories = max((_points(each, CATEGORIES) for each in series), key=len, default={})
+    columns = [_points(each, VALUES) for each in series]
+    if not any(columns):
+        outline.left_out.append("a chart without stored figures")
+        return
+    header = ["", *(" ".join(_texts(each.find(f"{CHART}tx"), f"{CHART}v")) for each in series)]
+    places = sorted({at for column in columns for at in column})
     rows = [
-        [str(category), *(_value(column, at) for column in columns)]
-        for at, category in enumerate(plot.categories)
+        [categories.get(at, str(at + 1)), *(column.get(at, "") for column in columns)]
+        for at in places
     ]
     outline.table([header, *rows])
 
 
-def _value(column: list[Any], at: int) -> str:
-    return "" if at >= len(column) or column[at] is None else str(column[at])
+def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
+    """The stored texts of categories, or of values, by their places."""
+    for name in names:
+        found = series.find(f"{CHART}{name}")
+        if found is not None:
+            points = (each for each in found.iter(f"{CHART}pt"))
+            return {
+                int(each.get("idx", "0")): " ".join(_texts(each, f"{CHART}v")) for each in points
+            }
+    return {}
+
+
+def _texts(element: Any, tag: str) -> list[str]:
+    return [] if element is None else [each.text or "" for each in element.iter(tag)]

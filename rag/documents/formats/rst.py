@@ -65,7 +65,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
         plain_text.read(data, outline, limits)  # markup that docutils itself stumbles over
         return
-    _Walk(outline, _titles(document)).children(document, 0)
+    _RstWalk(outline, _titles(document)).children(document, 0)
 
 
 def _titles(document: Any) -> dict[str, str]:
@@ -79,7 +79,7 @@ def _titles(document: Any) -> dict[str, str]:
     return found
 
 
-class _Walk:
+class _RstWalk:
     """Recursive descent."""
 
     def __init__(self, outline: Outline, titles: dict[str, str]) -> None:

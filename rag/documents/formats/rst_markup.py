@@ -160,7 +160,7 @@ class _CsvTable(CSVTable):  # type: ignore[misc]
     option_spec: ClassVar[Any] = _Options(CSVTable.option_spec)
 
 
-class _Table(RSTTable):  # type: ignore[misc]
+class _RstTable(RSTTable):  # type: ignore[misc]
     option_spec: ClassVar[Any] = _Options(RSTTable.option_spec)
 
 
@@ -172,7 +172,7 @@ KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
     (PICTURES, _Picture),
     ({"list-table"}, _ListTable),
     ({"csv-table"}, _CsvTable),
-    ({"table"}, _Table),
+    ({"table"}, _RstTable),
     (OBJECTS, _Object),
     ({"admonition"}, _Titled),
 )

@@ -20,7 +20,7 @@ SECTION_LINES = 60  # a section without headings: short enough to be found by it
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class TextHeading:
     """A heading and how many lines of its block it takes."""
 
     level: int
@@ -44,7 +44,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     _write_under_headings(blocks, headings, outline)
 
 
-def _headings(blocks: list[list[str]]) -> list[Heading | None]:
+def _headings(blocks: list[list[str]]) -> list[TextHeading | None]:
     """The heading with which each block begins: by underlines, else by capitals, else by shape."""
     marks: list[str] = []  # underline characters, outermost first
     marked = [_marked_heading(block, marks) for block in blocks]
@@ -62,9 +62,9 @@ def _headings(blocks: list[list[str]]) -> list[Heading | None]:
 
 
 def _write_under_headings(
-    blocks: list[tuple[int, list[str]]], headings: list[Heading | None], outline: Outline
+    blocks: list[tuple[int, list[str]]], headings: list[TextHeading | None], outline: Outline
 ) -> None:
-    writing = _Writing(outline)
+    writing = _TextWriting(outline)
     for (_first, block), heading in zip(blocks, headings, strict=True):
         if heading:
             outline.heading(heading.level, heading.text)
@@ -73,7 +73,7 @@ def _write_under_headings(
 
 def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> None:
     group: list[tuple[int, list[str]]] = []
-    writing = _Writing(outline)
+    writing = _TextWriting(outline)
     for first, block in [*blocks, (0, [])]:
         if group and (not block or first + len(block) - group[0][0] > SECTION_LINES):
             last, last_block = group[-1]
@@ -105,11 +105,11 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
             block = []
 
 
-def _marked_heading(block: list[str], marks: list[str]) -> Heading | None:
+def _marked_heading(block: list[str], marks: list[str]) -> TextHeading | None:
     """A heading that is underlined, or written as AsciiDoc; `marks` learns the underlines."""
     asciidoc = ASCIIDOC_HEADING.fullmatch(block[0])
     if asciidoc:
-        return Heading(len(asciidoc.group(1)), asciidoc.group(2), 1)
+        return TextHeading(len(asciidoc.group(1)), asciidoc.group(2), 1)
     over = len(block) > 2 and UNDERLINE.fullmatch(block[0]) and UNDERLINE.fullmatch(block[2])
     lines = block[1:] if over else block
     if len(lines) < 2 or not UNDERLINE.fullmatch(lines[1]) or UNDERLINE.fullmatch(lines[0]):
@@ -120,12 +120,12 @@ def _marked_heading(block: list[str], marks: list[str]) -> Heading | None:
     mark = line[0] * 2 if over else line[0]
     if mark not in marks:
         marks.append(mark)
-    return Heading(marks.index(mark) + 1, title, 3 if over else 2)
+    return TextHeading(marks.index(mark) + 1, title, 3 if over else 2)
 
 
-def _capital_heading(block: list[str]) -> Heading | None:
+def _capital_heading(block: list[str]) -> TextHeading | None:
     line = block[0].strip()
-    return Heading(2, line, 1) if len(line) <= TITLE_CHARS and _is_capitals(line) else None
+    return TextHeading(2, line, 1) if len(line) <= TITLE_CHARS and _is_capitals(line) else None
 
 
 def _is_capitals(line: str) -> bool:
@@ -134,9 +134,9 @@ def _is_capitals(line: str) -> bool:
     return len(letters) > 2 and line == line.upper() != line.lower() and line[-1] not in ".,;!?"
 
 
-def _numbered_headings(blocks: list[list[str]]) -> list[Heading | None]:
+def _numbered_headings(blocks: list[list[str]]) -> list[TextHeading | None]:
     """Short first lines that count from 1, over what is not a line of the same count: no list."""
-    found: list[Heading | None] = []
+    found: list[TextHeading | None] = []
     count = over_text = 0
     for block in blocks:
         line = block[0].strip()
@@ -147,11 +147,11 @@ def _numbered_headings(blocks: list[list[str]]) -> list[Heading | None]:
         over_text += is_heading and len(block) > 1
         over_text += not is_heading and bool(found) and found[-1] is not None
         count += is_heading
-        found.append(Heading(2, line, 1) if is_heading else None)
+        found.append(TextHeading(2, line, 1) if is_heading else None)
     return found if count > 2 and over_text > count * 0.7 else []
 
 
-def _lead_heading(block: list[str]) -> Heading | None:
+def _lead_heading(block: list[str]) -> TextHeading | None:
     """A few words above a long line, a list or clauses."""
     line = block[0].strip()
     if len(block) < 2 or len(line) > LEAD_CHARS or len(line.split()) > 6 or line[-1] in ".,;:!?":
@@ -159,11 +159,11 @@ def _lead_heading(block: list[str]) -> Heading | None:
     is_list = BULLET.match(block[1]) or CLAUSE.match(block[1])
     follows = len(block[1]) > LEAD_CHARS * 1.5 or is_list
     starts_well = line[0].isalnum() and not line[0].islower() and not BULLET.match(line)
-    return Heading(2, line, 1) if follows and starts_well and ":" not in line else None
+    return TextHeading(2, line, 1) if follows and starts_well and ":" not in line else None
 
 
 @dataclass(slots=True)
-class _Writing:
+class _TextWriting:
     """Writes block after block.
 
     What is set in below `::` is code, as in reStructuredText; below `:` it is, too, unless it is a

@@ -1,11 +1,11 @@
 """How documents are spoken of: their kind in a word, their size as people read it."""
 
-from rag.documents.kinds import Kind
+from rag.documents.kinds import FileKind
 
 
 def kind_in_words(media_type: str) -> str:
     """The kind of a document in one word."""
-    return next((kind.word for kind in Kind if kind == media_type), media_type)
+    return next((kind.word for kind in FileKind if kind == media_type), media_type)
 
 
 def size_in_words(count: int) -> str:

@@ -21,14 +21,12 @@ class IndexDebts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def unembedded(self, limit: int) -> list[Chunk]:
-        """Chunks that the vector index does not hold yet, oldest first."""
-        query = (
-            chunk_query()
-            .where(chunk_table.c.is_embedded.is_(False))
-            .order_by(chunk_table.c.row)
-            .limit(limit)
-        )
+    def unembedded(self, limit: int, of: Sequence[str] = ()) -> list[Chunk]:
+        """Chunks that the vector index does not hold yet, oldest first; `of` some documents."""
+        query = chunk_query().where(chunk_table.c.is_embedded.is_(False))
+        if of:
+            query = query.where(chunk_table.c.document_id.in_(of))
+        query = query.order_by(chunk_table.c.row).limit(limit)
         with reading(self._engine) as connection:
             return [chunk_from(row) for row in connection.execute(query)]
 

@@ -26,7 +26,7 @@ Place = str | None  # a collection, or all of them
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class VectorsHeld:
     """The vectors of one collection, or of all."""
 
     rows: Mapping[str, int]  # by chunk id, in order
@@ -34,14 +34,14 @@ class Held:
     read_at: float
 
     @classmethod
-    def of(cls, ids: Iterable[str], vectors: Matrix, read_at: float) -> "Held":
+    def of(cls, ids: Iterable[str], vectors: Matrix, read_at: float) -> "VectorsHeld":
         return cls({chunk_id: at for at, chunk_id in enumerate(ids)}, vectors, read_at)
 
-    def without(self, chunk_ids: Set[str]) -> "Held":
+    def without(self, chunk_ids: Set[str]) -> "VectorsHeld":
         if self.rows.keys().isdisjoint(chunk_ids):
             return self
         kept = {key: at for key, at in self.rows.items() if key not in chunk_ids}
-        return Held.of(kept, self.vectors[[*kept.values()]], self.read_at)
+        return VectorsHeld.of(kept, self.vectors[[*kept.values()]], self.read_at)
 
 
 class ExactVectors:
@@ -64,7 +64,7 @@ class ExactVectors:
         self._count = count
         self._most, self._most_of_all = most, most_of_all
         self._fresh_seconds = fresh_seconds
-        self._held: OrderedDict[Place, Held] = OrderedDict()
+        self._held: OrderedDict[Place, VectorsHeld] = OrderedDict()
         self._sizes: dict[Place, int] = {}  # roughly: counted once, then as they grow
         self._writes = 0
         self._lock = threading.RLock()
@@ -106,14 +106,14 @@ class ExactVectors:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
 
-    def _of(self, collection: Place) -> Held:
+    def _of(self, collection: Place) -> VectorsHeld:
         with self._lock:
             held, writes = self._held.get(collection), self._writes
             if held is not None and time.monotonic() - held.read_at < self._fresh_seconds:
                 self._held.move_to_end(collection)
                 return held
         ids, vectors = self._read(collection)
-        held = Held.of(ids, unit(vectors) if ids else vectors, time.monotonic())
+        held = VectorsHeld.of(ids, unit(vectors) if ids else vectors, time.monotonic())
         with self._lock:
             self._sizes[collection] = len(ids)
             if ids and self._writes == writes:  # else it may be of before
@@ -141,7 +141,7 @@ class ExactVectors:
                 if held is not None:
                     ids = chain(held.rows, (chunk_ids[place] for place in at))
                     both = np.vstack([held.vectors, vectors[at]])
-                    self._held[collection] = Held.of(ids, both, held.read_at)
+                    self._held[collection] = VectorsHeld.of(ids, both, held.read_at)
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:

@@ -40,7 +40,7 @@ Lexemes = Mapping[Term, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CollectionHeld:
     """The words of one collection, as they were at a version of it."""
 
     version: int
@@ -51,7 +51,7 @@ class Held:
 class CollectionWords:
     """The words of some collections together."""
 
-    def __init__(self, parts: Mapping[str, Held], stemmer: str) -> None:
+    def __init__(self, parts: Mapping[str, CollectionHeld], stemmer: str) -> None:
         self._parts = [part.places for part in parts.values() if part.places]
         chunks = sorted(each for part in parts.values() for each in part.chunks.items())
         self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
@@ -125,7 +125,7 @@ class HeldWords:
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._held: OrderedDict[str, CollectionHeld] = OrderedDict()
         self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -152,7 +152,7 @@ class HeldWords:
         parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
         return CollectionWords(parts, self._words.stemmer)
 
-    def _part(self, connection: Connection, collection_id: str, version: int) -> Held:
+    def _part(self, connection: Connection, collection_id: str, version: int) -> CollectionHeld:
         with self._lock:
             known = self._held.get(collection_id)
         if known is None or known.version != version:
@@ -167,8 +167,8 @@ class HeldWords:
         return known
 
     def _read(
-        self, connection: Connection, collection_id: str, version: int, known: Held | None
-    ) -> Held:
+        self, connection: Connection, collection_id: str, version: int, known: CollectionHeld | None
+    ) -> CollectionHeld:
         """Only what came since is read: all from the first row on that is new."""
         table = chunk_table
         listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
@@ -183,7 +183,7 @@ class HeldWords:
         if fresh is not None:
             for word, at in self._words.places(connection, collection_id, fresh):
                 places[word] = np.concatenate([places[word], at]) if word in places else at
-        return Held(version, chunks, places)
+        return CollectionHeld(version, chunks, places)
 
 
 def _joined(places: Mapping[str, Places]) -> tuple[Places, NDArray[np.int64]]:

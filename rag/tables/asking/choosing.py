@@ -17,8 +17,8 @@ from rag.tables.asking.words import (
     WHERE,
     is_of_money,
 )
-from rag.tables.plan import Key, Kind, Part
-from rag.tables.wordforms import normalised
+from rag.tables.plan import Key, Part
+from rag.tables.wordforms import CAMEL, normalised, spoken
 
 MAIN = (
     "revenue", "sales", "turnover", "umsatz", "amount", "total", "value", "points", "score",
@@ -30,7 +30,6 @@ NOT_ADDED = re.compile(
     r"capacity|(?<![^\W\d_])(?:cost per|(?:rat(?:e|ing|io)|age|score|avg|speed|margin|time|size|"
     r"area|length|year)s?(?![^\W\d_]))"
 )
-CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 PARTS = {"year": Part.YEAR, "annual": Part.YEAR, "quarter": Part.QUARTER, "month": Part.MONTH,
     "jahr": Part.YEAR, "monat": Part.MONTH, "quartal": Part.QUARTER, "years": Part.YEAR,
     "months": Part.MONTH, "quarters": Part.QUARTER}  # fmt: skip
@@ -119,7 +118,7 @@ def is_of_price(adjective: str) -> bool:
 
 def _is_hinted(column: TableColumn, hint: str) -> bool:
     said = set(stems(hint.removeprefix("-")))
-    return any(said & set(stems(word)) for word in normalised(column.name).split())
+    return any(said & set(stems(word)) for word in spoken(column.name).split())
 
 
 def directed(adjective: str, word: str, column: TableColumn, *, down: bool) -> bool:
@@ -249,11 +248,6 @@ def _of_kind(question: Question, kind: Sequence[str], without: set[str]) -> str 
                 if is_fit:
                     return column.name
     return None
-
-
-def figure_kind(question: Question, column: TableColumn) -> Kind:
-    """How a column's figures are put together where nothing is said."""
-    return Kind.SUM if is_added(column) else Kind.AVERAGE
 
 
 def listed_column(question: Question, figure: TableColumn | None, after: int) -> str | None:

@@ -10,9 +10,10 @@ from rapidfuzz import fuzz, process
 
 from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
+from rag.tables.asking.meaning import Told
 from rag.tables.asking.words import IDLE, SYNONYMS
 from rag.tables.plan import Op, Part
-from rag.tables.wordforms import normalised
+from rag.tables.wordforms import normalised, spoken
 from rag.text.words import stem as text_stem
 
 LONGEST = 9  # words of a value that a question may quote
@@ -20,6 +21,7 @@ MOST_VALUES = 5_000  # of one column held in memory
 NEAR = 92  # of 100: a word with a slip
 SHORTEST_NEAR = 5
 LONGEST_STEMMED = 3  # words of a value that is found in another form: "refunds", "suites"
+MOST_MEANT = 30  # values of a column that are found by what they mean
 COMMONEST = 0.6  # a word in more than this share of a column's values says nothing
 BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
 
@@ -92,6 +94,7 @@ class TableIndex:
     table: Table
     values: dict[str, Sequence[str]]  # distinct texts of a column; those with few enough
     probe: Probe | None = None  # finds values of the other columns
+    told: Told = field(default_factory=Told)
     _exact: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _by_word: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     _by_stems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
@@ -107,7 +110,7 @@ class TableIndex:
                 bare = normalised(BRACKETS.sub("", value))
                 for form in {plain, bare} - {""}:
                     exact[form].append((column, value))
-                for word in set(plain.split()):
+                for word in set(plain.split()) if len(plain.split()) <= LONGEST else ():
                     by_word[word].append((column, value))
                 if len(plain.split()) <= LONGEST_STEMMED and plain:
                     for way in _ways(plain.split()):
@@ -121,7 +124,8 @@ class TableIndex:
         forms: dict[str, list[tuple[str, ...]]] = {}
         for column in self.table.columns:
             halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
-            ways = (way for half in halves for way in _ways(normalised(half).split()))
+            said = [form for half in halves for form in (spoken(half), normalised(half))]  # "PoE"
+            ways = (way for each in said for way in _ways(each.split()))
             forms[column.name] = list(dict.fromkeys(way for way in ways if way))
         return forms
 
@@ -131,7 +135,7 @@ class TableIndex:
         own = {form for forms in self.names.values() for form in forms}
         found: dict[str, list[tuple[str, ...]]] = {}
         for column in self.table.columns:
-            said = (each for word in normalised(column.name).split() for each in _said(word))
+            said = (each for word in spoken(column.name).split() for each in _said(word))
             ways = {way for each in said for way in _ways(each.split())}
             found[column.name] = [way for way in ways if way not in own]
         return found
@@ -161,10 +165,16 @@ class TableIndex:
                         yield Found(start, end, column, 1.1 + 0.1 * (end - start) + 0.05 * is_own)
                     else:
                         yield Found(start, end, column, 1.0 + 0.1 * (end - start))
-            for word in stems(words[start]):
-                meant = self._meant(word, said)
-                for column in meant:
-                    yield Found(start, start + 1, column, 0.4 + 0.3 / len(meant))
+            yield from self._by_a_word(start, words, said)
+
+    def _by_a_word(self, at: int, words: Sequence[str], said: set[str]) -> Iterator[Found]:
+        """Columns that have this word in their name, or in what is told of them."""
+        for word in stems(words[at]):
+            meant = self._meant(word, said)
+            for column in meant:
+                yield Found(at, at + 1, column, 0.4 + 0.3 / len(meant))
+        for column in self._described(words[at]):
+            yield Found(at, at + 1, column, 0.4)
 
     def _called(self, grams: Sequence[tuple[str, ...]]) -> list[tuple[str, bool]]:
         """Columns that are called so, in the table's order; whether by their own name."""
@@ -198,6 +208,28 @@ class TableIndex:
             for word in {word for form in forms for word in form if _tells(word)}:
                 found[word].append(column)
         return dict(found)
+
+    def _described(self, word: str) -> Sequence[str]:
+        is_plain = word.isalpha() and len(word) > 2 and word not in IDLE
+        return self.told.columns(word) if is_plain else ()
+
+    @cached_property
+    def _spoken(self) -> dict[str, tuple[str, str]]:
+        """Names and few values as people say them: the column, and the value or nothing."""
+        found: dict[str, tuple[str, str]] = {}
+        for column, values in self.values.items():
+            if len(values) <= MOST_MEANT:
+                found |= {normalised(value): (column, value) for value in values}
+        found |= {spoken(name): (name, "") for name in self.names}
+        return {name: each for name, each in found.items() if name.replace(" ", "").isalpha()}
+
+    def by_meaning(self, at: int, word: str) -> Found | None:
+        """The column or value whose name means the same as a word that names none."""
+        found = self.told.nearest(word, self._spoken)
+        if found is None:
+            return None
+        column, value = found
+        return Found(at, at + 1, column, 0.6, Op.IS if value else None, (value,) if value else ())
 
     def values_named(self, words: Sequence[str]) -> Iterator[Found]:
         """Values that stand in the question whole, in part, or with a slip."""

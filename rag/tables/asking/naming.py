@@ -9,18 +9,35 @@ from rag.records import ColumnType
 from rag.tables.asking.conditions import read_conditions
 from rag.tables.asking.index import Found, TableIndex, stems
 from rag.tables.asking.question import COMPOUND, FIGURES, Question, number_in, words_of
-from rag.tables.asking.words import IDLE, MONTHS, OPERATORS, TOP, is_of_money
+from rag.tables.asking.words import (
+    AVERAGE,
+    COUNT,
+    DIFFERENCE,
+    DIFFERENT,
+    GROUP,
+    IDLE,
+    MEDIAN,
+    MONTHS,
+    OPERATORS,
+    SHARE,
+    SUM,
+    TOP,
+    UNITS,
+    is_of_money,
+)
 from rag.tables.wordforms import unaccented
 
 
-def read_question(text: str, index: TableIndex) -> Question:
-    """Find everything that the table knows of a question."""
+def read_question(text: str, index: TableIndex, *, by_meaning: bool = True) -> Question:
+    """Find everything that the table knows of a question; also what it only means like."""
     question = Question([part for word in words_of(text) for part in _parts(word, index)], index)
     _counts(question)
     _choose(question, unaccented(text))
+    if by_meaning:
+        _by_meaning(question)
     _prices(question)
     read_conditions(question)
-    for found in (*question.columns, *question.values):
+    for found in question.values:
         question.use(found.start, found.end)
     return question
 
@@ -51,7 +68,7 @@ def _choose(question: Question, written: str) -> None:
     values = [
         _as_written(found, written)
         for found in index.values_named(words)
-        if not _says_nothing(found, words, idle)
+        if not _says_nothing(found, words, idle) and not _is_of_rows(found, question)
     ]
     named = {found.column for found in columns if found.score >= 1}
     ranked = sorted(
@@ -92,6 +109,29 @@ def _alike(named: Sequence[Found]) -> dict[tuple[int, int, float, bool], list[Fo
 
 def _sign(found: Found) -> tuple[int, int, float, bool]:
     return found.start, found.end, found.score, found.is_value
+
+
+SHORTEST_MEANT = 3  # letters of a word that is taken for what it means
+SAID = (AVERAGE, COUNT, DIFFERENCE, DIFFERENT, GROUP, MEDIAN, SHARE, SUM)
+PASSED_OVER = IDLE | OPERATORS | MONTHS.keys() | UNITS.keys()
+
+
+def _by_meaning(question: Question) -> None:
+    """Words that name nothing of the table, but mean what something of it does; that is said."""
+    named = [*question.columns, *question.values]
+    taken = {at for each in named for at in range(each.start, each.end)}
+    for at, word in enumerate(question.words):
+        is_known = at in taken or word in PASSED_OVER or question.names_rows(word)
+        is_known = is_known or any(pattern.fullmatch(word) for pattern in SAID)
+        if is_known or not word.isalpha() or len(word) < SHORTEST_MEANT:
+            continue
+        found = question.index.by_meaning(at, word)
+        if found is not None:
+            name = found.values[0] if found.is_value else found.column
+            question.doubt(f"took “{word}” for {name}")
+            (question.values if found.is_value else question.columns).append(found)
+    question.columns.sort(key=lambda found: found.start)
+    question.values.sort(key=lambda found: found.start)
 
 
 def _is_one_of_figures(found: Found, same: Sequence[Found], question: Question) -> bool:
@@ -135,6 +175,12 @@ def _is_operator(found: Found, words: Sequence[str]) -> bool:
     """A word of asking that is part of a name, or opens: "number", "total", "What is …"."""
     is_idle = all(word in OPERATORS | IDLE for word in words[found.start : found.end])
     return is_idle and (found.score < 1 or (found.start == 0 and words[0] in IDLE))
+
+
+def _is_of_rows(found: Found, question: Question) -> bool:
+    """ "Boys" of a table that is called so is no part of "The Boys"."""
+    said = question.words[found.start : found.end]
+    return not found.is_whole and all(map(question.names_rows, said))
 
 
 def _says_nothing(found: Found, words: Sequence[str], idle: Container[str]) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.index import Found, TableIndex, stems
@@ -96,19 +97,37 @@ class Question:
         if text not in self.doubts:
             self.doubts.append(text)
 
+    def names_rows(self, word: str) -> bool:
+        """Whether it is what the table, its folder or its dictionary call the rows."""
+        folder = self.index.table.document_name.rpartition("/")[0]
+        return self.calls_rows(word) or bool(_forms(folder) & set(stems(word)))
+
+    def calls_rows(self, word: str) -> bool:
+        """The same without its folder, whose name may be of anything that is in it."""
+        if self._row_words & set(stems(word)):
+            return True
+        return self.index.told.tells_rows(word) and not self.index.knows(word)
+
+    @cached_property
+    def _row_words(self) -> set[str]:
+        return _forms(f"{self.index.table.name} {self.index.table.document_title}")
+
     def unused(self) -> tuple[str, ...]:
-        """Words that neither the plan nor its table's name accounts for."""
-        table = self.index.table
-        known = {
-            form
-            for word in normalised(f"{table.name} {table.document_title}").split()
-            for form in stems(word)
-        }
+        """Words that neither the plan nor what the rows are called accounts for."""
         return tuple(
             word
             for at, word in enumerate(self.words)
-            if at not in self.used and word not in IDLE and not known & set(stems(word))
+            if at not in self.used and not is_idle(word) and not self.names_rows(word)
         )
+
+
+def _forms(text: str) -> set[str]:
+    return {form for word in normalised(text).split() for form in stems(word)}
+
+
+def is_idle(word: str) -> bool:
+    """Whether it says nothing, in any of its forms."""
+    return word in IDLE or word.removesuffix("s") in IDLE
 
 
 def number_in(word: str) -> float | int | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE
-from rag.tables.plan import Choice, Op, TablePlan, Understood, in_words
+from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, in_words
 from rag.text.words import STOP_WORDS
 
 ASKED = "Several tables fit this question equally well"
@@ -103,3 +103,17 @@ def only_picks(plan: TablePlan) -> bool:
 def _is_sought(plan: TablePlan) -> bool:
     """Rows that a condition looks for which no text says: a bound, or two columns compared."""
     return any(each.other or each.op not in (Op.IS, Op.NOT) for each in plan.filters)
+
+
+def counts_one(choice: Choice) -> bool:
+    """ "How many ports has it?" of a list of properties: one row of that name is no answer."""
+    plan, table = choice.understood.plan, choice.table
+    keys = keys_of(table)
+    is_count = [each.kind for each in plan.measures] == [Kind.COUNT] and not plan.group
+    named = {each.column for each in plan.filters if each.op is Op.IS and not each.part}
+    return is_count and bool(named & keys)
+
+
+def keys_of(table: Table) -> set[str]:
+    """Columns that name a row."""
+    return {each.name for each in table.columns if each.distinct == table.row_count}

@@ -6,6 +6,7 @@ They are written as `normalised` writes them: small, without accents.
 from collections.abc import Iterator
 
 from rag.records import ColumnType, TableColumn
+from rag.tables.plan import Kind
 from rag.tables.wordforms import normalised
 from rag.text.amounts import UNIT_SIGNS
 from rag.text.languages import all_meanings, all_words, any_of, words
@@ -172,6 +173,7 @@ TOTAL = re.compile(
 SUM = re.compile(rf"{TOTAL.pattern}|\b(?:how much|wie viel|wieviel)\b")
 AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|(?:im )?schnitt|mittel)\b")
 MEDIAN = re.compile(r"\bmedian\b")
+KINDS = ((Kind.MEDIAN, MEDIAN), (Kind.AVERAGE, AVERAGE), (Kind.SUM, SUM))
 DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*|unterschiedliche\w*)\b")
 SHARE = re.compile(
     r"\b(?:shares?|percentages?|proportions?|fraction|anteile?|prozent\w+|"

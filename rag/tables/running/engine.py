@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag.errors import TooLarge, UserError
+from rag.errors import Left, TooLarge, UserError
+from rag.hangup import hang_up_reason, on_hang_up
+from rag.limits.shares import Lane
 from rag.tables.plan import MOST_ROWS
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ SECONDS = 10.0
 THREADS = 2
 WIDEST_CELL = 2_000  # characters of one value that are shown
 DATA = "data"  # the name under which a query sees its table
+QUERIES = Lane(4, waiting=64, share=2, what="tables")  # at once, of all who ask
 OWN_NAME = "rows"  # what a model calls it, with the columns' own names
 
 
@@ -44,10 +47,11 @@ def run(path: str, *queries: str, limits: Limits | None = None) -> list[Answered
     Raises:
         UserError: DuckDB refused one, with its reason.
         TooLarge: one took too long or too much memory.
+        Busy: others are before it, for long.
     """
     if not queries:
         return []
-    with _fenced(path) as connection:
+    with QUERIES.place(), _fenced(path) as connection:
         return [_timed(connection, query, limits or Limits()) for query in queries]
 
 
@@ -77,17 +81,28 @@ def _fenced(path: str) -> Iterator["duckdb.DuckDBPyConnection"]:
         connection.close()
 
 
+def _interrupt(connection: "duckdb.DuckDBPyConnection") -> None:
+    """End its query; who asked may leave long after it has ended."""
+    import duckdb
+
+    with suppress(duckdb.ConnectionException):
+        connection.interrupt()
+
+
 def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: Limits) -> Answered:
     import duckdb
 
     timer = threading.Timer(limits.seconds, connection.interrupt)
     timer.daemon = True
     timer.start()
+    on_hang_up(lambda: _interrupt(connection))
     try:
         found = connection.execute(sql)
         rows = found.fetchmany(limits.rows + 1)
         described = found.description or []
     except duckdb.InterruptException as error:
+        if (reason := hang_up_reason()) is not None:
+            raise Left(reason) from error
         raise TooLarge(
             f"The query took longer than {limits.seconds:g} seconds, the limit. Ask for less: "
             "name a condition, or group less finely."

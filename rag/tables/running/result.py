@@ -275,12 +275,30 @@ def said(result: TableResult, marker: str) -> str:
         return f"{_first_upper(_figure_said(result))} {marker}"
     count = len(result.rows)
     lead = f"{_first_upper(_unmarked(result.words))}: {marker}"
+    sentence = _sentence(result)
+    lead = f"{sentence} {marker}\n\n{_first_upper(_unmarked(result.words))}:" if sentence else lead
     more = ""
     if count > SHOWN_IN_TEXT or result.has_more:
         whole = "more than 1,000" if result.has_more else f"{count:,}"
         first = min(count, SHOWN_IN_TEXT)
         more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
     return f"{lead}\n\n{markdown(result)}{more}"
+
+
+def _sentence(result: TableResult) -> str:
+    """What one row at an end of an order says: "Cantoro Duo has the highest price: €329."."""
+    plan = None if result.is_sql else plan_from(result.plan)
+    if plan is None or len(result.rows) != 1 or len(result.columns) != 2 or not plan.order:
+        return ""
+    by = plan.order[0]
+    if by.by == ROWS or plan.limit != 1:
+        return ""
+    cells = result.shown(result.rows[0])
+    side = "highest" if by.descending else "lowest"
+    figure = plan.measures[0].column if plan.measures else by.by
+    if figure == ROWS:
+        side, figure = ("most" if by.descending else "fewest"), "rows"
+    return f"**{_cell(cells[0])}** has the {side} {_unmarked(figure)}: {_cell(cells[-1])}."
 
 
 def _figure_said(result: TableResult) -> str:

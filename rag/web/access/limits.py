@@ -4,9 +4,7 @@ from flask import Flask, request
 
 from rag.errors import NotAllowed, SetupError
 from rag.settings import WebSettings
-from rag.web.access.owner import current_owner
-
-NOWHERE = "memory://"  # what is counted is counted in this process
+from rag.web.access.owner import NOWHERE, current_owner
 
 
 def limit_rates(app: Flask, settings: WebSettings) -> None:

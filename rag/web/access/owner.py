@@ -1,7 +1,6 @@
 """Who the caller is: everybody alike, who logged in, or whom the proxy in front names."""
 
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
 from flask import Flask, current_app, g, request
@@ -11,14 +10,16 @@ from werkzeug.exceptions import TooManyRequests
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
 from rag.web.access.audit import AuditTrail
-from rag.web.access.guesses import Guesses
+from rag.web.access.guesses import Guesses, SharedGuesses
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
+from rag.web.access.proxies import is_among, networks_of, peer_address
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
+NOWHERE = "memory://"  # what is counted is counted in this process
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
 
@@ -61,7 +62,10 @@ class LoginOwners:
         tokens: Mapping[str, str],
         logins: LoginTable,
         provider: "LoginProvider | None" = None,
+        *,
+        counters: str = NOWHERE,
     ) -> None:
+        """`counters` is where several processes count wrong tokens together, a URL of Redis."""
         if not tokens and provider is None:
             raise SetupError(
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
@@ -72,7 +76,7 @@ class LoginOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._guesses = Guesses()
+        self._guesses = Guesses() if counters == NOWHERE else SharedGuesses(counters)
         self.has_tokens = bool(tokens)
         self.logins = logins
         self.provider = provider
@@ -134,14 +138,20 @@ def has_login() -> bool:
 
 def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
     """Decide how callers are known. Raises SetupError for what would let anybody in."""
-    auth = settings.auth
+    auth, web = settings.auth, settings.web
+    counters = web.rate_limit_storage
+    counters = settings.jobs.url or NOWHERE if counters == NOWHERE else counters
     app.extensions[AUDIT] = AuditTrail(engine)
     match auth.mode:
         case "tokens":
-            app.extensions[EXTENSION] = LoginOwners(auth.tokens, LoginTable(engine))
+            app.extensions[EXTENSION] = LoginOwners(
+                auth.tokens, LoginTable(engine), counters=counters
+            )
         case "oidc":
             provider = login_provider(auth)
-            app.extensions[EXTENSION] = LoginOwners(auth.tokens, LoginTable(engine), provider)
+            app.extensions[EXTENSION] = LoginOwners(
+                auth.tokens, LoginTable(engine), provider, counters=counters
+            )
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)
         case "single":
@@ -186,18 +196,12 @@ def is_loopback(host: str) -> bool:
 
 def named_by_header(auth: AuthSettings) -> FindOwner:
     """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
-    try:
-        trusted = [ip_network(each, strict=False) for each in auth.trusted_proxies]
-    except ValueError as error:
-        raise SetupError(
-            f"auth.trusted_proxies holds what is no address ({error}). Expected such as "
-            '["127.0.0.1", "10.0.0.0/8"].'
-        ) from error
+    trusted = networks_of(auth.trusted_proxies)
 
     def find() -> str:
-        if not any(_address(caller_address()) in network for network in trusted):
+        if not is_among(peer_address(), trusted):
             raise NotAllowed(
-                f"This request does not come from the proxy ({caller_address()} is not among "
+                f"This request does not come from the proxy ({peer_address()} is not among "
                 "auth.trusted_proxies)."
             )
         owner = request.headers.get(auth.proxy_header, "").strip()
@@ -208,11 +212,3 @@ def named_by_header(auth: AuthSettings) -> FindOwner:
         return owner
 
     return find
-
-
-def _address(text: str) -> IPv4Address | IPv6Address:
-    """A peer without an address, as on a Unix socket, is this machine."""
-    try:
-        return ip_address(text)
-    except ValueError:
-        return ip_address("127.0.0.1")

@@ -6,11 +6,15 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
+from rag.errors import SetupError
 from rag.settings import WebSettings
 from rag.web.access.logins import digest
 from rag.web.access.owner import COOKIE, current_owner, is_cookie_caller, is_loopback
+from rag.web.access.proxies import PEERS_HOST
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ANY = "*"
+LOOKED_AT_BY_MACHINES = ("operations.healthz", "operations.readyz")  # under any name
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "")
 PUBLIC_ENDPOINTS = frozenset(
@@ -47,7 +51,8 @@ def protect(app: Flask, settings: WebSettings) -> None:
 
     @app.before_request
     def check() -> None:
-        refuse_foreign_hosts(hosts)
+        if request.endpoint not in LOOKED_AT_BY_MACHINES:
+            refuse_foreign_hosts(hosts)
         if request.endpoint is None:
             return
         refuse_foreign_origins()
@@ -59,21 +64,28 @@ def protect(app: Flask, settings: WebSettings) -> None:
 
 
 def trusted_hosts(settings: WebSettings) -> frozenset[str]:
-    """Names under which we may be called; empty: any.
+    """Names under which we may be called; empty: any. Raises SetupError where none is named.
 
     On loopback any other name in the Host header means that a foreign page's name was bound to
     this machine, to read its answers.
     """
     allowed = {host.lower() for host in settings.allowed_hosts}
-    if is_loopback(settings.host):
-        return frozenset(allowed | set(LOOPBACK) | {settings.host})
-    return frozenset(allowed)
+    if ANY in allowed:
+        return frozenset()
+    if not is_loopback(settings.host) and not allowed:
+        raise SetupError(
+            f"web.host is {settings.host}, which others can reach, but web.allowed_hosts is empty: "
+            "any name would be answered to, and logins led there. Name the hosts under which this "
+            'server is known, such as ["docs.example.com"], or ["*"] if a proxy checks them.'
+        )
+    return frozenset(allowed | set(LOOPBACK) | {settings.host})
 
 
 def refuse_foreign_hosts(hosts: frozenset[str]) -> None:
     """Raises MisdirectedRequest."""
-    name = host_name(request.host)
-    if hosts and name not in hosts:
+    told = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
+    name = next((name for name in map(host_name, told) if name not in hosts), None)
+    if hosts and name is not None:
         raise MisdirectedRequest(
             f"This server does not answer as {name[:100]!r}. If it should, add the name to "
             "web.allowed_hosts in settings.json."

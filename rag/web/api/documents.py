@@ -126,7 +126,7 @@ def search(body: SearchBody) -> HitsModel:
         resolution.dense_query or resolution.query,
         session.within(),
         lexical_query=resolution.lexical_query,
-        dense_context=resolution.dense_context,
+        before=resolution.before,
         limit=body.limit,
     )
     return HitsModel.of(query=resolution.query, is_followup=resolution.is_followup, hits=hits)

@@ -75,7 +75,6 @@ class CheckBody(Body):
         None
     )
     session_id: str | None = Field(None, max_length=100)
-    question: Annotated[Words, Field(max_length=20_000)] = ""
 
     @model_validator(mode="after")
     def _one_register(self) -> "CheckBody":
@@ -154,7 +153,7 @@ def check_any_text(body: CheckBody) -> CheckedModel:
     if sources is None:
         found = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
         return CheckedModel.of(found, sources=list(found.sources.values()))
-    found = check_text(body.text, sources, question=body.question, embedder=embedder)
+    found = check_text(body.text, sources, embedder=embedder)
     return CheckedModel.of(found, sources=[])
 
 

@@ -49,7 +49,8 @@ def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response | A
     """
     session = open_session(path.session_id)
     assistant = application().assistant
-    return respond(session, lambda noting: assistant.ask(noting, body.content), query)
+    asking: Ask = lambda noting: assistant.ask(noting, body.content)  # noqa: E731
+    return respond(session, asking, query, wait_for_judge=body.wait_for_judge)
 
 
 @api.post("/sessions/<session_id>/messages/<index>/regenerate", responses={"200": AnswerModel})
@@ -102,12 +103,16 @@ def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
     return LiveHtml(session, url) if query.html else None
 
 
-def respond(session: SessionHandle, ask: Ask, query: LiveQuery) -> Response | AnswerModel:
+def respond(
+    session: SessionHandle, ask: Ask, query: LiveQuery, *, wait_for_judge: float = 0
+) -> Response | AnswerModel:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():
         begin = partial(turns().start, session, ask)
         return event_stream(frames_when_due(begin, _live(session, query)))
-    return AnswerModel.finished(finished(turns().start(session, ask)), session_id=session.id)
+    turn = turns().start(session, ask)
+    end = turn.judged(finished(turn), timeout=wait_for_judge)
+    return AnswerModel.finished(end, session_id=session.id)
 
 
 @api.get("/sessions/<session_id>/messages", responses={"200": MessagesModel})

@@ -1,8 +1,12 @@
 """For those who run the server: is it alive, is it ready, how is it doing."""
 
-from flask import Response
+import hmac
+
+from flask import Response, request
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from rag.errors import NotAllowed
+from rag.web.access.owner import caller_address, is_loopback
 from rag.web.api.responses import StateModel
 from rag.web.current import application
 from rag.web.described import DescribedApi
@@ -36,5 +40,25 @@ def readyz() -> tuple[StateModel, int]:
     },
 )
 def metrics() -> Response:
-    """Counters and timings, of all processes that share the database."""
+    """Counters and timings, of all processes that share the database.
+
+    For whoever has `web.metrics_token`; without one, for this machine alone.
+    """
+    _check_right()
     return Response(application().figures.render(), content_type=CONTENT_TYPE_LATEST)
+
+
+def _check_right() -> None:
+    """Raises NotAllowed."""
+    wanted = application().settings.web.metrics_token
+    if wanted is None:
+        if not is_loopback(caller_address() or "127.0.0.1"):
+            raise NotAllowed(
+                "Figures are told to this machine alone. Set web.metrics_token, and send it as "
+                "`Authorization: Bearer …`."
+            )
+        return
+    kind, _, given = request.headers.get("Authorization", "").partition(" ")
+    is_it = hmac.compare_digest(given.strip().encode(), wanted.get_secret_value().encode())
+    if kind.lower() != "bearer" or not is_it:
+        raise NotAllowed("Figures are told to who sends web.metrics_token as a bearer token.")

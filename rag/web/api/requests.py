@@ -147,9 +147,9 @@ class MessageSearchQuery(Asked):
 
 
 class ExportQuery(Asked):
-    """The form of an export."""
+    """The form of an export; `test` is a scripted conversation for `groundnote regress`."""
 
-    format: Literal["markdown", "json"] = "markdown"
+    format: Literal["markdown", "json", "test"] = "markdown"
 
 
 # ── Bodies ───────────────────────────────────────────────────────────────────────────────────
@@ -205,9 +205,10 @@ class SessionBody(Body):
 
 
 class QuestionBody(Body):
-    """A question."""
+    """A question; `wait_for_judge` seconds at most are waited for a judge's verdicts."""
 
     content: Question
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] = 0
 
 
 class RangeBody(Body):

@@ -29,6 +29,7 @@ from rag.web.api.responses import (
 from rag.web.current import application, default_config
 from rag.web.described import DescribedApi
 from rag.web.html.export import as_markdown, file_name
+from rag.web.html.kept import as_conversation
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 
@@ -146,13 +147,17 @@ def export_session(path: SessionPath, query: ExportQuery) -> Response:
     """The whole conversation with all its citations."""
     handle = open_session(path.session_id)
     session, messages, sources = handle.read(), handle.messages(), handle.sources()
+    extension = {"markdown": "md", "json": "json", "test": "conversation.json"}[query.format]
     if query.format == "markdown":
         text, kind = as_markdown(session, messages, sources), "text/markdown; charset=utf-8"
+    elif query.format == "test":
+        kept = as_conversation(handle)
+        text, kind = json.dumps(kept, indent=2, ensure_ascii=False), "application/json"
     else:
         exported = ExportModel.of(
             session=session, messages=messages, sources=sources, summaries=handle.summaries()
         )
         text, kind = json.dumps(exported.as_json(), indent=2), "application/json"
-    name = file_name(session, "md" if query.format == "markdown" else "json")
+    name = file_name(session, extension)
     disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, content_type=kind, headers=disposition)

@@ -24,6 +24,7 @@ from rag.records import (
     Sources,
     Text,
     ToolUsed,
+    Waiting,
 )
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
@@ -42,6 +43,7 @@ NAMES = {
     ToolUsed: "tool",
     Text: "delta",
     Discarded: "discard",
+    Waiting: "waiting",
 }  # of those that say what their fields hold
 
 Frames = Generator[str, None, None]

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Protocol
 
 from werkzeug.datastructures import FileStorage
 
 from rag.database import storable
+from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
 
 MAX_NAME_CHARS = 255
@@ -22,23 +23,65 @@ class RefusedFile:
     error: UserError
 
 
+class Taken(Protocol):
+    """A file that is taken, read when its turn comes."""
+
+    def read(self) -> bytes:
+        """Raises UserError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in a zip archive."""
+
+    archive: str
+    data: bytes
+    name: str
+    max_bytes: int
+
+    def read(self) -> bytes:
+        """Raises Unreadable and TooLarge."""
+        return unpacked(self.archive, self.data, self.name, self.max_bytes)
+
+
 def sort_upload(
     uploads: Iterable[FileStorage], *, max_file_mb: float
-) -> tuple[dict[str, FileStorage], list[RefusedFile]]:
-    """Files with a plain name of their own that are small enough, by that name; and the others."""
-    taken: dict[str, FileStorage] = {}
+) -> tuple[dict[str, Taken], list[RefusedFile]]:
+    """Files with a plain name of their own that are small enough, by that name; and the others.
+
+    An archive is a folder: its files are taken, not it.
+    """
+    taken: dict[str, Taken] = {}
     refused: list[RefusedFile] = []
     for upload in uploads:
         given = upload.filename or ""
         try:
             name = library_name(given)
             _check_size(name, upload.stream, max_file_mb=max_file_mb)
+            if is_archive(name):
+                _sort_archive(name, upload.read(), int(max_file_mb * BYTES_PER_MB), taken, refused)
+                continue
             if name in taken:
                 raise Unreadable(name, "the upload holds two files of this name; rename one.")
             taken[name] = upload
         except UserError as error:
             refused.append(RefusedFile(name=given[:MAX_NAME_CHARS], error=error))
     return taken, refused
+
+
+def _sort_archive(
+    name: str, data: bytes, max_bytes: int, taken: dict[str, Taken], refused: list[RefusedFile]
+) -> None:
+    """Raises UserError where the archive itself cannot be opened."""
+    for member, size in members(name, data):
+        inner = name_inside(name, member)
+        try:
+            inner = library_name(inner)
+            if size > max_bytes:
+                raise TooLarge(f"{inner} has more than {max_bytes:,} bytes, which are allowed.")
+            taken.setdefault(inner, Member(name, data, member, max_bytes))
+        except UserError as error:
+            refused.append(RefusedFile(name=inner[:MAX_NAME_CHARS], error=error))
 
 
 def library_name(given: str) -> str:

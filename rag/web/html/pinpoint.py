@@ -39,10 +39,11 @@ def _words(text: str, statement: Statement, part: Part) -> str:
     heads = (
         _cells_in(text[slice(*statement.lead_in)].rpartition("\n")[2]) if statement.lead_in else []
     )
-    column = text[statement.start : part.start].strip().removeprefix("|").count("|")
-    head = heads[column] if 0 < column < len(heads) else ""
-    said = " · ".join(_cells_in(own))
-    return " · ".join(filter(None, (label if column else "", head, said)))
+    first = text[statement.start : part.start].strip().removeprefix("|").count("|")
+    said = [] if first == 0 else [label]
+    for at, cell in enumerate(_cells_in(own), start=first):
+        said += [heads[at], cell] if 0 < at < len(heads) else [cell]
+    return " · ".join(filter(None, said))
 
 
 def _cells_in(row: str) -> list[str]:

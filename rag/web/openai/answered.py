@@ -8,12 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flask import Response, current_app, request
+from pydantic_core import to_jsonable_python
 
 from rag.errors import UserError
-from rag.records import Cited, Discarded, Event, Failed, Finished, NoticeKind, Role, Text
+from rag.records import (
+    Answer,
+    Cited,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    Judging,
+    NoticeKind,
+    Role,
+    Text,
+)
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
+from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
 from rag.web.openai.linked import Linked, in_links, linked
@@ -22,6 +35,7 @@ from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTa
 from rag.web.turns import Turn, turns
 
 EXTENSION = "groundnote-transcripts"
+JUDGE_SECONDS = 15.0  # that a stream stays open for a judge, unless the client says otherwise
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
@@ -80,6 +94,15 @@ class Answering(ABC):
     @abstractmethod
     def closing(self, end: Finished) -> Iterable[str]: ...
 
+    def judged(self, end: Finished) -> Iterable[str]:
+        """What a judge said of it afterwards."""
+        return ()
+
+    @property
+    def done(self) -> str:
+        """The very last."""
+        return ""
+
     def frames(self, turn: Turn, table: TranscriptTable) -> Frames:
         """As it is written; an error ends it, and so does a client that leaves."""
         streamed = ""
@@ -99,6 +122,24 @@ class Answering(ABC):
                 elif isinstance(event, Finished):
                     self.remember(table, event, streamed)
                     yield from self.closing(event)
+                    yield from self._judged(turn, event)
+                    if self.done:
+                        yield self.done
+
+    def _judged(self, turn: Turn, end: Finished) -> Frames:
+        """What a judge says of it, if it says so soon: the text is there, nobody waits for that."""
+        if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
+            return
+        until = time.monotonic() + self.body.seconds_for_judge(JUDGE_SECONDS)
+        judged = end
+        while judged is end and (left := until - time.monotonic()) > 0:
+            judged = turn.judged(end, timeout=min(left, PING_SECONDS))
+            if judged is end and turn.ended_at is not None:
+                return
+            if judged is end:
+                yield PING
+        if judged is not end:
+            yield from self.judged(judged)
 
     def events(self, turn: Turn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
@@ -113,6 +154,22 @@ class Answering(ABC):
             texts = {streamed, end.message.content, self.told(end).text}
             answers = {link(question, Role.ASSISTANT, text) for text in texts}
             table.remember(self.session, answers, index=end.message.index + 1)
+
+    def extension(self, end: Finished) -> dict[str, Any]:
+        """What the protocols have no field for."""
+        answer = end.message.answer
+        citations = answer.citations if answer else ()
+        return {
+            "session_id": self.session.id,
+            "index": end.message.index,
+            "resolved_query": end.message.resolved_query,
+            "citations": [CitationModel.of(citation).as_json() for citation in citations],
+            "sources": [SourceModel.of(source).as_json() for source in end.sources],
+            "unsourced": to_jsonable_python(answer.unsourced if answer else ()),
+            "judging": answer.judging if answer else Judging.OFF,
+            "notices": notices_of(answer) if answer else [],
+            "offers": [each.label for each in answer.offers] if answer else [],
+        }
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
         """As the protocols have them, with links to the pages of their sources."""
@@ -152,7 +209,8 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn = begin()
-    answering, end = protocol(turn.session, asked, body), finished(turn)
+    answering = protocol(turn.session, asked, body)
+    end = turn.judged(finished(turn), timeout=body.seconds_for_judge(0))
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
@@ -193,6 +251,20 @@ def _transcripts() -> TranscriptTable:
     table = current_app.extensions[EXTENSION]
     assert isinstance(table, TranscriptTable)
     return table
+
+
+def notices_of(answer: Answer) -> list[str]:
+    """What people are told beside an answer, and how many of its statements are warned of."""
+    told = [each.text for each in answer.notices]
+    warned = len({each.start for each in answer.citations if each.verdict.is_warning})
+    if warned:
+        are = "statement is" if warned == 1 else "statements are"
+        told.append(f"{warned} {are} not what the cited source says: see `citations`.")
+    if answer.unsourced:
+        count = len(answer.unsourced)
+        are = "statement is" if count == 1 else "statements are"
+        told.append(f"{count} {are} without a source: see `unsourced`.")
+    return told + ([answer.judging_failure] if answer.judging_failure else [])
 
 
 def is_whole(end: Finished) -> bool:

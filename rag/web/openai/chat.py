@@ -12,7 +12,6 @@ from rag.errors import NotFound
 from rag.records import Failed, Finished
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import Answering, answered, counted, is_whole
@@ -101,7 +100,7 @@ class Completion(Answering):
             **self._head("chat.completion"),
             "choices": [choice],
             "usage": _usage(end),
-            **self._extension(end),
+            **self.extension(end),
         }
 
     def first(self) -> Iterator[str]:
@@ -116,11 +115,19 @@ class Completion(Answering):
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
-        yield data_line({**chunk, "content": self.told(end).text, **self._extension(end)})
+        yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
             yield data_line({**head, "choices": [], "usage": _usage(end)})
-        yield DONE
+
+    def judged(self, end: Finished) -> Iterator[str]:
+        """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
+        head = self._head("chat.completion.chunk")
+        yield data_line({**head, "choices": [], **self.extension(end)})
+
+    @property
+    def done(self) -> str:
+        return DONE
 
     def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -135,19 +142,6 @@ class Completion(Answering):
             "object": kind,
             "created": self.created,
             "model": MODEL,
-        }
-
-    def _extension(self, end: Finished) -> dict[str, Any]:
-        answer = end.message.answer
-        citations = answer.citations if answer else ()
-        return {
-            "session_id": self.session.id,
-            "index": end.message.index,
-            "resolved_query": end.message.resolved_query,
-            "citations": [CitationModel.of(citation).as_json() for citation in citations],
-            "sources": [SourceModel.of(source).as_json() for source in end.sources],
-            "notices": [each.text for each in answer.notices] if answer else [],
-            "offers": [each.label for each in answer.offers] if answer else [],
         }
 
 

@@ -98,6 +98,11 @@ class AskingBody(BaseModel):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
+
+    def seconds_for_judge(self, usual: float) -> float:
+        """How long to wait for a judge's verdicts, an extension of ours."""
+        return usual if self.wait_for_judge is None else self.wait_for_judge
 
     def collections(self) -> list[str] | None:
         """Those that are to be asked, by id or name; None where nothing is said of them."""

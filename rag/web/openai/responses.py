@@ -145,6 +145,7 @@ class Responding(Answering):
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": read + written,
             },
+            **self.extension(end),
         }
 
     def begun(self, index: int) -> Iterator[str]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.database import storable
+from rag.documents.files import collect
 from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
 from rag.documents.storing.lists import ORDERS
@@ -21,11 +22,13 @@ from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import Shown, show_page
 from rag.web.serving.originals import PDF, has_original, original_of
+from rag.wiring.shipped import shipped
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
+LARGEST_SAMPLE = 10_000_000  # bytes
 BARS_SHOWN = 5  # more files on their way share one
 LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
@@ -51,6 +54,14 @@ def upload() -> Shown:
         rights.add_document(name, file.read(), _place())
     if refused:
         return _library_page(refused=refused), 200 if taken else 422
+    return _back()
+
+
+@document_pages.post("/documents/sample")
+def take_sample() -> Shown:
+    """Fill the library with the sample documents, to try it with."""
+    for file in collect([shipped("library")]):
+        rights.add_document(file.name, file.read(LARGEST_SAMPLE), _place())
     return _back()
 
 

@@ -1,6 +1,7 @@
 """Logging in with a browser, where callers are known by tokens or at a login provider."""
 
 import hmac
+import re
 import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ def go() -> Shown:
 def come_back() -> Shown:
     """Take what the provider says of a login that was begun in this browser."""
     provider, state = _provider(), request.args.get("state", "")
+    state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
     name = UNDER_WAY + state[:STATE_CHARS]
     secret, _, kept = request.cookies.get(name, "").partition(".")
     next_path = own_path(unquote(kept))

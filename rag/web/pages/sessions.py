@@ -209,16 +209,24 @@ def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, objec
 
 
 def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
-    """Each line of a summary, and for a quotation the turn that it opens."""
-    messages = {quotation.start: quotation.message for quotation in summary.quotations}
+    """Each line of a summary, and each quotation whole, with the turn that it opens."""
     lines: list[dict[str, object]] = []
-    start = 0
-    for line in summary.text.split("\n"):
-        shown: dict[str, object] = {"html": answer_html(line, register)}
-        at = messages.get(start)
-        if at is not None:
-            place = url_for("pages.conversation", session_id=session.id, at=at, _anchor=f"m{at}")
-            shown |= {"turn": at // 2 + 1, "url": place}
-        lines.append(shown)
-        start += len(line) + 1
+    at, text = 0, summary.text
+    for quoted in (*summary.quotations, None):
+        between = text[at : quoted.start if quoted else len(text)]
+        lines += [
+            {"html": answer_html(line, register)}
+            for line in between.split("\n")
+            if line.strip(" -")
+        ]
+        if quoted is not None:
+            url = url_for(
+                "pages.conversation",
+                session_id=session.id,
+                at=quoted.message,
+                _anchor=f"m{quoted.message}",
+            )
+            html = answer_html(text[quoted.start : quoted.end], register)
+            lines.append({"html": html, "url": url, "turn": quoted.message // 2 + 1})
+            at = quoted.end
     return lines

@@ -86,10 +86,9 @@ class Kept:
     """How much of the summarised turns the summaries still say."""
 
     end: int  # the first message that is not summarised
-    citations: int
+    citations: int  # stated
     citations_required: int
-    stated: int  # of the citations, those with a statement; the others are listed
-    names: int
+    names: int  # stated
     names_required: int
 
 
@@ -254,7 +253,6 @@ def kept_in(summaries: Sequence[Summary]) -> Kept | None:
         end=max(summary.end for summary in summaries),
         citations=sum(report.citations_kept for report in reports),
         citations_required=sum(report.citations_required for report in reports),
-        stated=sum(len(report.stated_citations) for report in reports),
         names=sum(report.names_kept for report in reports),
         names_required=sum(report.names_required for report in reports),
     )

@@ -295,8 +295,8 @@ class TestLongTranscripts:
             REPORT,
             names_required=2,
             names_kept=1,
-            archived_names=("Höra",),
-            archived_citations=(2,),
+            recallable_names=("Höra",),
+            listed_citations=(2,),
         )
         summary = Summary(
             0,
@@ -313,7 +313,7 @@ class TestLongTranscripts:
         page = get(long)
         opened = get(page.link("summarised"))
 
-        assert "1 of 1 citations, 1 of 2 products kept" in page.text(".kept")
+        assert "1 of 1 citations, 1 of 2 products stated" in page.text(".kept")
         assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1#passage")
         assert "Turns 1–15" in opened.text(".summary")
         assert opened.link("Turn 7").endswith("?at=13#m13")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from rag.documents.formats.pdf.tables import Cell, Line
+from rag.documents.formats.pdf.tables import PdfCell, PdfLine
 
 FIGURE = re.compile(
     r"[(+−-]*\s?(?:[A-Z]{0,3}[$€£¥])?\s?[(−-]?\d[\d,.]*\s?(?:[%x×]|bps|pts?\.?)?\s?\)?%?(?:\s?\(\w{1,2}\))?"
@@ -44,13 +44,13 @@ class _Row:
     label: str
     left: float
     bottom: float
-    figures: tuple[Cell, ...]
+    figures: tuple[PdfCell, ...]
 
 
 Columns = list[tuple[float, float]]
 
 
-def figure_tables(lines: Sequence[Line]) -> Iterator[Figures]:
+def figure_tables(lines: Sequence[PdfLine]) -> Iterator[Figures]:
     """The tables of figures among a page's lines, in order; they share no line."""
     at = free = 0
     while at < len(lines):
@@ -65,7 +65,7 @@ def figure_tables(lines: Sequence[Line]) -> Iterator[Figures]:
 # ── Rows ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_row(line: Line) -> bool:
+def _is_row(line: PdfLine) -> bool:
     row = _row(line)
     if not any(character.isdigit() for cell in row.figures for character in cell.text):
         return False
@@ -78,7 +78,7 @@ def _is_years(row: _Row) -> bool:
     return all(years) and (not row.label or len(years) > 1)
 
 
-def _row(line: Line) -> _Row:
+def _row(line: PdfLine) -> _Row:
     cells = [cell for cell in line.cells if any(map(str.isalnum, cell.text)) or _is_figure(cell)]
     first = next((at for at, cell in enumerate(cells) if _is_figure(cell)), len(cells))
     label = " ".join(cell.text for cell in cells[:first])
@@ -86,11 +86,11 @@ def _row(line: Line) -> _Row:
     return _Row(label, left, line.bottom, tuple(filter(_is_figure, cells[first:])))
 
 
-def _is_figure(cell: Cell) -> bool:
+def _is_figure(cell: PdfCell) -> bool:
     return bool(FIGURE.fullmatch(cell.text.strip()))
 
 
-def _run_end(lines: Sequence[Line], start: int) -> int:
+def _run_end(lines: Sequence[PdfLine], start: int) -> int:
     """The line after the last row of the run; labels between rows belong to it."""
     end = start + 1
     edge = min(cell.left for cell in _row(lines[start]).figures)
@@ -106,7 +106,7 @@ def _run_end(lines: Sequence[Line], start: int) -> int:
     return end
 
 
-def _goes_on(line: Line, drop: float, *, is_next: bool) -> bool:
+def _goes_on(line: PdfLine, drop: float, *, is_next: bool) -> bool:
     """Whether a line below rows is one more: of dashes or of years, too, if it has a label.
 
     A lonely figure is the number of the page.
@@ -117,12 +117,12 @@ def _goes_on(line: Line, drop: float, *, is_next: bool) -> bool:
     return _is_row(line) and (len(row.figures) > 1 or drop < 1.5 * line.size)
 
 
-def _is_label(line: Line, edge: float) -> bool:
+def _is_label(line: PdfLine, edge: float) -> bool:
     """Whether it stands wholly before the figures."""
     return line.right < edge + 2 * line.size and len(line.text.split()) <= LABEL_WORDS
 
 
-def _table(lines: Sequence[Line], free: int, start: int, end: int) -> Figures | None:
+def _table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> Figures | None:
     rows = _labelled([_row(line) for line in lines[start:end]])
     columns = _columns(rows)
     full = [row for row in rows if row.figures]
@@ -165,7 +165,7 @@ def _fits(row: _Row, columns: Columns) -> bool:
     return len(set(places)) == len(places)
 
 
-def _place(cell: Cell, columns: Columns) -> int:
+def _place(cell: PdfCell, columns: Columns) -> int:
     return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
@@ -215,7 +215,7 @@ def _unwrapped(rows: Sequence[_Row]) -> Iterator[_Row]:
 class _Place:
     """Where the columns of figures are, and the first row, which has labels beside them."""
 
-    row: Line
+    row: PdfLine
     columns: Columns
 
     @property
@@ -223,11 +223,11 @@ class _Place:
         first = self.row.cells[0]
         return first.right if not _is_figure(first) else self.columns[0][0] - 2 * self.row.size
 
-    def is_before(self, cell: Cell) -> bool:
+    def is_before(self, cell: PdfCell) -> bool:
         """Whether it stands over the labels."""
         return cell.right < self.columns[0][0]
 
-    def is_caption(self, cell: Cell) -> bool:
+    def is_caption(self, cell: PdfCell) -> bool:
         """Centred over the whole table, labels included, and over no single column."""
         is_inside = any(
             left - 4 <= cell.left and cell.right <= right + 4 for left, right in self.columns
@@ -235,7 +235,7 @@ class _Place:
         middle = (self.row.left + self.row.right) / 2
         return not is_inside and abs(_centre(cell) - middle) < 8 and not YEAR.search(cell.text)
 
-    def is_over(self, cell: Cell) -> bool:
+    def is_over(self, cell: PdfCell) -> bool:
         """Whether it stands over columns, be it broader than their figures."""
         starts = cell.left > self.labels_end + 4 and cell.right >= self.columns[0][0]
         is_inside = any(left <= _centre(cell) <= right for left, right in self.columns)
@@ -244,7 +244,7 @@ class _Place:
         return has_room and is_word and (starts or is_inside)
 
 
-def _header_start(lines: Sequence[Line], free: int, start: int, place: _Place) -> int:
+def _header_start(lines: Sequence[PdfLine], free: int, start: int, place: _Place) -> int:
     """The first line of the header; labels that open the first group stand below it."""
     at = start
     while at > free and start - at < LABELS_IN_A_ROW and _is_opening(lines, at, place):
@@ -260,14 +260,14 @@ def _header_start(lines: Sequence[Line], free: int, start: int, place: _Place) -
     return at if at < first else _labels_start(lines, first, start)
 
 
-def _is_opening(lines: Sequence[Line], at: int, place: _Place) -> bool:
+def _is_opening(lines: Sequence[PdfLine], at: int, place: _Place) -> bool:
     above = lines[at - 1]
     drop = above.bottom - lines[at].bottom
     is_before = len(above.cells) == 1 and place.is_before(above.cells[0])
     return 0 < drop < 3 * above.size and is_before and _is_label(above, place.columns[0][0])
 
 
-def _labels_start(lines: Sequence[Line], first: int, start: int) -> int:
+def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
     """Without a header, only what ends in a colon opens a group, if it ends no paragraph."""
     at = start
     while at > first and lines[at - 1].text.endswith(":"):
@@ -277,7 +277,7 @@ def _labels_start(lines: Sequence[Line], first: int, start: int) -> int:
     return start if is_tail else at
 
 
-def _is_header(line: Line, place: _Place) -> bool:
+def _is_header(line: PdfLine, place: _Place) -> bool:
     """Words that stand over the columns; the first of several may be over the labels."""
     is_labelled = len(line.cells) > 1 and place.is_before(line.cells[0])
     cells = line.cells[1:] if is_labelled else line.cells
@@ -286,11 +286,11 @@ def _is_header(line: Line, place: _Place) -> bool:
     return all(map(place.is_over, cells)) and not line.text.endswith(".")
 
 
-def _centre(cell: Cell) -> float:
+def _centre(cell: PdfCell) -> float:
     return (cell.left + cell.right) / 2
 
 
-def _header(lines: Sequence[Line], place: _Place) -> tuple[list[str], list[Line]]:
+def _header(lines: Sequence[PdfLine], place: _Place) -> tuple[list[str], list[PdfLine]]:
     """The header of each column, the labels' first; and the labels that open the first group."""
     size = max((line.size for line in lines), default=0.0)
     over = [line for line in lines if not all(map(place.is_before, line.cells))]
@@ -305,7 +305,7 @@ def _header(lines: Sequence[Line], place: _Place) -> tuple[list[str], list[Line]
     return [" ".join(found) for found in words], opening
 
 
-def _levels(lines: Sequence[Line], size: float) -> Iterator[list[Cell]]:
+def _levels(lines: Sequence[PdfLine], size: float) -> Iterator[list[PdfCell]]:
     """Cells of about one height, from left to right, from the top down."""
     ordered = sorted(lines, key=lambda line: -line.bottom)
     tops: list[float] = []
@@ -318,7 +318,7 @@ def _levels(lines: Sequence[Line], size: float) -> Iterator[list[Cell]]:
         yield sorted(cells, key=lambda cell: cell.left)
 
 
-def _spread(cells: Sequence[Cell], columns: Columns) -> list[str]:
+def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
     """For each column the cell of one level that stands over it; one may be over several."""
     if not cells:
         return [""] * len(columns)
@@ -335,14 +335,14 @@ def _spread(cells: Sequence[Cell], columns: Columns) -> list[str]:
     return texts
 
 
-def _is_balanced(cell: Cell, nearest: Sequence[Cell], centres: Sequence[float]) -> bool:
+def _is_balanced(cell: PdfCell, nearest: Sequence[PdfCell], centres: Sequence[float]) -> bool:
     """Whether a cell stands over the middle of the columns that are nearest to it."""
     own = [centre for centre, each in zip(centres, nearest, strict=True) if each is cell]
     pitch = (centres[-1] - centres[0]) / max(1, len(centres) - 1) or 60.0
     return bool(own) and abs(_centre(cell) - (own[0] + own[-1]) / 2) < 0.42 * pitch
 
 
-def _units(lines: Sequence[Line]) -> str:
+def _units(lines: Sequence[PdfLine]) -> str:
     """What is said above of the unit: "(in millions)"."""
     said = UNITS.findall(" ".join(line.text for line in lines))
     return said[-1].strip() if said else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.formats.pdf.figures import FARTHEST, figure_tables
-from rag.documents.formats.pdf.tables import Line, table_at
+from rag.documents.formats.pdf.tables import PdfLine, table_at
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
@@ -33,7 +33,7 @@ class Page:
     """A page's lines in reading order."""
 
     number: int  # from 1
-    lines: tuple[Line, ...]
+    lines: tuple[PdfLine, ...]
     is_broken: bool = False
     form_values: tuple[tuple[str, str], ...] = ()
 
@@ -44,7 +44,7 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
     style = _Style(pages)
     if not outline.title:
         outline.fallback_title = style.largest_on(pages[0])
-    writing = _Writing(outline)
+    writing = _PdfWriting(outline)
     for page in pages:
         outline.place(f"page {page.number}", page=page.number)
         writing.page(page, _levels(page, bookmarks, style))
@@ -69,7 +69,7 @@ def _edges(page: Page) -> list[int]:
     return [at for at in sorted(places) if not _is_row(page.lines, at)]
 
 
-def _is_row(lines: Sequence[Line], at: int) -> bool:
+def _is_row(lines: Sequence[PdfLine], at: int) -> bool:
     """Whether the next line towards the middle of the page has cells in the same columns."""
     beside = at + 1 if at < len(lines) / 2 else at - 1
     if not 0 <= beside < len(lines) or len(lines[at].cells) < 2:
@@ -81,7 +81,7 @@ def _is_row(lines: Sequence[Line], at: int) -> bool:
     return is_near and is_below and len(line.cells) == len(other.cells)
 
 
-def _running(line: Line) -> Running:
+def _running(line: PdfLine) -> Running:
     """The same words, whatever their figures, at the same height."""
     return DIGITS.sub("0", line.text.lower()), round(line.bottom / 4)
 
@@ -110,7 +110,7 @@ class _Style:
         # Type that makes up much of the text is no heading type, whatever its size.
         self.levels = [size for size in larger if sizes[size] < total * 0.15][:8]
 
-    def level(self, line: Line) -> int:
+    def level(self, line: PdfLine) -> int:
         """1 for the outermost; 0 for lines that are no headings."""
         if not _may_be_heading(line.text):
             return 0
@@ -118,7 +118,7 @@ class _Style:
             return min(self.levels.index(line.size) + 1, 5)
         return 6 if self.uses_bold and line.is_bold and line.size >= self.body * 0.98 else 0
 
-    def levels_of(self, lines: Sequence[Line]) -> list[int]:
+    def levels_of(self, lines: Sequence[PdfLine]) -> list[int]:
         """The level of each line; a heading of many lines is a paragraph in larger type."""
         alone = [_is_alone(lines, at) for at in range(len(lines))]
         levels: list[int] = []
@@ -138,7 +138,7 @@ class _Style:
         return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
 
 
-def _is_alone(lines: Sequence[Line], at: int) -> bool:
+def _is_alone(lines: Sequence[PdfLine], at: int) -> bool:
     """Whether nothing stands beside a line: the cells of a table do."""
     line = lines[at]
     others = [*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2]]
@@ -166,7 +166,7 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _is_split(lines: Sequence[Line], at: int) -> bool:
+def _is_split(lines: Sequence[PdfLine], at: int) -> bool:
     """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
     following = next((line for line in lines[at + 1 : at + 4] if len(line.cells) > 1), None)
     if following is None or len(lines[at].cells) != 1:
@@ -174,7 +174,7 @@ def _is_split(lines: Sequence[Line], at: int) -> bool:
     return following.bottom > lines[at].bottom - lines[at].size * 0.9
 
 
-class _Writing:
+class _PdfWriting:
     """Writes page after page; a table that goes on at the top of the next keeps its header."""
 
     def __init__(self, outline: Outline) -> None:
@@ -193,7 +193,7 @@ class _Writing:
         self._lines(page.lines[at:], levels[at:])
         self.outline.form_values(page.form_values)
 
-    def _lines(self, lines: Sequence[Line], levels: Sequence[int]) -> None:
+    def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)
         for level, group in groupby(pairs, key=lambda pair: pair[1]):
             found = [line for line, _level in group]
@@ -203,9 +203,9 @@ class _Writing:
             else:
                 self._body(found)
 
-    def _body(self, lines: Sequence[Line]) -> None:
+    def _body(self, lines: Sequence[PdfLine]) -> None:
         """Tables where there are some, paragraphs and list entries between them."""
-        text: list[Line] = []
+        text: list[PdfLine] = []
         at = 0
         while at < len(lines):
             table = (
@@ -230,7 +230,7 @@ class _Writing:
         self.header, self.header_page = cells[0], self.number
         self.outline.table(cells, has_header=any(cells[0]))
 
-    def _text(self, lines: Sequence[Line]) -> None:
+    def _text(self, lines: Sequence[PdfLine]) -> None:
         for block in _blocks(lines):
             self.header = []
             text = join_lines([line.text for line in block]).translate(LIGATURES)
@@ -241,8 +241,8 @@ class _Writing:
                 self.outline.paragraph(text)
 
 
-def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    block: list[Line] = []
+def _blocks(lines: Sequence[PdfLine]) -> Iterator[list[PdfLine]]:
+    block: list[PdfLine] = []
     usual_gap = _usual_gap(lines)
     for line in lines:
         if block and _begins_block(block[-1], line, usual_gap):
@@ -253,14 +253,14 @@ def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _begins_block(before: Line, line: Line, usual_gap: float) -> bool:
+def _begins_block(before: PdfLine, line: PdfLine, usual_gap: float) -> bool:
     if BULLET.match(line.text) or NUMBERED.match(line.text):
         return True
     gap = before.bottom - line.bottom
     return gap > usual_gap * 1.35 or gap < -usual_gap
 
 
-def _usual_gap(lines: Sequence[Line]) -> float:
+def _usual_gap(lines: Sequence[PdfLine]) -> float:
     gaps = [
         first.bottom - second.bottom
         for first, second in pairwise(lines)

@@ -9,7 +9,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
-from rag.documents.formats.pdf.tables import Cell, Line, join_symbols
+from rag.documents.formats.pdf.tables import PdfCell, PdfLine, join_symbols
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.reports import pages_named
@@ -146,9 +146,9 @@ def _pages(document: Any, max_characters: int, name: str) -> Iterator[Page]:
         yield Page(at + 1, lines, form_values=values)
 
 
-def _whole(lines: Iterator[Line]) -> Iterator[Line]:
+def _whole(lines: Iterator[PdfLine]) -> Iterator[PdfLine]:
     """Pieces that pdfium gives one after the other although they stand on one line are one."""
-    held: Line | None = None
+    held: PdfLine | None = None
     for line in lines:
         if held and abs(held.bottom - line.bottom) < 0.5 and line.left > held.right:
             cells = join_symbols([*held.cells, *line.cells], line.size)
@@ -161,7 +161,7 @@ def _whole(lines: Iterator[Line]) -> Iterator[Line]:
         yield held
 
 
-def _lines(text_page: Any) -> Iterator[Line]:
+def _lines(text_page: Any) -> Iterator[PdfLine]:
     """Lines as pdfium orders them, with the size, weight and place of their first letter."""
     text = text_page.get_text_range(errors="ignore")
     start = 0
@@ -175,7 +175,7 @@ def _lines(text_page: Any) -> Iterator[Line]:
         start += len(raw) + 1
 
 
-def _line(text_page: Any, at: int, text: str) -> Line:
+def _line(text_page: Any, at: int, text: str) -> PdfLine:
     import ctypes
 
     from pypdfium2 import raw
@@ -189,7 +189,7 @@ def _line(text_page: Any, at: int, text: str) -> Line:
         text_page, at
     )
     cells = _cells(text_page, at, text, size)
-    return Line(text, round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
+    return PdfLine(text, round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
 
 
 def _has_bold_font(text_page: Any, at: int) -> bool:
@@ -203,7 +203,7 @@ def _has_bold_font(text_page: Any, at: int) -> bool:
     return any(word in name.value.lower() for word in BOLD_FONTS)
 
 
-def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
+def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[PdfCell, ...]:
     """The line in pieces that stand further apart than words do; figures may stand closer."""
     boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
     groups: list[Box] = []
@@ -214,15 +214,15 @@ def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[Cell, ...]:
         else:
             groups.append(box)
     if len(groups) < 2:
-        return (Cell(text, groups[0].left, groups[0].right),) if groups else ()
-    found: list[Cell] = []
+        return (PdfCell(text, groups[0].left, groups[0].right),) if groups else ()
+    found: list[PdfCell] = []
     for box in sorted(groups):
         words = one_line(text_page.get_text_bounded(*box, errors="ignore"))
         last = found[-1] if found else None
         if last and box.left - last.right < CELL_GAP * size and not _are_figures(last.text, words):
-            found[-1] = Cell(f"{last.text} {words}".strip(), last.left, box.right)
+            found[-1] = PdfCell(f"{last.text} {words}".strip(), last.left, box.right)
         else:
-            found.append(Cell(words, box.left, box.right))
+            found.append(PdfCell(words, box.left, box.right))
     return join_symbols([cell for cell in found if cell.text], size)
 
 

@@ -19,7 +19,7 @@ CELL_WORDS = 14  # on average: more is text in columns
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PdfCell:
     """Words that stand together on a line."""
 
     text: str
@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PdfLine:
     """A line of text; places in points, counted from the page's lower left corner."""
 
     text: str
@@ -36,7 +36,7 @@ class Line:
     is_bold: bool
     left: float
     bottom: float
-    cells: tuple[Cell, ...] = ()  # one or more
+    cells: tuple[PdfCell, ...] = ()  # one or more
 
     @property
     def right(self) -> float:
@@ -53,33 +53,33 @@ class _Block:
     bottom: float
 
 
-def join_symbols(cells: Sequence[Cell], size: float) -> tuple[Cell, ...]:
+def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
     """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
-    joined: list[Cell] = []
+    joined: list[PdfCell] = []
     for cell in _without_next_sign(cells, size):
         last = joined[-1] if joined else None
         if last and (last.text in CURRENCY or cell.text in TRAILING):
-            joined[-1] = Cell(last.text + cell.text, last.left, cell.right)
+            joined[-1] = PdfCell(last.text + cell.text, last.left, cell.right)
         elif last and len(joined) == 1 and LIST_MARK.fullmatch(last.text):
-            joined[-1] = Cell(f"{last.text} {cell.text}", last.left, cell.right)
+            joined[-1] = PdfCell(f"{last.text} {cell.text}", last.left, cell.right)
         else:
             joined.append(cell)
     return tuple(joined)
 
 
-def _without_next_sign(cells: Sequence[Cell], size: float) -> Iterator[Cell]:
+def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
     """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
     for at, cell in enumerate(cells):
         words, _blank, sign = cell.text.rpartition(" ")
         if words and sign in CURRENCY and at + 1 < len(cells):
             right = max(cell.left, cell.right - size)
-            yield Cell(words, cell.left, right)
-            yield Cell(sign, right + 1, cell.right)
+            yield PdfCell(words, cell.left, right)
+            yield PdfCell(sign, right + 1, cell.right)
         else:
             yield cell
 
 
-def table_at(lines: Sequence[Line], start: int) -> tuple[list[list[str]], int] | None:
+def table_at(lines: Sequence[PdfLine], start: int) -> tuple[list[list[str]], int] | None:
     """The rows of the table that begins at a line, and the line after it."""
     end = _region_end(lines, start)
     region = lines[start:end]
@@ -96,7 +96,7 @@ def table_at(lines: Sequence[Line], start: int) -> tuple[list[list[str]], int] |
     return rows, end
 
 
-def _region_end(lines: Sequence[Line], start: int) -> int:
+def _region_end(lines: Sequence[PdfLine], start: int) -> int:
     """After the last line that has cells, and the fragments that belong to it."""
     end = start
     for at in range(start, min(len(lines), start + MAX_LINES)):
@@ -112,7 +112,7 @@ def _region_end(lines: Sequence[Line], start: int) -> int:
     return end
 
 
-def _may_be_fragment(region: Sequence[Line], line: Line) -> bool:
+def _may_be_fragment(region: Sequence[PdfLine], line: PdfLine) -> bool:
     """Whether a line without gaps may be of a wrapped cell: narrow, or below a later column."""
     left = min(each.left for each in region)
     width = max(each.right for each in region) - left
@@ -122,14 +122,14 @@ def _may_be_fragment(region: Sequence[Line], line: Line) -> bool:
     return (is_narrow or is_below) and left - 5 < line.left < left + width
 
 
-def _is_rest(above: Line, below: Line) -> bool:
+def _is_rest(above: PdfLine, below: PdfLine) -> bool:
     """Whether a line is the last of a wrapped cell."""
     is_close = 0 <= above.bottom - below.bottom <= LINE_PITCH * below.size
     is_indented = len(above.cells) > 1 and below.left > above.cells[0].right
     return len(below.cells) == 1 and is_close and is_indented
 
 
-def _columns(region: Sequence[Line]) -> list[tuple[float, float]]:
+def _columns(region: Sequence[PdfLine]) -> list[tuple[float, float]]:
     """Stripes of the page between which no row has words."""
     columns: list[tuple[float, float]] = []
     for cell in sorted((c for line in region for c in line.cells), key=lambda cell: cell.left):
@@ -140,14 +140,14 @@ def _columns(region: Sequence[Line]) -> list[tuple[float, float]]:
     return columns
 
 
-def _is_prose(lines: Sequence[Line]) -> bool:
+def _is_prose(lines: Sequence[PdfLine]) -> bool:
     cells = [cell for line in lines for cell in line.cells]
     words = sum(len(cell.text.split()) for cell in cells) / len(cells)
     most = max(len(line.cells) for line in lines)
     return words > (CELL_WORDS if most > 2 else CELL_WORDS / 2)
 
 
-def _rows(region: Sequence[Line], columns: Sequence[tuple[float, float]]) -> list[list[str]]:
+def _rows(region: Sequence[PdfLine], columns: Sequence[tuple[float, float]]) -> list[list[str]]:
     blocks = _blocks(region, columns, pitch=LINE_PITCH)
     rows = _overlapping(blocks)
     heights = {round(line.bottom / 3) for line in region}
@@ -157,7 +157,7 @@ def _rows(region: Sequence[Line], columns: Sequence[tuple[float, float]]) -> lis
 
 
 def _blocks(
-    region: Sequence[Line], columns: Sequence[tuple[float, float]], *, pitch: float
+    region: Sequence[PdfLine], columns: Sequence[tuple[float, float]], *, pitch: float
 ) -> list[_Block]:
     blocks: list[_Block] = []
     placed = [
@@ -176,7 +176,7 @@ def _blocks(
     return blocks
 
 
-def _column_of(cell: Cell, columns: Sequence[tuple[float, float]]) -> int:
+def _column_of(cell: PdfCell, columns: Sequence[tuple[float, float]]) -> int:
     return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 

@@ -94,7 +94,9 @@ def edited(text: str, index: TableIndex, plans: Sequence[TablePlan]) -> Understo
     said = normalised(text)
     if not plans or not said:
         return None
-    question = read_question(text, index)
+    question = read_question(text, index, by_meaning=False)
+    for found in question.columns:
+        question.use(found.start, found.end)
     said = " ".join(question.words)
     if not _leans(said, question):
         return None

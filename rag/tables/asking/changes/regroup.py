@@ -13,9 +13,8 @@ from rag.tables.asking.choosing import (
     named_figures,
 )
 from rag.tables.asking.ends import End, end_of
-from rag.tables.asking.figures import KINDS
 from rag.tables.asking.question import FIGURES, Question
-from rag.tables.asking.words import COUNT, SHARE
+from rag.tables.asking.words import COUNT, KINDS, SHARE
 from rag.tables.plan import ROWS, Kind, Measure, Order, TablePlan
 
 CHART = re.compile(

@@ -1,0 +1,200 @@
+"""A table's row beside the row of the same label and the column of the same header in a source.
+
+What is said in cells is certain where a source has that row and column: the same, or another value.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag.citations.checking.given import tells
+from rag.citations.checking.naming import are_siblings
+from rag.citations.checking.reading import Reading, SourceText, read
+from rag.citations.markers import without_markers
+from rag.text.amounts import Figure, comparable
+from rag.text.blocks import cells_of, plain
+from rag.text.layout import CELL
+from rag.text.names import Lexicon
+from rag.text.sentences import read_sentences
+from rag.text.words import language_of
+
+_SIGN = re.compile(r"\d+|[^\W_]+|\+")
+_WORD = 3  # letters; what is shorter tells a model from another
+_SAME = 0.5  # of the words of a label or header and of one of a source, to be about the same
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a row that was said, with the words that say of what it is."""
+
+    label: str
+    column: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The values of a row that one number stands for, under what leads their table in."""
+
+    lead: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What a row says that its source gives otherwise."""
+
+    stated: str
+    given: str
+    place: str  # the label and the header
+
+
+def row_said(head: str, line: str, start: int, end: int) -> Row | None:
+    """The cells of `line[start:end]`, the label's apart; None where no header says what they are.
+
+    `head` ends with the table's header; what leads the table in may stand before it.
+    """
+    lead, _, names = without_markers(head).strip().rpartition("\n")
+    columns, found = cells_of(names), list(CELL.finditer(line))
+    if "|" not in names or len(found) < 2:
+        return None
+    label, *values = (plain(without_markers(each[0])) for each in found)
+    cells = [
+        Cell(label, column, value)
+        for column, value, each in zip(columns[1:], values, found[1:], strict=False)
+        if value and start < each.end() and each.start() < end
+    ]
+    return Row(lead, tuple(cells)) if cells else None
+
+
+# ── Tables of a source ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    lead: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def turned(self) -> "_Table":
+        """With what are its columns as rows."""
+        lines = [self.columns, *(row for row in self.rows if len(row) == len(self.columns))]
+        columns, *rows = zip(*lines, strict=True)
+        return _Table(self.lead, columns, tuple(rows))
+
+
+@lru_cache(maxsize=256)
+def _tables(source: SourceText) -> tuple[_Table, ...]:
+    found: list[_Table] = []
+    lead, columns = "", tuple[str, ...]()
+    rows: list[tuple[str, ...]] = []
+    for sentence in [*read_sentences(source.text), None]:
+        line = source.text[sentence.start : sentence.end] if sentence else ""
+        kind = sentence.kind if sentence else "sentence"
+        if kind in ("row", "head"):
+            cells = tuple(cells_of(line))
+            if kind == "head":
+                columns = cells
+            elif columns:
+                rows.append(cells)
+        elif kind != "rule":
+            if rows:
+                found.append(_Table(lead, columns, tuple(rows)))
+            lead, columns, rows = line, (), []
+    return tuple(found)
+
+
+# ── Compared ─────────────────────────────────────────────────────────────────────────────────
+
+
+def compare(said: Row, source: SourceText) -> Wrong | bool | None:
+    """What the source gives otherwise; True where it gives all of the row, None if that is open."""
+    every = [each for table in _tables(source) for each in (table, table.turned())]
+    told = [(table, found) for table in every for found in _compared(said, table)]
+    best = max((_shared(said.lead, table.lead) for table, _ in told), default=0)
+    nearest = [found for table, found in told if _shared(said.lead, table.lead) == best]
+    if any(all(each is True for each in found) for found in nearest):
+        return True
+    wrong = [next((e for e in found if isinstance(e, Wrong)), None) for found in nearest]
+    return wrong[0] if wrong and all(wrong) else None
+
+
+def _shared(said: str, there: str) -> int:
+    return len(set(_read(said).words) & set(_read(there).words))
+
+
+def _compared(said: Row, table: _Table) -> Iterator[list[Wrong | bool | None]]:
+    """Each row of a table that is called so, cell by cell; none where no column is."""
+    columns = [_called(each.column, table.columns[1:]) for each in said.cells]
+    for at in _called(said.cells[0].label, [each[0] for each in table.rows]):
+        found = [
+            _of_cell(cell, table, table.rows[at], own[0] + 1) if own else None
+            for cell, own in zip(said.cells, columns, strict=True)
+        ]
+        if any(each is not None for each in found):
+            yield found
+
+
+def _of_cell(said: Cell, table: _Table, own: Sequence[str], column: int) -> Wrong | bool | None:
+    if column >= len(own):
+        return None
+    there = own[column]
+    if _says(said.value, there):
+        return True
+    others = [*own[1:], *(each[column] for each in table.rows if column < len(each))]
+    stands_elsewhere = any(_says(said.value, cell) for cell in others if not _says(cell, there))
+    if stands_elsewhere or _gives_another(said.value, there):
+        return Wrong(said.value, there, f"{own[0]}, {table.columns[column]}")
+    return None
+
+
+def _called(name: str, names: Sequence[str]) -> list[int]:
+    """Which of them are called so: by the same words, else the one that shares most of them."""
+    said = _keys(name)
+    shares = [_share(said, _keys(each)) for each in names]
+    best = max(shares, default=0.0)
+    fits = [at for at, share in enumerate(shares) if share == best]
+    if best < _SAME or (best < 1.0 and (len(fits) > 1 or are_siblings(name, names[fits[0]]))):
+        return []
+    return fits
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
+
+
+@lru_cache(maxsize=8192)
+def _keys(name: str) -> frozenset[str]:
+    """Its words, and all that tells one model or amount from another."""
+    signs = (each for each in _SIGN.findall(name.lower()) if len(each) < _WORD or each.isdigit())
+    return frozenset(_read(name).words).union(signs) or frozenset(name.lower().split())
+
+
+def _read(text: str) -> Reading:
+    return read(text, Lexicon(()), language_of(text))
+
+
+@lru_cache(maxsize=8192)
+def _says(said: str, there: str) -> bool:
+    """Whether two cells say the same: each figure and each word of one stands in the other."""
+    one, other = _read(said), _read(there)
+    figures = all(any(tells(each, e) for e in other.figures) for each in one.figures)
+    words = set(one.words) <= set(other.words) and one.is_negated == other.is_negated
+    counted = len(one.figures) == len(other.figures)
+    bare = one.text.lower() == other.text.lower()
+    return bare or (bool(one.figures or one.words) and figures and words and counted)
+
+
+def _gives_another(said: str, there: str) -> bool:
+    """Whether a figure of a cell has another in the place of its own."""
+    figures = list(_figures(said))
+    others = list(_figures(there))
+    return any(
+        any(comparable(each, e) for e in others) and not any(tells(each, e) for e in others)
+        for each in figures
+    )
+
+
+def _figures(cell: str) -> Iterator[Figure]:
+    return (each for each in _read(cell).figures if each.kind != "ordinal")

@@ -1,0 +1,92 @@
+"""Zip archives as folders: each file in them is a document of its own."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from rag.documents.limits import MEBIBYTE
+from rag.errors import TooLarge, Unreadable
+
+MOST_FILES = 10_000
+MOST_BYTES = 2_000 * MEBIBYTE  # unpacked, over all of its files
+MOST_RATIO = 200  # of what a file unpacks to, to its packed size
+SMALL_BYTES = MEBIBYTE  # of a file, whatever its ratio
+BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError)
+HIDDEN = ("__MACOSX", ".")
+
+
+def is_archive(name: str) -> bool:
+    """Whether the name is that of a zip archive; documents that are one have other endings."""
+    return name.lower().endswith(".zip")
+
+
+def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
+    """Its files by their names, sorted, each with its size in bytes; hidden ones are left out.
+
+    Raises:
+        Unreadable: it is damaged, or encrypted.
+        TooLarge: it holds more files, or unpacks to more, than an honest one does.
+    """
+    with _opened(name, archive) as opened:
+        files = [each for each in opened.infolist() if not each.is_dir()]
+        if any(each.flag_bits & 1 for each in files):
+            raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
+        total = sum(each.file_size for each in files)
+        if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
+            raise TooLarge(
+                f"{name}: holds {len(files):,} files of {total / MEBIBYTE:,.0f} MiB together; at "
+                f"most {MOST_FILES:,} files, {MOST_BYTES / MEBIBYTE:,.0f} MiB and {MOST_RATIO} "
+                "times the packed size of each are unpacked. Unpack it yourself."
+            )
+        seen = {each.filename: each.file_size for each in files if not _is_hidden(each.filename)}
+        yield from sorted(seen.items())
+
+
+def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> bytes:
+    """One of its files. Raises Unreadable and TooLarge."""
+    with _opened(name, archive) as opened, opened.open(member) as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise TooLarge(f"{name}/{member}: has more than {max_bytes:,} bytes, the limit. Split it.")
+    return data
+
+
+def name_inside(name: str, member: str) -> str:
+    """`offers.zip/2026/prices.csv`; nothing leads out of the archive."""
+    parts = member.replace("\\", "/").split("/")
+    return "/".join([name, *(part for part in parts if part not in ("", ".", ".."))])
+
+
+class _opened:  # noqa: N801 - used as a function
+    """The archive, whose faults are told as faults of the file."""
+
+    def __init__(self, name: str, archive: Path | bytes) -> None:
+        self._name = name
+        self._source: IO[bytes] | Path = (
+            io.BytesIO(archive) if isinstance(archive, bytes) else archive
+        )
+
+    def __enter__(self) -> zipfile.ZipFile:
+        try:
+            self._archive = zipfile.ZipFile(self._source)
+        except BROKEN as error:
+            raise self._damaged() from error
+        return self._archive
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self._archive.close()
+        if isinstance(error, (*BROKEN, KeyError)):
+            raise self._damaged() from error
+
+    def _damaged(self) -> Unreadable:
+        return Unreadable(self._name, "the archive is damaged or was cut off. Save it again.")
+
+
+def _is_bomb(file: zipfile.ZipInfo) -> bool:
+    return file.file_size > max(SMALL_BYTES, MOST_RATIO * max(1, file.compress_size))
+
+
+def _is_hidden(member: str) -> bool:
+    return any(part.startswith(HIDDEN) for part in member.split("/"))

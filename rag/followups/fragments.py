@@ -1,0 +1,124 @@
+"""Put a fragment ("What about Q4?", "and the Pro?") in the place of its like in a question.
+
+A time takes the place of a time, a figure that of the figure behind the same word, and a name that
+of a name. What else a fragment may be has no sure place.
+"""
+
+import re
+
+from rag.followups.names import Names
+from rag.text.languages import words as word_set
+from rag.text.names import Name
+from rag.text.words import language_of
+
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+# Most telling first: in "Q4 2024" the quarter and the year are two slots.
+PERIODS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bq[1-4]\b|\b(?:first|second|third|fourth|last|1st|2nd|3rd|4th)\s+quarter\b",
+        r"\bh[12]\b|\b(?:first|second)\s+half\b",
+        rf"\b{MONTH}\b(?!\s+i\b)",
+        r"\b(?:19|20)\d\d(?:[-–/](?:\d\d|(?:19|20)\d\d))?\b|\bfy\s?\d{2,4}\b",
+        r"\b(?:this|last|next|previous|current|past)\s+(?:day|week|month|quarter|year|decade)\b",
+        r"\b(?:today|yesterday|tomorrow)\b",
+    )
+)
+_PREPOSITION = re.compile(r"^(?:in|on|for|of|with|during|im|am|bei|für|mit)\s+", re.IGNORECASE)
+_ARTICLES = word_set("the a an der die das den dem ein eine einen einem einer")
+_DETERMINER = re.compile(rf"^(?:{'|'.join(_ARTICLES)})\s+", re.IGNORECASE)
+_FIGURE = re.compile(r"(?:(\w+)\s+)?(\d+(?:[.,]\d+)*)")
+_BARE = re.compile(r"\d+(?:[.,]\d+)*")
+# Words written large within a sentence; in German that is every noun.
+_CAPITALISED = re.compile(r"(?<=[\w,;] )(?!I\b)(?=\w*[A-ZÀ-Þ])[\w.-]+(?: [A-ZÀ-Þ0-9][\w.-]*)*")
+
+
+def filled(earlier: str, fragment: str, names: Names) -> str:
+    """The earlier question with the fragment in the place of its like; "" where none surely is."""
+    bare = _PREPOSITION.sub("", fragment.strip())
+    return _period(earlier, bare) or _figure(earlier, bare) or _name(earlier, bare, names)
+
+
+def _period(earlier: str, fragment: str) -> str:
+    """Each time in the place of one of its kind, or all of them in the place of the first."""
+    wanted = [pattern for pattern in PERIODS if pattern.search(fragment)]
+    rest = fragment
+    for pattern in wanted:
+        rest = pattern.sub("", rest)
+    if not wanted or rest.strip(" ,"):
+        return ""
+    if all(pattern.search(earlier) for pattern in wanted):
+        for pattern in wanted:
+            new = pattern.search(fragment)
+            earlier = pattern.sub(new[0] if new else "", earlier, count=1)
+        return earlier
+    old = next(filter(None, (pattern.search(earlier) for pattern in PERIODS)), None)
+    if old:
+        return earlier[: old.start()] + fragment + earlier[old.end() :]
+    body = earlier.rstrip()
+    return f"{body.rstrip('?!. ')} in {fragment}{body[-1:] if body[-1:] in ('?', '!', '.') else ''}"
+
+
+def _figure(earlier: str, fragment: str) -> str:
+    """ "grade 16" in the place of "grade 12", "13" in that of the only figure."""
+    match = _FIGURE.fullmatch(fragment)
+    if match is None:
+        return ""
+    word, new = match.groups()
+    if word is None:
+        places = list(_BARE.finditer(earlier))
+    else:
+        places = list(re.finditer(rf"(?<=\b{re.escape(word)} )\d[\d.,]*\b", earlier, re.IGNORECASE))
+    if len(places) != 1:
+        return ""
+    return earlier[: places[0].start()] + new + earlier[places[0].end() :]
+
+
+def _name(earlier: str, fragment: str, names: Names) -> str:
+    """A name in the place of the one that is most like it."""
+    places = _names_in(earlier, names)
+    new = _meant(_DETERMINER.sub("", fragment), [each.text for each in places], names)
+    if not new or not places:
+        return ""
+    old = max(places, key=lambda each: _likeness(new, each))
+    article = _DETERMINER.match(fragment)
+    is_bare = article and new not in names and new == fragment[article.end() :]
+    begun = earlier[: old.start]
+    told = f"the {new}" if is_bare and not begun.lower().endswith("the ") else new
+    after = earlier[old.end :]
+    is_owner = after.startswith("' ") and not told.endswith("s")
+    return begun + told + (f"'s{after[1:]}" if is_owner else after)
+
+
+def _likeness(new: str, old: Name) -> tuple[int, bool, int]:
+    """By the words that both have, then as they are written, then the last one."""
+    return len(_words(new) & _words(old.text)), new.isupper() == old.text.isupper(), old.start
+
+
+def _names_in(text: str, names: Names) -> list[Name]:
+    known = names.find(text)
+    if language_of(text).code == "de":
+        return known
+    taken = {at for each in known for at in range(each.start, each.end)}
+    others = (Name(m[0], m.start(), m.end()) for m in _CAPITALISED.finditer(text))
+    return [*known, *(each for each in others if taken.isdisjoint(range(each.start, each.end)))]
+
+
+def _meant(short: str, in_focus: list[str], names: Names) -> str:
+    """ "the Pro" after "Aero 5" is "Aero 5 Pro"; "" for what is no name."""
+    if short in names:
+        return names.spelled(short)
+    longer = names.with_words(short.lower().split()) if in_focus else []
+    rated = {n: max(len(_words(n) & _words(o)) for o in in_focus) for n in longer}
+    best = max(rated, key=lambda name: (rated[name], -len(name)), default="")
+    if best and rated[best]:
+        return best
+    is_name = bool(_CAPITALISED.fullmatch(f"x {short}", 2))
+    return short if is_name and not all(each in names for each in in_focus) else ""
+
+
+def _words(text: str) -> set[str]:
+    return set(text.lower().split())

@@ -1,0 +1,283 @@
+"""The memory of stored sessions: each is read once, and brought up to date when it is asked.
+
+What is held of a session is only ever reached through its owner's handle, which reads the messages
+that are new; a session that was deleted is found no more.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any
+
+from rag.errors import ModelError, UserError
+from rag.memory.past import Past, Shown
+from rag.memory.summary import Room, Thread, summarise
+from rag.memory.thread import Ask, written_thread
+from rag.records import Message, MessageStatus, Role, Summary, Within
+from rag.seams import Embedder, SessionHandle, TokenCounter
+from rag.sessions.context import MESSAGE_TOKENS
+from rag.text.names import Lexicon
+
+if TYPE_CHECKING:
+    from rag.memory.meaning import Vectors
+
+MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
+CAUGHT_UP = 400  # messages embedded in one go
+ON_REQUEST = 4  # times `max_summary_tokens`: what a summary on request may take
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryOptions:
+    """How long a summary on request is, and who writes a thread, if anybody does."""
+
+    max_tokens: int = 800
+    ask: Ask | None = None
+    model: str = ""
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is known of one session, and whether anybody works with it."""
+
+    past: Past
+    last: str = ""  # the newest message that was read, as it is stored
+    vectors: "Vectors | None" = None
+    lock: Any = field(default_factory=RLock)
+
+
+class Remembered:
+    """What was said in stored sessions: recall, summaries, compaction."""
+
+    def __init__(
+        self,
+        count: TokenCounter,
+        embedder: Embedder | None = None,
+        *,
+        names: Callable[[Within], Sequence[str]] = lambda within: (),
+        options: SummaryOptions | None = None,
+    ) -> None:
+        """`names` gives the product names that documents use."""
+        self._count = count
+        self._embedder = embedder
+        self._names = names
+        self._options = options or SummaryOptions()
+        self._held: dict[tuple[str, str], _Held] = {}  # the one used last stands last
+        self._turn = Lock()
+
+    # ── Recall ───────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def recalled(
+        self, session: SessionHandle, question: str, *, before: int, room: int, beside: str = ""
+    ) -> Iterator[Shown]:
+        """What messages before one say that bears on a question, but for what stands `beside`."""
+        with self._brought_up_to(session, before) as held:
+            yield held.past.recalled(
+                question,
+                before=before,
+                room=room,
+                meanings=self._meanings(session, held, question),
+                in_sight=lambda paragraph: paragraph.text in beside,
+            )
+
+    def found(self, session: SessionHandle, query: str, limit: int) -> list[tuple[int, str, str]]:
+        """Index, role and a paragraph of the messages that bear on a query, best first."""
+        count = session.read().message_count
+        with self._brought_up_to(session, count) as held:
+            near = self._meanings(session, held, query)
+            best = held.past.index.best(query, before=count, meanings=near)
+            paragraphs = [held.past.index.paragraphs[at] for at in best[: 4 * limit]]
+            first = {each.message: each for each in reversed(paragraphs)}
+            said = held.past.said
+            every = dict.fromkeys(each.message for each in paragraphs)
+            return [(at, said[at].role, first[at].text) for at in islice(every, limit)]
+
+    def remember(self, session: SessionHandle) -> None:
+        """Embed messages that nobody embedded yet, the newest first; done in background."""
+        if self._embedder is None:
+            return
+        count = session.read().message_count
+        missing = session.without_vectors(before=count, limit=CAUGHT_UP)
+        texts: list[str] = []
+        parts: dict[int, int] = {}
+        with self._brought_up_to(session, count) as held:
+            for message in missing:
+                own = self._embedded(held.past, message)
+                if own and message.status is not MessageStatus.PENDING:
+                    parts[message.index] = len(own)
+                    texts += own
+        if not texts:
+            return
+        import numpy as np
+
+        try:
+            rows = np.asarray(self._embedder.embed(texts), np.float32)
+        except ModelError:
+            return  # those that come later catch up
+        pieces = np.split(rows, np.cumsum(list(parts.values()))[:-1])
+        session.save_vectors(
+            {index: piece.reshape(-1) for index, piece in zip(parts, pieces, strict=True)}
+        )
+
+    def _embedded(self, past: Past, message: Message) -> list[str]:
+        from rag.memory.meaning import embedded_text
+
+        places = past.index.of_message.get(message.index, ())
+        asked = past.question_of(message.index)
+        return [embedded_text(past.index.paragraphs[place], asked) for place in places]
+
+    def _meanings(self, session: SessionHandle, held: _Held, question: str) -> dict[int, float]:
+        """How near paragraphs are; nothing without an embedder, or while it is away."""
+        if self._embedder is None:
+            return {}
+        import numpy as np
+
+        from rag.memory.meaning import Vectors
+
+        held.vectors = held.vectors or Vectors()
+        dimensions, of_message = self._embedder.dimensions, held.past.index.of_message
+        found = {
+            index: (of_message.get(index, range(0)), vectors.reshape(-1, dimensions))
+            for index, vectors in session.vectors_besides(held.vectors.messages).items()
+            if vectors.size % dimensions == 0 and index < len(held.past.said)
+        }
+        held.vectors.add(found)
+        if not len(held.vectors.places):
+            return {}
+        try:
+            return held.vectors.near(np.asarray(self._embedder.embed([question])[0]))
+        except ModelError:
+            return {}  # the words do alone
+
+    # ── Summaries ────────────────────────────────────────────────────────────────────────────
+
+    def compact(
+        self,
+        session: SessionHandle,
+        end_of: Callable[[Past, int], int | None],
+        room: Callable[[Past, int], Room],
+        *,
+        at_once: bool,
+    ) -> Summary | None:
+        """Summarise the oldest turns if it is time; None if not, or if another was quicker.
+
+        `end_of` says where the summary shall end, `room` what it may take then. One summary stands
+        for all turns up to its end; it is put together anew. `at_once` makes do without a model.
+        """
+        epoch, found = session.epoch(), session.overview()
+        active = found.summaries
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = held.past
+            past.first = found.forgotten
+            past.cover(max((each.end for each in active), default=past.first), past.first)
+            end = end_of(past, _last_answered(past))
+            if end is None:
+                return None
+            said = past.said[past.covered : end]
+            thread = Thread() if at_once else self._thread([each.text for each in said])
+            summary = summarise(
+                past, end, room(past, end), documents=_titles_of(session), thread=thread
+            )
+        replaced = [each.id for each in active if each.id is not None]
+        return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)` on request; it is no part of the context.
+
+        Raises:
+            UserError: there are no such messages.
+        """
+        count = session.read().message_count
+        if not 0 <= start < end <= count:
+            raise UserError(
+                f"There are no messages {start} to {end}: the conversation has {count}. "
+                f"Ask for a range from 0 to {count}, the end not included."
+            )
+        past = Past(self._count, first=start, covered=start, since=start, counted=start)
+        for _ in range(start):
+            past.read("", "", 0)
+        lexicon = Lexicon(self._names(session.within()))
+        for message in session.said(start, end):
+            _take(past, message, self._count, lexicon)
+        most = ON_REQUEST * self._options.max_tokens
+        room = Room(most, most, quoted=1.0)
+        thread = self._thread([said.text for said in past.said[start:]])
+        summary = summarise(past, end, room, documents=_titles_of(session), thread=thread)
+        session.add_requested_summary(summary)
+        return summary
+
+    def _thread(self, texts: Sequence[str]) -> Thread:
+        text, problems = written_thread(self._options.ask, texts)
+        return Thread(text, self._options.model if text else "", problems)
+
+    # ── Read ─────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _brought_up_to(self, session: SessionHandle, before: int) -> Iterator[_Held]:
+        """What was said in a session before one message; others wait meanwhile."""
+        key = (session.owner, session.id)
+        with self._turn:
+            held = self._held.pop(key, None) or _Held(Past(self._count))
+            self._held[key] = held
+            while len(self._held) > 1 and self._size() > MOST_PARAGRAPHS:
+                self._held.pop(next(iter(self._held)))
+        with held.lock:
+            self._read(session, held, before)
+            yield held
+
+    def _size(self) -> int:
+        return sum(len(each.past.index.paragraphs) for each in self._held.values())
+
+    def _read(self, session: SessionHandle, held: _Held, before: int) -> None:
+        """Each message once; the newest that was read may have been written anew since."""
+        known = len(held.past.said)
+        messages = session.said(max(0, known - 1), max(before, known))
+        if known:
+            if not messages or messages[0].content != held.last:
+                _go_back(held, known - 1 if messages else 0)
+                messages = messages or session.said(0, before)
+            else:
+                messages = messages[1:]
+        ended = [m for m in messages if m.index < before]
+        while ended and ended[-1].status is MessageStatus.PENDING:
+            ended.pop()
+        if not ended:
+            return
+        lexicon = Lexicon(self._names(session.within()))
+        for message in ended:
+            _take(held.past, message, self._count, lexicon)
+        held.last = ended[-1].content
+
+
+def _go_back(held: _Held, message: int) -> None:
+    """Forget this message and all after it."""
+    held.past.cover(min(held.past.covered, message), held.past.since)
+    held.past.cut(message)
+    if held.vectors is not None:
+        held.vectors.cut(message, len(held.past.index.paragraphs))
+
+
+def _take(past: Past, message: Message, count: TokenCounter, lexicon: Lexicon) -> None:
+    """The next message: nothing is read of an unfinished answer, or of a client's rules."""
+    is_read = message.status is not MessageStatus.PENDING and message.role != Role.SYSTEM
+    if message.role == Role.USER:
+        past.turns.append(message.index)
+    text = message.content if is_read else ""
+    past.read(message.role, text, count(text) + MESSAGE_TOKENS, lexicon)
+
+
+def _last_answered(past: Past) -> int:
+    """Behind the newest answer: an open question is never summarised."""
+    at = len(past.said)
+    while at and past.said[at - 1].role == Role.USER:
+        at -= 1
+    return at
+
+
+def _titles_of(session: SessionHandle) -> Callable[[Sequence[int]], Mapping[int, str]]:
+    def titles(numbers: Sequence[int]) -> Mapping[int, str]:
+        return {each.number: each.document_title for each in session.sources(numbers)}
+
+    return titles

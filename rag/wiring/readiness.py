@@ -1,0 +1,92 @@
+"""What answers need, looked at part by part."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag.database import reading
+from rag.errors import IndexAway, ModelUnavailable, StorageFailed
+from rag.storage import check_room, documents_without_rows, refuse_emptied
+
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
+
+READY_SECONDS = 4.0  # for all checks together
+Check = Callable[[], Any]  # raises what is wrong
+
+
+def checks_of(application: "Application") -> dict[str, Check]:
+    """Of one application, by what it tells of them."""
+    checks: dict[str, Check] = {
+        "database": lambda: _ask_database(application),
+        "embedding_model": lambda: _ask_model(application),
+        "index": lambda: _ask_index(application),
+        "queue": application.jobs.ping,
+        "storage": lambda: check_room(application.settings.data_dir),
+        "tables": lambda: _look_at_rows(application),
+    }
+    if application.settings.checks.nli_model is not None:
+        checks["judge"] = lambda: ask_judge(application)
+    return checks
+
+
+def looked_at(checks: Mapping[str, Check]) -> dict[str, bool]:
+    """All at once; what takes too long does not work."""
+    pool = ThreadPoolExecutor(len(checks))
+    asked = {name: pool.submit(_works, check) for name, check in checks.items()}
+    wait(asked.values(), timeout=READY_SECONDS)
+    pool.shutdown(wait=False)
+    return {name: each.done() and each.result() for name, each in asked.items()}
+
+
+def _works(check: Check) -> bool:
+    try:
+        check()
+    except Exception:  # noqa: BLE001 - whatever it is, it does not work
+        return False
+    return True
+
+
+def _ask_model(application: "Application") -> None:
+    """A local model is loaded; a server answers."""
+    if not application.warm.is_set():
+        raise ModelUnavailable("The embedding model is not loaded yet.")
+    if application.settings.embedding.base_url is not None:
+        application.embedder.embed(["ready"])
+
+
+def ask_judge(application: "Application") -> None:
+    """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+    from rag.answers.judging import labels_of
+
+    if application.settings.checks.nli_model is not None:
+        labels_of(application.settings.checks.nli_model)
+
+
+def _ask_database(application: "Application") -> None:
+    with reading(application.engine) as connection:
+        connection.execute(text("SELECT 1 FROM documents LIMIT 1"))
+    if application.fault:
+        raise StorageFailed(application.fault)
+    refuse_emptied(application.engine, application.settings.data_dir)
+
+
+def _look_at_rows(application: "Application") -> None:
+    lacking: dict[str, str] = {}
+    with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
+        lacking = documents_without_rows(application.tables)
+    if lacking:
+        raise StorageFailed(f"The rows of tables of {len(lacking)} documents are gone.")
+
+
+def _ask_index(application: "Application") -> None:
+    if not application.tried.is_set():
+        raise IndexAway("The index is not open yet.")
+    application.index.check()
+    with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
+        if application.index.count() < application.documents.embedded_count():
+            raise IndexAway("The index is rebuilt.")

@@ -1,0 +1,136 @@
+"""What is remembered of stored sessions: after a restart, a new revision, a deletion."""
+
+from dataclasses import replace
+
+import pytest
+
+from rag.errors import NotFound
+from rag.memory.stored import Remembered
+from rag.memory.summary import Room
+from rag.records import ImportedMessage, MessageStatus
+from rag.sessions.store import SqlConversationStore
+from rag.tokens import count_tokens
+from tests.fakes import HashEmbedder
+
+
+@pytest.fixture
+def store(engine):
+    return SqlConversationStore(engine)
+
+
+def told(session, count, *, start=0):
+    said = []
+    for number in range(start, start + count):
+        said += [
+            ImportedMessage("user", f"Where does locker {number} stand?"),
+            ImportedMessage("assistant", f"It stands in corridor K{number * 7} [{number + 1}]."),
+        ]
+    session.append(said, [])
+
+
+def recalled(remembered, session, question, before):
+    with remembered.recalled(session, question, before=before, room=400) as shown:
+        return shown.text()
+
+
+def covered(remembered, session, end):
+    return remembered.compact(
+        session, lambda past, last: end, lambda past, end: Room(800, 800), at_once=True
+    )
+
+
+def test_a_restart_forgets_nothing(store):
+    session = store.create("ada")
+    told(session, 30)
+    first = Remembered(count_tokens)
+    before = recalled(first, session, "Where is locker 3?", 40)
+
+    again = recalled(Remembered(count_tokens), session, "Where is locker 3?", 40)
+
+    assert "corridor K21 [4]" in before
+    assert again == before
+
+
+def test_what_is_new_is_read_and_nothing_twice(store, monkeypatch):
+    session = store.create("ada")
+    told(session, 20)
+    remembered = Remembered(count_tokens)
+    recalled(remembered, session, "Where is locker 3?", 40)
+    told(session, 1, start=20)
+    read = []
+    said = type(session).said
+    monkeypatch.setattr(
+        type(session), "said", lambda own, *range: read.extend(found := said(own, *range)) or found
+    )
+
+    text = recalled(remembered, session, "Where is locker 20?", 42)
+
+    assert "corridor K140 [21]" in text
+    assert len(read) == 3
+
+
+def test_an_answer_written_anew_takes_the_place_of_the_old(store):
+    session = store.create("ada")
+    told(session, 3)
+    turn = session.begin("Where does locker 99 stand?")
+    session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
+    remembered = Remembered(count_tokens)
+    assert "In the attic" in recalled(remembered, session, "Where is locker 99?", 8)
+    covered(remembered, session, 8)
+
+    again = session.begin_again(turn.answer.index)
+    session.finish(replace(again.answer, content="In the cellar.", status=MessageStatus.COMPLETE))
+
+    text = recalled(remembered, session, "Where is locker 99?", 8)
+    assert "In the cellar" in text
+    assert "attic" not in text
+
+
+def test_an_answer_that_is_being_written_is_not_read(store):
+    session = store.create("ada")
+    told(session, 3)
+    turn = session.begin("Where does locker 99 stand?")
+    remembered = Remembered(count_tokens)
+    recalled(remembered, session, "Where is locker 99?", 8)
+
+    session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
+
+    assert "In the attic" in recalled(remembered, session, "Where is locker 99?", 8)
+
+
+def test_nothing_is_found_in_a_session_that_was_deleted_or_is_not_ones_own(store):
+    mine, other = store.create("ada"), store.create("eve")
+    told(mine, 3)
+    told(other, 1, start=50)
+    remembered = Remembered(count_tokens)
+    recalled(remembered, mine, "Where is locker 1?", 6)
+
+    assert "K350" not in recalled(remembered, mine, "Where is locker 50?", 6)
+    mine.delete()
+
+    with pytest.raises(NotFound):
+        recalled(remembered, mine, "Where is locker 1?", 6)
+
+
+def test_summaries_that_were_forgotten_are_not_made_again_of_the_same_turns(store):
+    session = store.create("ada")
+    told(session, 20)
+    remembered = Remembered(count_tokens)
+    covered(remembered, session, 20)
+
+    session.forget_summaries()
+    again = covered(remembered, session, 30)
+
+    assert (again.start, again.end) == (20, 30)
+    assert set(again.required_numbers) == set(range(11, 16))
+    assert "corridor K21" in recalled(remembered, session, "Where is locker 3?", 30)
+
+
+def test_meaning_finds_what_shares_no_word(store):
+    session = store.create("ada")
+    told(session, 12)
+    remembered = Remembered(count_tokens, HashEmbedder())
+    remembered.remember(session)
+
+    assert session.without_vectors(before=24, limit=9) == []
+    assert "corridor K21" in recalled(remembered, session, "Where is locker 3?", 24)
