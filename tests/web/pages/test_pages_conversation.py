@@ -323,6 +323,23 @@ class TestLongTranscripts:
             .endswith("/sources/2#passage")
         )
 
+    def test_a_summary_shows_the_verdict_of_what_it_quotes(self, session, get):
+        text = "Sure. It weighs 9 g [1]. It is grey [2]."
+        flags = [("[1]", Verdict.CONTRADICTED, False), ("[2]", SUPPORTED, False)]
+        answer_to(session, "Q", text, flags=flags)
+        quoted = text.removeprefix("Sure. ")
+        summary = Summary(
+            0, 2, f"Quoted:\n{quoted}", (1, 2), (), REPORT, tokens=8,
+            quotations=(Quotation(8, 8 + len(quoted), 1),),
+        )  # fmt: skip
+        session.add_summary(summary, epoch=session.epoch())
+
+        page = get(f"/sessions/{session.id}/summaries")
+
+        assert page.text(".summary .cite.is-warned") == "[1]"
+        assert page.text(".summary .cite.is-supported") == "[2]"
+        assert "9 g [1]. Warning: The source says something else. It is" in page.text(".summary")
+
     def test_summarises_turns_on_request(self, session, long, get, post):
         response = post(f"{long}/summaries", **{"from": "2", "to": "4"})
 
