@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 SHORTLIST = 12
 MOST_BESIDE = 20  # tables of a folder in which columns may be described
 KEPT_INDEXES = 256
+KEPT_DICTIONARIES = 256  # tables of few rows, which may say what columns of others are
 KEPT_LIBRARIES = 16
 NAMED = 0.6  # what a word of the table's own name is worth
 
@@ -55,6 +56,7 @@ class TableLibrary:
         self._limits = limits or Limits()
         self._turn = threading.Lock()
         self._indexes: OrderedDict[str, TableIndex] = OrderedDict()
+        self._dictionaries: OrderedDict[str, Answered] = OrderedDict()
         # By the ids of the tables: askers who may read the same share it.
         self._known: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = OrderedDict()
 
@@ -221,7 +223,7 @@ class TableLibrary:
             if found is not None:
                 self._indexes.move_to_end(table.id)
                 return found
-        described = descriptions(table, self.store.beside(table, MOST_BESIDE), self.rows)
+        described = descriptions(table, self.store.beside(table, MOST_BESIDE), self._short)
         told = Told(described, self._meaning)
         made = TableIndex(table, self._values(table), self._probe(table), told)
         with self._turn:
@@ -229,6 +231,17 @@ class TableLibrary:
             while len(self._indexes) > KEPT_INDEXES:
                 self._indexes.popitem(last=False)
         return made
+
+    def _short(self, table: Table, offset: int, limit: int) -> Answered:
+        """Rows of a table that may be a dictionary: each question looks at the same ones."""
+        with self._turn:
+            found = self._dictionaries.pop(table.id, None)
+        read = found or self.rows(table, offset, limit)
+        with self._turn:
+            self._dictionaries[table.id] = read
+            while len(self._dictionaries) > KEPT_DICTIONARIES:
+                self._dictionaries.popitem(last=False)
+        return read
 
     def _values(self, table: Table) -> dict[str, Sequence[str]]:
         found: dict[str, Sequence[str]] = {}
