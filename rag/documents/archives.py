@@ -29,7 +29,7 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
         Unreadable: it is damaged, or encrypted.
         TooLarge: it holds more files, or unpacks to more, than an honest one does.
     """
-    with _opened(name, archive) as opened:
+    with _Opened(name, archive) as opened:
         files = [each for each in opened.infolist() if not each.is_dir()]
         if any(each.flag_bits & 1 for each in files):
             raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
@@ -46,7 +46,7 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
 
 def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> bytes:
     """One of its files. Raises Unreadable and TooLarge."""
-    with _opened(name, archive) as opened, opened.open(member) as file:
+    with _Opened(name, archive) as opened, opened.open(member) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise TooLarge(f"{name}/{member}: has more than {max_bytes:,} bytes, the limit. Split it.")
@@ -59,7 +59,7 @@ def name_inside(name: str, member: str) -> str:
     return "/".join([name, *(part for part in parts if part not in ("", ".", ".."))])
 
 
-class _opened:  # noqa: N801 - used as a function
+class _Opened:
     """The archive, whose faults are told as faults of the file."""
 
     def __init__(self, name: str, archive: Path | bytes) -> None:

@@ -7,9 +7,9 @@ from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import canonical
 from rag.citations.markers import without_markers
-from rag.citations.register import content_hash
+from rag.citations.register import as_source, content_hash
 from rag.citations.statements import read_statements
-from rag.records import Chunk, Citation, Source, Unsourced, Within
+from rag.records import Citation, Hit, Source, Unsourced, Within
 from rag.seams import Embedder, Retriever
 from rag.seams.judging import Judge
 
@@ -50,28 +50,13 @@ def cite_text(
 
 
 def _looked_up(text: str, retriever: Retriever, within: Within) -> dict[int, Source]:
-    chunks: dict[str, Chunk] = {}
+    hits: dict[str, Hit] = {}
     statements = [each for each in read_statements(text) if each.states]
     for statement in statements[:LOOKED_UP]:
         said = text[statement.start : statement.end]
         for hit in retriever.search(said, within, limit=FOUND_EACH):
-            chunks.setdefault(hit.chunk.id, hit.chunk)
-    return {number: _source(number, each) for number, each in enumerate(chunks.values(), start=1)}
-
-
-def _source(number: int, chunk: Chunk) -> Source:
-    return Source(
-        number=number,
-        chunk_id=chunk.id,
-        document_id=chunk.document_id,
-        document_name=chunk.document_name,
-        document_title=chunk.document_title,
-        locator=chunk.locator,
-        heading_path=chunk.heading_path,
-        text=chunk.text,
-        passage=chunk.text,
-        content_hash=content_hash(chunk.text),
-    )
+            hits.setdefault(hit.chunk.id, hit)
+    return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
 
 
 def given_sources(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
