@@ -29,7 +29,7 @@ ORDER = [
     {"migrations", "answers"},
     {"library"},
     {"turns", "ingestion", "settings", "figures", "storage"},
-    {"assistant"},
+    {"assistant", "sources"},
     {"jobs"},
     {"wiring"},
     {"web", "evaluation", "mcp"},
