@@ -13,6 +13,7 @@ from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, 
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
 from rag.seams.writing import (
     LIBRARY,
+    NO_WISHES,
     TABLES,
     DirectAnswer,
     DirectAnswers,
@@ -23,6 +24,7 @@ from rag.seams.writing import (
 
 __all__ = [
     "LIBRARY",
+    "NO_WISHES",
     "TABLES",
     "ChatModel",
     "ChunkChanges",
