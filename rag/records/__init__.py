@@ -64,6 +64,7 @@ from rag.records.sessions import (
     SummaryReport,
     ToolCall,
 )
+from rag.records.sources import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "Document",
     "DocumentLink",
     "DocumentPage",
+    "DocumentSource",
     "Event",
     "Failed",
     "Finished",
@@ -115,10 +117,14 @@ __all__ = [
     "SetAside",
     "ShownPassage",
     "Source",
+    "SourceFile",
     "SourceState",
     "Sources",
+    "Standing",
     "Summary",
     "SummaryReport",
+    "SyncCounts",
+    "SyncState",
     "Table",
     "TableColumn",
     "Text",
