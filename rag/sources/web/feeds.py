@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from rag.errors import SourceAway
-from rag.sources.fetch import inflated
+from rag.sources.web.fetch import inflated
 
 GZIP = b"\x1f\x8b"
 MOST_ENTRIES = 50_000  # of one file, as the protocol of sitemaps has it

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from urllib.robotparser import RobotFileParser
 
 from rag.errors import SourceAway
-from rag.sources.fetch import AGENT, Fetcher
+from rag.sources.web.fetch import AGENT, Fetcher
 
 LONGEST_DELAY = 5.0  # seconds between two requests, whatever a site asks for
 MOST_BYTES = 512 * 1024

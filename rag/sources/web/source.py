@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,7 @@ from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
+from rag.sources.guard import Guard
 from rag.sources.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,
@@ -27,8 +29,7 @@ from rag.sources.web.addresses import (
     normal,
 )
 from rag.sources.web.feeds import kind_of_list, read_list, unpacked_list
-from rag.sources.fetch import Fetched, Fetcher
-from rag.sources.guard import Guard
+from rag.sources.web.fetch import Fetched, Fetcher
 from rag.sources.web.pages import WebPage, read_page
 from rag.sources.web.robots import Robots
 from rag.sources.web.seen import Seen, load_seen, save_seen
@@ -273,11 +274,9 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
     if not url:
         raise UserError(f"{address[:80]!r} is no address of the web, such as https://example.com.")
     found = urlsplit(url)
-    try:
-        port = found.port or {"http": 80, "https": 443}[found.scheme]
+    port = found.port or {"http": 80, "https": 443}[found.scheme]
+    with suppress(SourceAway):  # told at the first sync, and tried again
         Guard(options.private_hosts).addresses(found.hostname or "", port)
-    except SourceAway:  # told at the first sync, and tried again
-        pass
     return WebSource(url, options)
 
 

@@ -64,7 +64,11 @@ def running(site: Site) -> Iterator[Site]:
         def log_message(self, *_args) -> None:
             pass
 
-    server = ThreadingHTTPServer((HOST, 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_request) -> None:
+            """Whoever asked went away in the middle: what is too large is not read to its end."""
+
+    server = Server((HOST, 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -10,9 +10,9 @@ import pytest
 
 from rag.errors import Forbidden, SourceAway, TooLarge
 from rag.seams import SourceOptions
-from rag.sources.fetch import Fetcher
 from rag.sources.guard import Guard
 from rag.sources.web import open_web
+from rag.sources.web.fetch import Fetcher
 
 HOSTILE = [
     # loopback, in every spelling that a resolver takes
@@ -217,12 +217,12 @@ class TestBounds:
             self.open().get(site.url)
 
     def test_of_time_however_slowly_it_drips(self, monkeypatch):
-        monkeypatch.setattr("rag.sources.fetch.SECONDS", 0.4)
+        monkeypatch.setattr("rag.sources.web.fetch.SECONDS", 0.4)
         with Dripping() as url, pytest.raises(SourceAway):
             self.open().get(url)
 
     def test_of_time_for_headers_that_drip(self, monkeypatch):
-        monkeypatch.setattr("rag.sources.fetch.SECONDS", 0.4)
+        monkeypatch.setattr("rag.sources.web.fetch.SECONDS", 0.4)
         with Dripping(b"HTTP/1.1 200 OK\r\nX: ") as url, pytest.raises(SourceAway):
             self.open().get(url)
 

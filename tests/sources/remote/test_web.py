@@ -8,8 +8,8 @@ from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import SourceOptions
-from rag.sources.web.addresses import Scope, normal
 from rag.sources.web import open_web
+from rag.sources.web.addresses import Scope, normal
 from tests.documents import office_files
 
 POOL = """<!doctype html><html><head><title>Fees · Riverside Pool</title></head><body>
@@ -421,7 +421,7 @@ def test_what_is_no_address_is_told(address):
 @pytest.mark.parametrize(
     ("url", "name"),
     [("https://a.test/docs/", "index.html"), ("https://a.test/docs", "index.html"),
-     ("https://a.test/docs/v1.2", "v1.2.html"), 
+     ("https://a.test/docs/v1.2", "v1.2.html"),
      ("https://a.test/docs/a%20b/%C3%BC.php", "a b/ü.html"),
      ("https://a.test/docs/../../etc/passwd", "etc/passwd.html"),
      ("https://a.test/docs/%2e%2e/%2fetc%2fpasswd", "-etc-passwd.html"),
