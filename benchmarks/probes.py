@@ -1,14 +1,18 @@
 """Whether what was said earlier is sent again when it is asked for: python -m benchmarks.probes
 
 People's own questions about earlier turns. locomo: a chat of two people is read to the user, one
-turn an answer with its number, and then each human question is asked; dialogue: the same talk, in
-which one of the two is the user, and nothing has a number; inscit and cast: all conversations of
-the set are one history, and each question is asked again as it stands alone. Met is a probe if the
+turn an answer with its number, and then each human question is asked; user and uncited: the same
+talk, in which one of the two is the user, and nothing has a number: what he said, and what the
+assistant did; inscit and cast: all conversations of the set are one history, and each question is
+asked again as it stands alone; facts: what users and assistants say by the way among the answers of
+inscit, and what is asked of it much later, written by somebody who knew nothing of the product
+(--facts FILE: lists "user" and "assistant" of said, question, gold). Met is a probe if the
 sentence that answers stands in what is sent, with its number at most 500 characters behind it. In
 one run: the last turns alone, plain BM25 over the paragraphs of all messages, and the trimmer.
 """
 
 import argparse
+import json
 import math
 import random
 import re
@@ -109,18 +113,50 @@ def _asked(
         yield Probe(each["question"], ((nearest_of[best], numbers[best]),))
 
 
-def dialogue(data: Path, form: str) -> Iterator[Talk]:
+def _dialogue(data: Path, form: str, role: str) -> Iterator[Talk]:
     """The first speaker is the user, the other the assistant; nobody gives numbers."""
     for row in rows_of(data / "locomo/dev/conversations.jsonl") if form == "end" else ():
         said = [turn for session in row["sessions"] for turn in session["turns"]]
         said = [turn for turn in said if turn["text"].strip()]
-        roles = {row["speakers"][0]: "user"}
-        messages = [
-            {"role": roles.get(turn["speaker"], "assistant"), "content": turn["text"]}
-            for turn in said
-        ]
+        roles = {turn["id"]: _role(turn, row) for turn in said}
+        messages = [{"role": roles[turn["id"]], "content": turn["text"]} for turn in said]
         texts = {turn["id"]: turn["text"] for turn in said}
-        yield Talk(messages, tuple(_asked(row["qa"], texts, dict.fromkeys(texts, 0))))
+        probes = _asked(row["qa"], texts, dict.fromkeys(texts, 0))
+        own = {s for turn, text in texts.items() if roles[turn] == role for s in sentences_of(text)}
+        yield Talk(messages, tuple(each for each in probes if each.gold[0][0] in own))
+
+
+def _role(turn: dict[str, Any], row: dict[str, Any]) -> str:
+    return "user" if turn["speaker"] == row["speakers"][0] else "assistant"
+
+
+def user(data: Path, form: str) -> Iterator[Talk]:
+    """What the user said."""
+    return _dialogue(data, form, "user")
+
+
+def uncited(data: Path, form: str) -> Iterator[Talk]:
+    """What the assistant said without a number."""
+    return _dialogue(data, form, "assistant")
+
+
+def facts(data: Path, form: str) -> Iterator[Talk]:
+    """Said by the way, one after each few turns of inscit; each list is asked as a whole."""
+    if not FACTS or form != "end":
+        return
+    (history,) = inscit(data, "end")
+    for role, said in json.loads(FACTS[0].read_text()).items():
+        messages, step = list(history.messages), len(history.messages) // 2 // len(said)
+        for number, each in reversed(list(enumerate(said))):
+            pair = ["Let me tell you something.", "Noted."]
+            pair[role != "user"] = each["said"]
+            at = 2 * number * step
+            messages[at:at] = [
+                {"role": "user", "content": pair[0]},
+                {"role": "assistant", "content": pair[1]},
+            ]
+        probes = [Probe(each["question"], ((each["gold"], 0),)) for each in said]
+        yield Talk(messages, tuple(probes))
 
 
 def inscit(data: Path, form: str) -> Iterator[Talk]:
@@ -159,7 +195,8 @@ def cast(data: Path, form: str) -> Iterator[Talk]:
     yield Talk(messages, tuple(probes))
 
 
-SETS = {each.__name__: each for each in (locomo, inscit, cast, dialogue)}
+FACTS: list[Path] = []  # a file that was given
+SETS = {each.__name__: each for each in (locomo, inscit, cast, user, uncited, facts)}
 
 
 def is_met(sent: Sequence[dict[str, Any]], probe: Probe) -> bool:
@@ -287,11 +324,13 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="*", default=[1500, 4000, 16000])
     parser.add_argument("--forms", nargs="*", default=["end", "each"], choices=["end", "each"])
     parser.add_argument("--sample", type=int, help="probes of each talk at most")
+    parser.add_argument("--facts", type=Path, help="what is said by the way, and asked later")
     parser.add_argument("--embed", action="store_true", help="ours with the embedding model, too")
     chosen = parser.parse_args()
     data = chosen.data or data_dir()
     if data is None:
         parser.error("Expected the folder of the data sets: --data DIR.")
+    FACTS[:] = [chosen.facts] if chosen.facts else []
     ways: dict[str, Way] = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
     if chosen.embed:
         ways["ours + embedder"] = with_embedder()
