@@ -316,6 +316,24 @@ def shares(talks: Sequence[Talk], budget: int, way: Callable[[Messages, int], Se
     return met
 
 
+LABELS = re.compile(r"^(?:User:|Assistant:|- |…) ?")
+
+
+def room_of(talks: Sequence[Talk], budget: int) -> tuple[float, float]:
+    """Means of what the trimmer uses of the budget, and of what in it was said word for word."""
+    used, said = [], []
+    for talk in talks:
+        every = "\n".join(" ".join(each["content"].split()) for each in talk.messages)
+        send = ours(talk.messages, budget)
+        for probe in talk.probes:
+            sent = send(probe.question)
+            lines = [line for message in sent for line in message["content"].split("\n")]
+            own = [line for line in lines if " ".join(LABELS.sub("", line).split()) in every]
+            used.append((sum(_cost(message["content"]) for message in sent) + 3) / budget)
+            said.append((count_tokens("\n".join(own)) + 4 * len(sent)) / budget)
+    return statistics.mean(used), statistics.mean(said)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -324,6 +342,7 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="*", default=[1500, 4000, 16000])
     parser.add_argument("--forms", nargs="*", default=["end", "each"], choices=["end", "each"])
     parser.add_argument("--sample", type=int, help="probes of each talk at most")
+    parser.add_argument("--room", action="store_true", help="what fills the budget, instead")
     parser.add_argument("--facts", type=Path, help="what is said by the way, and asked later")
     parser.add_argument("--embed", action="store_true", help="ours with the embedding model, too")
     chosen = parser.parse_args()
@@ -338,18 +357,26 @@ def main() -> None:
     print(
         f"{'set':<9} {'form':<5} {'budget':>6} {'probes':>6} " + " ".join(f"{w:>15}" for w in ways)
     )
-    for name in chosen.sets:
-        for form in chosen.forms:
-            talks = [_sampled(talk, chosen.sample) for talk in SETS[name](data, form)]
-            for budget in chosen.budgets if talks else ():
-                met = {label: shares(talks, budget, way) for label, way in ways.items()}
-                figures = {label: statistics.mean(each) for label, each in met.items()}
-                for label, figure in figures.items():
-                    every[label].append(figure)
-                count = sum(len(talk.probes) for talk in talks)
-                row = " ".join(f"{figure:>15.3f}" for figure in figures.values())
-                print(f"{name:<9} {form:<5} {budget:>6} {count:>6} {row}", flush=True)
-    means = " ".join(f"{statistics.mean(each):>15.3f}" for each in every.values())
+    cells = (
+        (name, form, [_sampled(talk, chosen.sample) for talk in SETS[name](data, form)])
+        for name in chosen.sets
+        for form in chosen.forms
+    )
+    for name, form, talks in cells:
+        for budget in chosen.budgets if talks else ():
+            told = f"{name:<9} {form:<5} {budget:>6}"
+            if chosen.room:
+                print("{} used {:.1%}, said {:.1%}".format(told, *room_of(talks, budget)))
+                continue
+            figures = {
+                label: statistics.mean(shares(talks, budget, way)) for label, way in ways.items()
+            }
+            for label, figure in figures.items():
+                every[label].append(figure)
+            count = sum(len(talk.probes) for talk in talks)
+            row = " ".join(f"{figure:>15.3f}" for figure in figures.values())
+            print(f"{told} {count:>6} {row}", flush=True)
+    means = " ".join(f"{statistics.mean(each or [0]):>15.3f}" for each in every.values())
     print(f"{'mean':<29} {means}")
 
 
