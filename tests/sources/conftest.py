@@ -2,13 +2,17 @@
 
 import os
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
+from sqlalchemy import event
 
 from rag.records import EVERYTHING, DocumentSource, Standing
 from rag.settings import Settings
 from rag.sources import sync
+from rag.wiring.sources import syncs_of
 from tests.applications import application_of
+from tests.sources.folder_model import Killed
 
 OLD = time.time() - 3600  # long enough ago that a time and a size tell two versions apart
 
@@ -61,6 +65,11 @@ class Office:
         self.app.jobs.run_waiting()
         return self.told()
 
+    def sync_until_killed(self):
+        """As a job does it, in a process that may end at any write."""
+        with suppress(Killed):
+            syncs_of(self.app).run(self.source.id, lambda done, total: None)
+
     def told(self):
         return self.book.told([self.book.table.source(self.source.id)])[0]
 
@@ -88,6 +97,24 @@ class Office:
             [key for key, _score in self.app.words.search(words, EVERYTHING, limit=9)], EVERYTHING
         )
         return {chunk.document_name for chunk in chunks.values()}
+
+
+@contextmanager
+def killed_at(engine, number):
+    """From that write on nothing is written any more; tells whether it came so far."""
+    left, is_dead = [number], []
+
+    def end(_connection):
+        left[0] -= 1
+        if left[0] <= 0:
+            is_dead.append(True)
+            raise Killed
+
+    event.listen(engine, "commit", end)
+    try:
+        yield lambda: bool(is_dead)
+    finally:
+        event.remove(engine, "commit", end)
 
 
 def counting(embedder):
