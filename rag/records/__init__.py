@@ -48,21 +48,19 @@ from rag.records.events import (
     Waiting,
 )
 from rag.records.jobs import Job, JobState
+from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NOTHING_BEFORE,
     Before,
-    ChatMessage,
     ContextConfig,
     ImportedMessage,
     Message,
     MessageStatus,
     Quotation,
     Resolution,
-    Role,
     Session,
     Summary,
     SummaryReport,
-    ToolCall,
 )
 from rag.records.sources import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.records.tables import ColumnType, RawTable, Table, TableColumn

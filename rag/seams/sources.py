@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -26,6 +27,7 @@ class SourceOptions:
     most_files: int = 20_000
     max_bytes: int = 64 * 1024 * 1024  # of one file
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
+    aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
 
 
 class Source(Protocol):

@@ -124,7 +124,7 @@ def configure(app: Flask, application: "Application") -> None:
     compress_texts(app)
     protect(app, settings.web)
     give_budgets(app)
-    limit_rates(app, settings.web)
+    limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
