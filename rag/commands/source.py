@@ -245,7 +245,7 @@ def _as_dict(told: "SourceTold") -> dict[str, Any]:
         "every": each.every_seconds,
         "watch": each.watch,
         "state": told.state,
-        "reason": each.reason,
+        "reason": told.reason,
         "last_synced_at": moment,
         "counts": asdict(each.counts),
         "progress": {"done": told.done, "total": told.total},
@@ -263,8 +263,8 @@ def _lines(told: "SourceTold") -> Iterator[str]:
     counts = [f"{count:,} {word}" for word, count in asdict(each.counts).items() if count]
     state = told.state.replace("_", " ")
     yield f"{each.id}  {state:<15}  {shown(each.address)}  {', '.join(counts)}".rstrip()
-    if each.reason:
-        yield f"    {each.reason}"
+    if told.reason:
+        yield f"    {told.reason}"
     if told.pending_count:
         named = ", ".join(told.pending[:NAMED]) + " …" * (told.pending_count > NAMED)
         yield f"    Not there any more: {named}"

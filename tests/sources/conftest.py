@@ -23,10 +23,15 @@ class Office:
     def __init__(self, folder, **settings):
         self.folder = folder / "manuals"
         self.folder.mkdir()
-        self.app = application_of(Settings(data_dir=folder / "data", **settings))
-        self.embedded = counting(self.app.embedder)
+        self.settings = Settings(data_dir=folder / "data", **settings)
+        self.reopen()
         self.written = OLD
         self.source = None
+
+    def reopen(self):
+        """As after a new start."""
+        self.app = application_of(self.settings)
+        self.embedded = counting(self.app.embedder)
 
     # ── The folder ───────────────────────────────────────────────────────────────────────────
 

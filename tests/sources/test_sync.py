@@ -183,7 +183,7 @@ class TestAFolderThatIsAway:
         told = two.sync()
 
         assert told.state is SyncState.AWAY
-        assert "is not there" in told.source.reason
+        assert "is not there" in told.reason
         assert len(two.texts()) == 2
 
     def test_and_back_goes_on(self, two):
