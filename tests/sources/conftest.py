@@ -3,6 +3,7 @@
 import os
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 from sqlalchemy import event
@@ -10,8 +11,10 @@ from sqlalchemy import event
 from rag.records import EVERYTHING, DocumentSource, Standing
 from rag.settings import Settings
 from rag.sources import sync
+from rag.wiring.building import build
 from rag.wiring.sources import syncs_of
 from tests.applications import application_of
+from tests.fakes import HashEmbedder
 from tests.sources.folder_model import Killed
 
 OLD = time.time() - 3600  # long enough ago that a time and a size tell two versions apart
@@ -30,7 +33,9 @@ class Office:
 
     def reopen(self):
         """As after a new start."""
-        self.app = application_of(self.settings)
+        is_here = self.settings.sessions.database_url is None
+        made = application_of if is_here else partial(build, embedder=HashEmbedder())
+        self.app = made(self.settings)
         self.embedded = counting(self.app.embedder)
 
     # ── The folder ───────────────────────────────────────────────────────────────────────────
@@ -139,5 +144,13 @@ def later(monkeypatch):
 @pytest.fixture
 def office(tmp_path):
     made = Office(tmp_path)
+    yield made
+    made.app.stop()
+
+
+@pytest.fixture
+def office_on_postgres(tmp_path, postgres):
+    url = postgres.url.render_as_string(hide_password=False)
+    made = Office(tmp_path, sessions={"database_url": url})
     yield made
     made.app.stop()
