@@ -34,6 +34,7 @@ class TestTheFirstSync:
 
         assert len(two.embedded) == embedded
         assert (told.source.counts.new, told.source.counts.unchanged) == (0, 2)
+        assert told.state is SyncState.IDLE
 
 
 class TestAChangedFile:
@@ -215,17 +216,35 @@ class TestAFolderThatIsAway:
 
 class TestAFileThatIsBeingWritten:
     def test_waits_until_it_is_whole(self, two, monkeypatch):
-        ages = iter([0.2, 0.2, 0.2, 0.2])  # two files of two looks; then an hour
+        is_whole = []
         monkeypatch.setattr(
             "rag.sources.folder.mark_of",
-            lambda found, moment: ("", False) if next(ages, None) else (str(found.st_mtime), True),
+            lambda found, moment: (str(found.st_mtime), bool(is_whole)),
         )
-        two.write("half.md", "# Half\n\nIt is h")
+
+        def pause(_seconds):
+            two.write("half.md", "# Half\n\nIt is whole.\n")
+            is_whole.append(True)
+
+        monkeypatch.setattr("rag.sources.sync.time.sleep", pause)
+        two.write("half.md", "# Half\n\nIt is ha")
 
         told = two.sync()
 
         assert (told.source.counts.waiting, told.source.counts.removed) == (0, 0)
-        assert "half.md" in two.texts()
+        assert "It is whole." in two.texts()["half.md"]
+        assert not any("It is ha" in text for text in two.embedded)
+
+    def test_of_which_the_writer_takes_his_time_is_left_for_later(self, two, monkeypatch):
+        monkeypatch.setattr("rag.sources.folder.mark_of", lambda found, moment: ("", False))
+        two.write("half.md", "# Half\n\nIt is ha")
+        two.book.change(two.source.id, every_seconds=86_400)
+
+        told = two.sync()
+
+        assert (told.source.counts.waiting, told.state) == (3, SyncState.IDLE)
+        assert told.source.next_due_at < datetime.now(UTC) + timedelta(minutes=2)
+        assert len(two.texts()) == 2
 
     @pytest.mark.parametrize("name", ["a.md.part", "b.tmp", "~$c.docx", ".d.md.swp"])
     def test_under_a_name_of_such_is_left_aside(self, two, name):
@@ -246,6 +265,7 @@ class TestAFileThatCannotBeRead:
 
         assert [file.name for file in told.failures] == ["empty.md"]
         assert told.source.counts.failed == again.source.counts.failed == 1
+        assert again.state is SyncState.IDLE
 
     def test_is_read_once_it_can_be(self, two):
         two.write("empty.md", "")
@@ -359,6 +379,17 @@ class TestARemovedDocument:
         two.sync()
 
         assert set(two.texts()) == {"guides/reset.md"}
+
+    def test_is_finished_where_another_came_in_its_place_meanwhile(self, two):
+        row = next(each for each in two.files() if each.name == "aero.md")
+        two.delete("aero.md")
+        two.book.table.write(two.source.id, [replace(row, standing=Standing.REMOVING)])
+        two.app.ingestion.delete(row.document_id)
+        bring(two, "aero.md", "# Mine\n\nMy own words.\n")
+
+        two.sync()
+
+        assert "My own words" in two.texts()["aero.md"]
 
 
 def bring(office, name, text):
