@@ -164,14 +164,13 @@ def read_source(path: ManagedPath) -> DocumentSourceModel:
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
     """Say what of it is wanted, and how often it is looked at."""
-    change = partial(
-        managed.book().change,
+    managed.change_source(
+        path.source_id,
         include=body.include,
         exclude=body.exclude,
         every_seconds=body.every,
         watch=body.watch,
     )
-    managed.with_source(path.source_id, "changed", change)
     return _shown(managed.managed_source(path.source_id))
 
 
@@ -217,6 +216,7 @@ def _shown(told: SourceTold) -> DocumentSourceModel:
         collection=source.collection_id,
         every=source.every_seconds,
         state=told.state,
+        reason=told.reason,
         next_sync_at=source.next_due_at,
         progress={"done": told.done, "total": told.total},
         pending_removals=list(told.pending),
