@@ -12,6 +12,7 @@ from typing import Any
 
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
+from rag.memory.stored import Remembered
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -236,6 +237,7 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 

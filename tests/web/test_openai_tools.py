@@ -283,3 +283,10 @@ def test_a_cut_form_is_told_as_cut(asked, post):
     completion = post(CHAT, {"messages": [asked], "response_format": FORM}, cut).get_json()
 
     assert completion["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_check_says_whose_its_numbers_are(client):
+    said = {"text": "It weighs 120 g [1]."}
+    for more, whose in (({}, "reply"), ({"sources": [{"n": 1, "text": "120 g"}]}, "sent")):
+        told = client.post("/api/v1/check", json=said | more).get_json()
+        assert told["numbers"] == whose
