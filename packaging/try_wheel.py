@@ -1,10 +1,12 @@
 """Install the wheel as a stranger would, ask one question, and say what it cost.
 
-    python packaging/try_wheel.py [PYTHON…]     # interpreters to try; this one where none is named
+    python packaging/try_wheel.py [PYTHON…] [--with REQUIREMENT]…
 
-Each gets a new environment with nothing of the system in it. Ends with 1 where no answer is cited.
+Tries these interpreters, or this one. `--with` names what is installed beside the wheel, such as a
+build of PyTorch for processors alone. Each gets a new environment with nothing of the system in it. Ends with 1 where no answer is cited.
 """
 
+import argparse
 import json
 import os
 import re
@@ -100,14 +102,14 @@ def post(url, body):
         return json.load(answer)
 
 
-def attempt(python, wheel, folder):
+def attempt(python, wheel, folder, beside):
     """Whether a new environment gives a cited answer; prints what it cost."""
     place = folder / "environment"
     total = Spent()
     run(python, "-m", "venv", "--clear", place)
     inside = place / "bin" / "python"
     installing = Spent()
-    run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, *beside)
     told = f"installed in {installing}"
     asking = Spent()
     answer = ask(place / "bin" / "groundnote", folder / "data")
@@ -127,11 +129,14 @@ def attempt(python, wheel, folder):
 
 def main():
     """Try each interpreter."""
-    pythons = sys.argv[1:] or [sys.executable]
+    options = argparse.ArgumentParser()
+    options.add_argument("pythons", nargs="*", default=[sys.executable])
+    options.add_argument("--with", dest="beside", action="append", default=[])
+    asked = options.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         wheel = build(folder)
-        cited = [attempt(python, wheel, folder) for python in pythons]
+        cited = [attempt(python, wheel, folder, asked.beside) for python in asked.pythons]
     return 0 if all(cited) else 1
 
 
