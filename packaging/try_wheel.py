@@ -3,7 +3,8 @@
     python packaging/try_wheel.py [PYTHON…] [--with REQUIREMENT]…
 
 Tries these interpreters, or this one. `--with` names what is installed beside the wheel, such as a
-build of PyTorch for processors alone. Each gets a new environment with nothing of the system in it. Ends with 1 where no answer is cited.
+build of PyTorch for processors alone. Each gets a new environment with nothing of the system in it.
+Ends with 1 where no answer is cited.
 """
 
 import argparse
