@@ -168,7 +168,7 @@ class OpenAIChatModel:
     def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
         tools += [tool["function"]["name"] for tool in request.passed_on.get("tools", ())]
-        keeps_json = "response_format" in request.passed_on
+        keeps_json = request.keeps_json or "response_format" in request.passed_on
         holds = self._habits.thinks_unopened
         return ArrivingReply(SpokenText(tools, holds=holds, keeps_json=keeps_json))
 

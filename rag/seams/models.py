@@ -41,6 +41,7 @@ class ModelRequest:
     timeout_seconds: float | None = None  # None: the client's own
     timeout_setting: str = ""  # which that is of
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
+    keeps_json: bool = False  # JSON is the answer, not a wrapping of it
     # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.
     passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
