@@ -14,6 +14,7 @@ class ListedFile:
     mark: str  # the source's own for this version (time and size, ETag, commit); "" has none
     size: int | None = None  # bytes, where the source says so
     url: str = ""  # where people open it; "" where that is nowhere
+    is_settled: bool = True  # False while it is being written to: it is looked at again soon
 
 
 @dataclass(frozen=True, slots=True)
