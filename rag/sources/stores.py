@@ -154,7 +154,7 @@ class StoreSource:
                 f"groundnote[{extra}]: pip install 'groundnote[{extra}]'."
             ) from error
         with _told(self._address):
-            return kind(**self._place.options, skip_instance_cache=True, use_listings_cache=False)
+            return kind(**self._place.options, skip_instance_cache=True)
 
     def listed(self) -> Iterator[ListedFile]:
         """All files below the address. Raises SourceAway where any of it cannot be seen."""

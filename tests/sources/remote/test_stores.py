@@ -147,7 +147,7 @@ def in_s3(_tmp_path, monkeypatch):
     server.start()
     url = "http://{}:{}".format(*server.get_host_and_port())
     for name, value in (("AWS_ACCESS_KEY_ID", "x"), ("AWS_SECRET_ACCESS_KEY", "x"),
-                        ("AWS_DEFAULT_REGION", "eu-west-1"),
+                        ("AWS_DEFAULT_REGION", "us-east-1"),
                         ("AWS_ENDPOINT_URL", url)):  # fmt: skip
         monkeypatch.setenv(name, value)
     client = boto3.client("s3", endpoint_url=url)
@@ -223,8 +223,9 @@ class TestEveryPlace:
             source.read(found["large.md"])
         place.delete("other.md")
 
-        with pytest.raises((Unreadable, SourceAway)):
-            source.read(found["other.md"])
+        if not place.address.startswith("zip"):  # which is held open
+            with pytest.raises((Unreadable, SourceAway)):
+                source.read(found["other.md"])
 
     def test_with_too_many_files_is_refused_whole(self, place):
         for number in range(4):
