@@ -70,18 +70,20 @@ def added_kinds() -> set[str]:
 def open_source(address: str, options: SourceOptions) -> Source:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     kind = kind_of(address)
-    if kind in OPENERS:
-        module, _, name = OPENERS[kind].partition(":")
-        opener = cast(OpenSource, getattr(import_module(module), name))
-    else:
-        opener = cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
     try:
-        return opener(address, options)
+        return _opener(kind)(address, options)
     except ImportError as error:
         raise SetupError(
             f"{scheme_of(address)}:// needs a package that is not installed ({error}). Install it "
             "beside Groundnote."
         ) from error
+
+
+def _opener(kind: str) -> OpenSource:
+    if kind in OPENERS:
+        module, _, name = OPENERS[kind].partition(":")
+        return cast(OpenSource, getattr(import_module(module), name))
+    return cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
 
 
 def tidied(address: str) -> str:

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from rag.settings import Settings
+from rag.sources.kinds import check_open
 from tests.applications import app_of, application_of
 
 SOURCES = "/api/v1/sources"
@@ -24,7 +25,11 @@ class Served:
             Settings(
                 data_dir=folder / "data",
                 auth=auth,
-                sources={"folders": [str(self.open)], "stores": ["s3://shared"]},
+                sources={
+                    "folders": [str(self.open)],
+                    "stores": ["s3://shared"],
+                    "private_hosts": ["127.0.0.1"],
+                },
             )
         )
         self.client = app_of(self.app).test_client()
@@ -157,8 +162,8 @@ class TestWhatTheServerMayRead:
         assert told["state"] == "failed"
         assert served.call("GET", "/api/v1/documents").get_json()["documents"] == []
 
-    def test_what_settings_name_may_be_added(self, served):
-        assert served.add("s3://shared/team").status_code == 201
+    def test_what_settings_name_may_be_added(self):
+        check_open("s3://shared/team", folders=(), stores=("s3://shared",))
 
     def test_needs_the_right_to_manage(self, served):
         members = {"ben": "write"}

@@ -217,6 +217,7 @@ def _shown(told: SourceTold) -> DocumentSourceModel:
         collection=source.collection_id,
         every=source.every_seconds,
         state=told.state,
+        reason=told.reason,
         next_sync_at=source.next_due_at,
         progress={"done": told.done, "total": told.total},
         pending_removals=list(told.pending),
