@@ -14,6 +14,7 @@ from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retrieve
 from rag.seams.sources import ListedFile, OpenSource, Source, SourceOptions
 from rag.seams.writing import (
     LIBRARY,
+    NO_WISHES,
     TABLES,
     DirectAnswer,
     DirectAnswers,
@@ -24,6 +25,7 @@ from rag.seams.writing import (
 
 __all__ = [
     "LIBRARY",
+    "NO_WISHES",
     "TABLES",
     "ChatModel",
     "ChunkChanges",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
@@ -13,6 +14,7 @@ class ListedFile:
     mark: str  # the source's own for this version (time and size, ETag, commit); "" has none
     size: int | None = None  # bytes, where the source says so
     url: str = ""  # where people open it; "" where that is nowhere
+    is_settled: bool = True  # False while it is being written to: it is looked at again soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class SourceOptions:
     most_files: int = 20_000
     max_bytes: int = 64 * 1024 * 1024  # of one file
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
+    aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
 
 
 class Source(Protocol):

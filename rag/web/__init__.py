@@ -21,6 +21,7 @@ from rag.web.api import (
     messages,
     operations,
     sessions,
+    sources,
     tables,
 )
 from rag.web.api.uploads import BYTES_PER_MB
@@ -88,7 +89,7 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables, evidence):
+    for module in (documents, collections, sessions, messages, context, tables, evidence, sources):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
