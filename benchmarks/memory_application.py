@@ -58,7 +58,7 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     client = LossyClient(mode, random.Random(seed))
     ask = None
     if mode.fault != "none":
-        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0, timeout_seconds=9)
+        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
     names = sorted({name for each in made.names for name in each})
 
     def started() -> Memory:
