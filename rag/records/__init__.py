@@ -62,6 +62,7 @@ from rag.records.sessions import (
     Summary,
     SummaryReport,
 )
+from rag.records.sources import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "Document",
     "DocumentLink",
     "DocumentPage",
+    "DocumentSource",
     "Event",
     "Failed",
     "Finished",
@@ -113,10 +115,14 @@ __all__ = [
     "SetAside",
     "ShownPassage",
     "Source",
+    "SourceFile",
     "SourceState",
     "Sources",
+    "Standing",
     "Summary",
     "SummaryReport",
+    "SyncCounts",
+    "SyncState",
     "Table",
     "TableColumn",
     "Text",

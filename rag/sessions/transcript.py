@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
+from rag.citations.given import in_words
 from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
@@ -327,7 +328,8 @@ def bring(
 
 
 def canonical_message(message: ImportedMessage) -> ImportedMessage:
-    """An answer with its citations spelled as ours are; nothing else is touched."""
+    """An answer with its citations spelled as ours are, JSON as its entries, where no array is a
+    citation; nothing else is touched."""
     if message.role != Role.ASSISTANT:
         return message
-    return replace(message, content=canonical(message.content))
+    return replace(message, content=canonical(in_words(message.content)))

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,8 +11,9 @@ from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import MarkerGate
 from rag.citations.markers import cited_numbers, neutralise
-from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
+from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.hangup import has_hung_up
+from rag.limits.budget import planning
 from rag.records import (
     Answer,
     Card,
@@ -101,7 +102,9 @@ class Answering:
     ) -> DirectAnswer | None:
         """What needs no writer, from the first that can answer so; offers stay with the draft."""
         for each in () if draft.wishes.needs_model else self._beside.direct:
-            answer = each.answer(session, question, resolution)
+            answer = None
+            with suppress(OverBudget), planning():  # the passages tell it then
+                answer = each.answer(session, question, resolution)
             if answer is not None:
                 draft.offers += answer.offers
             if answer is not None and answer.text:

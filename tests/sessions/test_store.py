@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import insert, select, update
 
+from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
 from rag.database import chunks, documents, messages, summaries, writing
 from rag.errors import Conflict, NotFound, UserError
@@ -370,6 +371,20 @@ class TestImport:
         assert session.source_count() == 0
         assert session.messages()[0].content == "So [99]? Or [99999]?"
         assert [source.number for source in session.register([hit("new")])] == [1]
+
+    @pytest.mark.parametrize(
+        ("said", "numbers"),
+        [
+            ('{"ids": [1, 2], "rows": [[4, 5], [6]]}', set()),
+            ('{"answer": "It weighs 3 kg [7].", "sources": [1]}', {7}),
+            ("See [7].\n\n```json\n[1, 2]\n```", {7}),
+        ],
+    )
+    def test_an_array_in_data_cites_nothing(self, session, said, numbers):
+        session.append([ImportedMessage("assistant", said)], [])
+
+        assert set(cited_numbers(session.messages()[0].content)) == numbers
+        assert session.source_count() == max(numbers, default=0)
 
     def test_never_gives_a_taken_number_to_another_chunk(self, session):
         session.register([hit("a")])

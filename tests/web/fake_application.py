@@ -41,6 +41,8 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from rag.sources.book import SourceBook
+from rag.sources.table import SourceTable
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
@@ -237,6 +239,9 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        self.sources = SourceBook(
+            SourceTable(engine), self.documents, settings.sources, lambda source: None
+        )
         self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
