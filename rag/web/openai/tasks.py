@@ -61,7 +61,8 @@ def done(body: ChatBody, asked: Asked) -> Response:
         text = empty_answer("\n".join([*asked.instructions, asked.question]))
     told = _whole(text, calls, usage)
     if body.stream:
-        return event_stream(_frames(told))
+        counts = bool(body.stream_options and body.stream_options.include_usage)
+        return event_stream(_frames(told, counts=counts))
     return Response(json.dumps(told), mimetype="application/json")
 
 
@@ -129,7 +130,7 @@ def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, An
     }
 
 
-def _frames(told: dict[str, Any]) -> Iterator[str]:
+def _frames(told: dict[str, Any], *, counts: bool) -> Iterator[str]:
     """At once: it is short."""
     (choice,) = told["choices"]
     delta = choice["message"]
@@ -138,7 +139,9 @@ def _frames(told: dict[str, Any]) -> Iterator[str]:
     for part, end in ((delta, None), ({}, choice["finish_reason"])):
         piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
         yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
-    yield data_line({**_head("chat.completion.chunk"), "choices": [], "usage": told["usage"]})
+    if counts:
+        head = _head("chat.completion.chunk")
+        yield data_line({**head, "choices": [], "usage": told["usage"]})
     yield "data: [DONE]\n\n"
 
 
