@@ -48,15 +48,14 @@ from rag.records import (
     Within,
 )
 from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+from rag.text.languages import told
 from rag.turns.answering import Answering, Found, Prepared
 from rag.turns.drafting import Draft
 from rag.turns.memory import Memory
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
-    r"(please )?(go on|continue|keep going|weiter|mach(en sie)? weiter|fahr(en sie)? fort)"
-    r"( please| bitte)?\W*",
-    re.IGNORECASE,
+    rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
 )
 NO_WISHES = Wishes()
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
