@@ -27,7 +27,7 @@ from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage,
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
-from rag.turns.answering import Shown
+from rag.turns.found import Shown
 from rag.turns.memory import Memory, MemoryRules
 
 

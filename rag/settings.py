@@ -155,6 +155,18 @@ class TableSettings(_Section):
     url: str | None = None
 
 
+class SourceSettings(_Section):
+    """What collections are kept in step with."""
+
+    folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
+    stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
+    private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
+    grace_days: float = Field(30, ge=0)  # in which removed documents can be had back
+    most_removed: int = Field(50, ge=0)  # at once, without a yes
+    most_removed_share: float = Field(0.2, ge=0, le=1)
+    most_files: int = Field(20_000, ge=1)  # of one source
+
+
 class WebSettings(_Section):
     """The server."""
 
@@ -242,6 +254,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
     sessions: SessionSettings = SessionSettings()
     documents: DocumentSettings = DocumentSettings()
     tables: TableSettings = TableSettings()
+    sources: SourceSettings = SourceSettings()
     web: WebSettings = WebSettings()
     auth: AuthSettings = AuthSettings()
     jobs: JobSettings = JobSettings()

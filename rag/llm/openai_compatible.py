@@ -167,7 +167,10 @@ class OpenAIChatModel:
 
     def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
-        return ArrivingReply(SpokenText(tools, holds=self._habits.thinks_unopened))
+        tools += [tool["function"]["name"] for tool in request.passed_on.get("tools", ())]
+        keeps_json = "response_format" in request.passed_on
+        holds = self._habits.thinks_unopened
+        return ArrivingReply(SpokenText(tools, holds=holds, keeps_json=keeps_json))
 
     def _client(self) -> "OpenAI":
         with self._opening:
@@ -199,7 +202,7 @@ class OpenAIChatModel:
             except openai.APIError as error:
                 most = request.max_tokens
                 fewer = min(afforded_tokens(error) or most, most)
-                if self._habits.concede(error, body) or fewer < most:
+                if self._habits.concede(error, body, request.insisted) or fewer < most:
                     request = replace(request, max_tokens=fewer)
                     continue
                 opened = self._otherwise(client, request, body, error)
@@ -234,7 +237,7 @@ class OpenAIChatModel:
             choice = {"message": {"content": written}, "finish_reason": "stop"}
             whole = json.dumps({"choices": [choice]}).encode()
             return nullcontext(SimpleNamespace(iter_bytes=lambda: iter([whole])))
-        bare = self._habits.without_options(refusal, body)
+        bare = self._habits.without_options(refusal, body, request.insisted)
         if bare is None:
             return None
         try:

@@ -89,6 +89,7 @@ class Document:
     owner: str = ""  # who brought it; empty: whoever runs the server
     collection_id: str = DEFAULT_COLLECTION
     report: ReadingReport = ReadingReport()
+    url: str = ""  # where people open it at its source; "" where that is nowhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.records import (
@@ -41,6 +41,13 @@ class ModelRequest:
     timeout_seconds: float | None = None  # None: the client's own
     timeout_setting: str = ""  # which that is of
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
+    # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.
+    passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def insisted(self) -> frozenset[str]:
+        """What may not be left out in silence."""
+        return frozenset(self.passed_on) - {"parallel_tool_calls"}
 
 
 @dataclass(frozen=True, slots=True)

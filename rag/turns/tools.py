@@ -74,3 +74,18 @@ class ToolOffer:
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         return sum(self.count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in specs)
+
+
+def offered(
+    offer: ToolOffer | None,
+    session: SessionHandle,
+    question: str,
+    *,
+    leaves_out: bool,
+    is_sure: bool,
+) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...], int]:
+    """Tools that are told at once, those that wait, and what describing the first takes."""
+    if offer is None:
+        return (), (), 0
+    told, waiting = offer.specs(session, question, leaves_out=leaves_out, is_sure=is_sure)
+    return told, waiting, offer.tokens(told)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.retrieval.lexical import LexicalIndex
     from rag.retrieval.search import HybridRetriever
     from rag.retrieval.vectors import ChromaIndex
+    from rag.sources.book import SourceBook
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
     from rag.turns.memory import Memory
@@ -128,14 +129,21 @@ class Application:
         return made
 
     @once
+    def sources(self) -> "SourceBook":
+        from rag.wiring.sources import book_of
+
+        return book_of(self)
+
+    @once
     def jobs(self) -> "Background":
         from rag.jobs.background import Background, uploads_for
         from rag.jobs.queue import JobQueue
         from rag.jobs.table import JobTable
+        from rag.wiring.sources import syncs_of
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
-        return Background(
+        made = Background(
             JobQueue(table, folder=folder, url=jobs.url, workers=jobs.workers),
             self.store,
             ingestion=lambda: self.ingestion,
@@ -143,6 +151,8 @@ class Application:
             uploads=uploads_for(self.engine, folder),
             metrics=self.metrics,
         )
+        made.run_syncs(lambda source_id, report: syncs_of(self).run(source_id, report))
+        return made
 
     @once
     def count(self) -> "CalibratedCounter":
@@ -199,6 +209,10 @@ class Application:
         self.forget_old_sessions()
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+        if self._does_jobs:
+            from rag.wiring.sources import watch_of
+
+            Thread(target=watch_of, args=(self,), name="watch", daemon=True).start()
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
@@ -217,6 +231,7 @@ class Application:
                 self.store.interrupt_lost()
                 self.figures.tell()
                 note_manifest(self.engine, self.settings.data_dir)
+                self.sources.submit_due()
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
                     forgotten_at = monotonic()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.text.languages import ENGLISH, LANGUAGES
+from rag.text.languages import ENGLISH, LANGUAGES, words
 
 RAG = Path(__file__).parents[2] / "rag"
 READS = {
@@ -28,11 +28,9 @@ LEFT = {
 # The matcher of questions over rows brings the words of its questions along.
 OVER_ROWS = ("tables/answers.py", "tables/asking/")
 # Of other languages, and signs of formats and protocols as well.
-SIGNS = frozenset(
-    (
-        "a ab am den dir each es hr id im in ins it lang me mi min max mo no null of pro sep sind"
-        " su t tag um"
-    ).split()
+SIGNS = words(
+    "a ab am den dir each es hr id im in ins it lang me mi min max mo no null of pro sep sind su t "
+    "tag um"
 )
 
 

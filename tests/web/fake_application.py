@@ -40,6 +40,8 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from rag.sources.book import SourceBook
+from rag.sources.table import SourceTable
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
@@ -236,6 +238,9 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        self.sources = SourceBook(
+            SourceTable(engine), self.documents, settings.sources, lambda source: None
+        )
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 

@@ -14,8 +14,9 @@ from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
-from rag.web.openai.answered import Answering, answered, counted, is_whole
+from rag.web.openai.answered import Answering, answered
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
+from rag.web.openai.told import calls_of, counted, is_whole
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
@@ -84,11 +85,13 @@ class Completion(Answering):
         return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
+        calls, text = _calls(end), self.told(end).text
         message = {
             "role": "assistant",
-            "content": self.told(end).text,
+            "content": text if text or not calls else None,
             "refusal": None,
             "annotations": self._annotations(end),
+            **({"tool_calls": calls} if calls else {}),
         }
         choice = {
             "index": 0,
@@ -114,6 +117,8 @@ class Completion(Answering):
 
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
+        for place, call in enumerate(_calls(end)):
+            yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
@@ -145,7 +150,21 @@ class Completion(Answering):
         }
 
 
+def _calls(end: Finished) -> list[dict[str, Any]]:
+    return [
+        {
+            **call.beside,
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls_of(end)
+    ]
+
+
 def _finish_reason(end: Finished) -> str:
+    if calls_of(end):
+        return "tool_calls"
     return "stop" if is_whole(end) else "length"
 
 

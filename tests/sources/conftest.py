@@ -1,0 +1,111 @@
+"""An application with a folder that it keeps a collection in step with."""
+
+import os
+import time
+
+import pytest
+
+from rag.records import EVERYTHING, DocumentSource, Standing
+from rag.settings import Settings
+from rag.sources import sync
+from tests.applications import application_of
+
+OLD = time.time() - 3600  # long enough ago that a time and a size tell two versions apart
+
+
+class Office:
+    """The application, a folder, and the source that it is."""
+
+    def __init__(self, folder, **settings):
+        self.folder = folder / "manuals"
+        self.folder.mkdir()
+        self.app = application_of(Settings(data_dir=folder / "data", **settings))
+        self.embedded = counting(self.app.embedder)
+        self.written = OLD
+        self.source = None
+
+    # ── The folder ───────────────────────────────────────────────────────────────────────────
+
+    def write(self, name, text, *, when=None):
+        """A file, written a while ago, and later than all before it."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        self.age(name, when)
+
+    def age(self, name, when=None):
+        self.written += 3
+        os.utime(self.folder / name, (when or self.written,) * 2)
+
+    def move(self, before, after):
+        (self.folder / after).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / before).rename(self.folder / after)
+
+    def delete(self, name):
+        (self.folder / name).unlink()
+
+    # ── Its source ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def book(self):
+        return self.app.sources
+
+    def add(self, **wish):
+        wish = {"address": str(self.folder), "is_operators": True} | wish
+        self.source = self.book.add(DocumentSource("", kind="", name="", **wish))
+        self.app.jobs.run_waiting()
+        return self.told()
+
+    def sync(self):
+        self.book.sync(self.source.id)
+        self.app.jobs.run_waiting()
+        return self.told()
+
+    def told(self):
+        return self.book.told([self.book.table.source(self.source.id)])[0]
+
+    def files(self, *standings):
+        return self.book.table.files(self.source.id, *(standings or (Standing.LISTED,)))
+
+    # ── The library ──────────────────────────────────────────────────────────────────────────
+
+    def documents(self):
+        return {each.name: each for each in self.app.documents.documents(EVERYTHING)}
+
+    def ids(self):
+        return {name: each.id for name, each in self.documents().items()}
+
+    def texts(self):
+        """What the library says, by document."""
+        return {
+            name: "\n".join(part.text for part in self.app.documents.sections(each.id, EVERYTHING))
+            for name, each in self.documents().items()
+        }
+
+    def found(self, words):
+        """Names of documents that word search finds."""
+        chunks = self.app.documents.chunks(
+            [key for key, _score in self.app.words.search(words, EVERYTHING, limit=9)], EVERYTHING
+        )
+        return {chunk.document_name for chunk in chunks.values()}
+
+
+def counting(embedder):
+    """The texts that it embeds from now on."""
+    texts, embed = [], embedder.embed
+    embedder.embed = lambda some: texts.extend(some) or embed(some)
+    return texts
+
+
+@pytest.fixture(autouse=True)
+def later(monkeypatch):
+    """Each file was written a while ago."""
+    monkeypatch.setattr("rag.sources.folder.now", lambda: time.time() + 7200)
+    monkeypatch.setattr(sync, "PAUSE_SECONDS", 0.01)
+
+
+@pytest.fixture
+def office(tmp_path):
+    made = Office(tmp_path)
+    yield made
+    made.app.stop()
