@@ -70,9 +70,19 @@ class TestAMovedFile:
             "help/restart.md": before["guides/reset.md"],
         }
         assert len(two.embedded) == embedded
-        assert two.found("restart button") == {"help/restart.md"}
+        assert two.found("restart") == {"help/restart.md"}  # a word of its name alone
         assert told.source.counts.moved == 1
         assert told.source.counts.removed == 0
+
+    def test_is_called_as_its_file_where_that_was_its_title(self, two):
+        two.write("old name.txt", "The zorblax weighs 3 kg.\n")
+        two.sync()
+        two.move("old name.txt", "new name.txt")
+
+        two.sync()
+
+        assert two.documents()["new name.txt"].title == "new name"
+        assert two.documents()["aero.md"].title == "Aero 5"
 
 
 class TestARemovedFile:
