@@ -260,9 +260,10 @@ class TestAFileThatIsBeingWritten:
     def test_under_a_name_of_such_is_left_aside(self, two, name):
         two.write(name, "half a text")
 
-        two.sync()
+        told = two.sync()
 
         assert len(two.texts()) == 2
+        assert told.source.counts.failed == 0
 
 
 class TestAFileThatCannotBeRead:

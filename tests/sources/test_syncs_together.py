@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import ModelUnavailable
+from rag.jobs.background import SYNCER
 from rag.records import DocumentSource, JobState, SyncState
 from rag.sources.folder import mark_of
 from tests.waiting import until
@@ -35,7 +36,7 @@ class TestTwoSyncs:
 
         office.app.jobs._queue._handlers["sync"] = (watched, run[1])
         made = office.book.add(source_of(office))
-        office.app.jobs._queue.submit("sync", made.id, owner="sources")
+        office.app.jobs._queue.submit("sync", made.id, owner=SYNCER)
         threads = [threading.Thread(target=office.app.jobs.run_waiting) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -62,6 +63,18 @@ class TestTwoSyncs:
             office.sync()
 
         assert len(office.app.jobs._queue.table.newest("sync")) == 1
+
+    def test_leave_room_for_uploads(self, office):
+        """Of two workers one; whoever asks for the syncs."""
+        queue = office.app.jobs._queue
+        for subject in ("one source", "another"):
+            queue.submit("sync", subject, owner=SYNCER)
+        upload = office.app.jobs.submit_ingest("a.md", b"# A\n\nWords.\n")
+
+        taken = [queue._claimed() for _ in range(3)]
+
+        assert [job and job.kind for job in taken] == ["sync", "ingest", None]
+        assert taken[1].id == upload.id
 
 
 class TestByTheClock:
