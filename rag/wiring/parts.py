@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
+from rag.limits.patience import JUDGEMENT
 from rag.llm.windows import ModelWindow
 from rag.seams import Embedder
 from rag.settings import Settings
@@ -181,4 +182,5 @@ def open_judge(settings: Settings) -> "Judge | None":
     if wanted.model == "off":
         return None
     model = open_model(settings, None if wanted.model == "auto" else wanted.model)
-    return ModelJudge(model, timeout_seconds=wanted.timeout_seconds) if model else None
+    patience = JUDGEMENT.set_to(wanted.timeout_seconds)
+    return ModelJudge(model, patience=patience) if model else None
