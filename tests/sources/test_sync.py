@@ -278,6 +278,15 @@ class TestAFileThatCannotBeRead:
         assert told.source.counts.failed == again.source.counts.failed == 1
         assert again.state is SyncState.IDLE
 
+    def test_is_no_hindrance_where_its_source_goes(self, two):
+        two.write("empty.md", "")
+        two.sync()
+
+        two.book.remove(two.source.id)
+        two.app.jobs.run_waiting()
+
+        assert {job.state for job in two.app.jobs._queue.table.newest("sync")} == {"done"}
+
     def test_is_read_once_it_can_be(self, two):
         two.write("empty.md", "")
         two.sync()
