@@ -19,7 +19,7 @@ from flask import Response
 
 from rag.citations.json_gate import JsonGate
 from rag.errors import RagError
-from rag.limits.patience import TASK
+from rag.limits.patience import CLIENTS_TASK
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.seams import ModelRequest
@@ -94,7 +94,7 @@ def _by_model(body: ChatBody, asked: Asked) -> tuple[str, tuple[ToolCall, ...], 
         temperature=wishes.temperature,
         stop=wishes.stop,
         passed_on=wishes.passed_on,
-        patience=TASK,
+        patience=CLIENTS_TASK,
         thinks=False,
         keeps_json=True,
     )
