@@ -196,6 +196,7 @@ class Application:
         except SetupError as error:
             tell(log, "Nothing is judged", error)
         self.store.interrupt_lost(is_alone=self._is_alone())
+        self.store.give_up_judging(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
@@ -219,6 +220,7 @@ class Application:
                 note_manifest(self.engine, self.settings.data_dir)
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
+                    self.store.give_up_judging()
                     forgotten_at = monotonic()
 
     def _is_alone(self) -> bool:
