@@ -24,13 +24,14 @@ READS = {
 LEFT = {
     "llm/failures.py": "what servers of models complain of, in English on every server",
     "llm/habits.py": "the same",
+    "web/pages/sources.py": "the values of a form",
 }
 # The matcher of questions over rows brings the words of its questions along.
 OVER_ROWS = ("tables/answers.py", "tables/asking/")
 # Of other languages, and signs of formats and protocols as well.
 SIGNS = words(
-    "a ab am den dir each es hr id im in ins it lang me mi min max mo no null of pro sep sind su t "
-    "tag um"
+    "a ab am den dir each es hr id im in ins it lang m me mi min max mo no null of pro s sep "
+    "sind su t tag um"
 )
 
 
