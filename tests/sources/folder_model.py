@@ -45,6 +45,7 @@ class Life:
     counts: Counter = field(default_factory=Counter)
     written: int = 0
     said: dict = field(default_factory=lambda: defaultdict(set))  # by names, ever
+    taken: set = field(default_factory=set)  # names that came back since the last look
     doubled: set = field(default_factory=set)  # texts that were in several files
 
     def __post_init__(self):
@@ -101,6 +102,7 @@ class Life:
                 self.office.write(name, text)
                 self.files[name] = File(text)
                 self.doubled.add(text)
+                self.taken.add(name)
 
     def undo(self):
         """What was removed last is there again, though no file is, until one has its name."""
@@ -181,10 +183,12 @@ class Life:
         """A file that kept its name or its content kept its id; copies may change places."""
         for name, file in self.files.items():
             is_moved = file.seen[1:] == (file.text,) and file.text not in self.doubled
+            is_moved = is_moved and file.seen[0] not in self.taken  # a name that is there keeps its
             if file.document and (file.seen[0] == name or is_moved):
                 assert ids[name] == file.document, name
                 self.counts["ids compared"] += 1
             file.document, file.seen = ids[name], (name, file.text)
+        self.taken.clear()
 
     def _compare_indexes(self):
         app = self.office.app
