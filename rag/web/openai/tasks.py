@@ -19,6 +19,7 @@ from flask import Response
 
 from rag.citations.json_gate import JsonGate
 from rag.errors import RagError
+from rag.limits.patience import CLIENTS_TASK
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.seams import ModelRequest
@@ -35,7 +36,6 @@ OF_LIBRECHAT = (
     "Analyze this conversation and provide:\n1. The detected language",
     "Please generate a concise title (max 40 characters) for a conversation that starts with",
 )
-SECONDS = 30.0
 NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
@@ -61,7 +61,8 @@ def done(body: ChatBody, asked: Asked) -> Response:
         text = empty_answer("\n".join([*asked.instructions, asked.question]))
     told = _whole(text, calls, usage)
     if body.stream:
-        return event_stream(_frames(told))
+        counts = bool(body.stream_options and body.stream_options.include_usage)
+        return event_stream(_frames(told, counts=counts))
     return Response(json.dumps(told), mimetype="application/json")
 
 
@@ -93,7 +94,7 @@ def _by_model(body: ChatBody, asked: Asked) -> tuple[str, tuple[ToolCall, ...], 
         temperature=wishes.temperature,
         stop=wishes.stop,
         passed_on=wishes.passed_on,
-        timeout_seconds=SECONDS,
+        patience=CLIENTS_TASK,
         thinks=False,
         keeps_json=True,
     )
@@ -129,7 +130,7 @@ def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, An
     }
 
 
-def _frames(told: dict[str, Any]) -> Iterator[str]:
+def _frames(told: dict[str, Any], *, counts: bool) -> Iterator[str]:
     """At once: it is short."""
     (choice,) = told["choices"]
     delta = choice["message"]
@@ -138,7 +139,9 @@ def _frames(told: dict[str, Any]) -> Iterator[str]:
     for part, end in ((delta, None), ({}, choice["finish_reason"])):
         piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
         yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
-    yield data_line({**_head("chat.completion.chunk"), "choices": [], "usage": told["usage"]})
+    if counts:
+        head = _head("chat.completion.chunk")
+        yield data_line({**head, "choices": [], "usage": told["usage"]})
     yield "data: [DONE]\n\n"
 
 
