@@ -29,8 +29,8 @@ LEFT = {
 OVER_ROWS = ("tables/answers.py", "tables/asking/")
 # Of other languages, and signs of formats and protocols as well.
 SIGNS = words(
-    "a ab am den dir each es hr id im in ins it lang me mi min max mo no null of pro sep sind su t "
-    "tag um"
+    "a ab am ce ci den dir each en es hr id im in ins it lang le me mi millions min max mo no non "
+    "null octet of pro que sep sind su t tag um un"
 )
 
 
