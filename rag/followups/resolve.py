@@ -14,6 +14,7 @@ from rag.citations.markers import cited_numbers, keep_markers
 from rag.followups.fragments import filled
 from rag.followups.model import ask_model
 from rag.followups.names import Names
+from rag.limits.patience import FOLLOW_UP, Patience
 from rag.records import NOTHING_BEFORE, Before, Resolution, Within
 from rag.seams import ChatModel
 from rag.text.languages import all_expressions, all_words, told
@@ -54,9 +55,9 @@ class FollowUps:
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
         cue_words: Sequence[str] = CUE_WORDS,
         max_turns: int = 10,
-        timeout_seconds: float = 5.0,
+        patience: Patience = FOLLOW_UP,
     ) -> None:
-        self._model, self._timeout = model, timeout_seconds
+        self._model, self._patience = model, patience
         self._lexicon = lexicon
         self._cues = sorted((cue.lower() for cue in cue_words), key=len, reverse=True)
         self._max_turns = max_turns
@@ -72,7 +73,7 @@ class FollowUps:
         by_rule = _resolution(question, self._turn(question, past, within), past, "rules")
         if self._model is None or not by_rule.is_followup:
             return by_rule
-        query = ask_model(self._model, question, turns[-MODEL_TURNS:], self._timeout)
+        query = ask_model(self._model, question, turns[-MODEL_TURNS:], self._patience)
         own = Turn(query, query, query, leans=query != question)
         return _resolution(question, own, past, "model") if query else by_rule
 

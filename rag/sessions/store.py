@@ -142,6 +142,11 @@ class SqlSession:
         finally:
             self._leases.release(self.id, answer)
 
+    def erase(self, index: int) -> None:
+        with self._writing() as (connection, session):
+            transcript.erase(connection, self._key, session, index)
+            summary_rows.remove_over(connection, self._key, index - 1, index + 1)
+
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
             return transcript.judge(connection, self._key, answer)

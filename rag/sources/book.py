@@ -4,20 +4,23 @@ Who may ask is decided at the edges.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import Conflict, UserError
+from rag.errors import Conflict, SourceAway, UserError
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
+from rag.seams import SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import check_open, kind_of, short_name, tidied
-from rag.sources.table import SourceTable, next_due
+from rag.sources.kinds import check_open, kind_of, open_source, short_name, tidied
+from rag.sources.table import LastSync, SourceTable, next_due
 from rag.sources.wanted import wanted
 
 SHORTEST_SECONDS = 60
 WATCHED_SECONDS = 3600  # between two looks at a folder that is watched: a change may be missed
 NAMED = 100  # files that are told by name
+NO_SYNC = LastSync("done")
 Submit = Callable[[DocumentSource], object]  # queues a sync
 
 
@@ -27,6 +30,7 @@ class SourceTold:
 
     source: DocumentSource
     state: SyncState
+    reason: str = ""
     done: int = 0  # files of the sync that runs
     total: int = 0
     pending: tuple[str, ...] = ()  # files whose removal waits for a yes, the first of them
@@ -58,10 +62,18 @@ class SourceBook:
             every_seconds=_checked_every(wish.every_seconds, watch=wish.watch),
         )
         _check(source)
+        self._try(source)
         made = self.table.add(source)
         self.table.change(made.id, next_due_at=next_due(made, datetime.now(UTC)))
         self.submit(made)
         return self.table.source(made.id)
+
+    def _try(self, source: DocumentSource) -> None:
+        """Have it say at once what is wrong with it; one that is away is looked at later."""
+        private = self.settings.private_hosts
+        options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
+        with suppress(SourceAway):
+            open_source(source.address, options).close()
 
     def change(
         self,
@@ -120,6 +132,18 @@ class SourceBook:
         self.submit(source)
         return count
 
+    def decline(self, source_id: str) -> int:
+        """Say no to the removals that wait: those documents stay until they are deleted by hand.
+
+        Returns how many. Raises Conflict if none waits.
+        """
+        self.table.source(source_id)
+        count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
+        if not count:
+            raise Conflict("No removal waits for a yes here.")
+        self.table.change(source_id, state=SyncState.IDLE, reason="")
+        return count
+
     def undo(self, source_id: str) -> int:
         """Have back what was removed last; returns how many documents. Raises Conflict."""
         source = self.table.source(source_id)
@@ -148,21 +172,18 @@ class SourceBook:
 
     def told(self, sources: Collection[DocumentSource]) -> list[SourceTold]:
         """Each with its sync that runs, what waits, what failed, and what can be had back."""
-        running = self.table.running([source.id for source in sources])
-        return [self._told(source, running.get(source.id)) for source in sources]
+        syncs = self.table.syncs([source.id for source in sources])
+        return [self._told(source, syncs.get(source.id, NO_SYNC)) for source in sources]
 
-    def _told(self, source: DocumentSource, running: tuple[int, int] | None) -> SourceTold:
+    def _told(self, source: DocumentSource, sync: LastSync) -> SourceTold:
         pending = self.table.files(source.id, Standing.ASKED)
         rows = self._undoable(source)
-        is_leaving = source.state is SyncState.REMOVING
-        state = SyncState.RUNNING if running and not is_leaving else source.state
-        done, total = running or (0, 0)
         removed_at = rows[0].removed_at if rows else None
         return SourceTold(
             source,
-            state,
-            done,
-            total,
+            *_standing(source, sync),
+            sync.done if sync.is_unfinished else 0,
+            sync.total if sync.is_unfinished else 0,
             tuple(row.name for row in pending[:NAMED]),
             len(pending),
             tuple(self.table.failed(source.id, NAMED)),
@@ -188,6 +209,15 @@ class SourceBook:
     @property
     def _grace(self) -> timedelta:
         return timedelta(days=self.settings.grace_days)
+
+
+def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
+    """Its state and why: a job tells more than the source where it runs, or failed by itself."""
+    if sync.is_unfinished and source.state is not SyncState.REMOVING:
+        return SyncState.RUNNING, sync.error
+    if sync.state == "failed":
+        return SyncState.FAILED, sync.error
+    return source.state, source.reason
 
 
 def _check(source: DocumentSource) -> None:

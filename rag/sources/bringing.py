@@ -144,7 +144,9 @@ class Bringing:
             return
         if coming.is_new:
             tally.new += 1
-        elif progress.stage is not Stage.UNCHANGED:
+        elif progress.stage is Stage.UNCHANGED:
+            tally.unchanged += 1
+        else:
             tally.changed += 1
 
     def _refuse(self, coming: Coming, progress: Progress) -> None:

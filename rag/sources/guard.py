@@ -8,7 +8,7 @@ to comes around it. Everything here that fetches connects through a guard.
 import ipaddress
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,8 +30,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class Guard:
     """Says which hosts may be asked, and connects to them."""
 
-    def __init__(self, private_hosts: Iterable[str] = ()) -> None:
-        """`private_hosts` are names, addresses or networks that may be asked all the same."""
+    def __init__(
+        self, private_hosts: Iterable[str] = (), *, ports: Collection[int] | None = PORTS
+    ) -> None:
+        """`private_hosts` are names, addresses or networks that may be asked all the same.
+
+        Without `ports` every one may be asked, as of file servers, which have their own.
+        """
+        self._ports = ports
         named = [host.strip().lower().rstrip(".").strip("[]") for host in private_hosts]
         self._names = frozenset(filter(None, named))
         self._networks = [network for network in map(_network, self._names) if network]
@@ -70,8 +76,9 @@ class Guard:
                 f"{host[:100]} leads to {written}, an address of this network or machine, and is "
                 "not asked. Whoever runs the server can name it in sources.private_hosts."
             )
-        if port not in PORTS and not (is_named or self._is_in_networks(address)):
-            allowed = ", ".join(map(str, sorted(PORTS)))
+        is_open = self._ports is None or port in self._ports or is_named
+        if not is_open and not self._is_in_networks(address):
+            allowed = ", ".join(map(str, sorted(self._ports or ())))
             raise Forbidden(f"Port {port} of {host[:100]} is not asked; allowed are {allowed}.")
 
     def _may_be_asked(self, address: Address, *, is_named: bool) -> bool:

@@ -70,18 +70,20 @@ def added_kinds() -> set[str]:
 def open_source(address: str, options: SourceOptions) -> Source:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     kind = kind_of(address)
-    if kind in OPENERS:
-        module, _, name = OPENERS[kind].partition(":")
-        opener = cast(OpenSource, getattr(import_module(module), name))
-    else:
-        opener = cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
     try:
-        return opener(address, options)
+        return _opener(kind)(address, options)
     except ImportError as error:
         raise SetupError(
             f"{scheme_of(address)}:// needs a package that is not installed ({error}). Install it "
             "beside Groundnote."
         ) from error
+
+
+def _opener(kind: str) -> OpenSource:
+    if kind in OPENERS:
+        module, _, name = OPENERS[kind].partition(":")
+        return cast(OpenSource, getattr(import_module(module), name))
+    return cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
 
 
 def tidied(address: str) -> str:
@@ -129,7 +131,7 @@ def check_open(address: str, *, folders: Sequence[Path], stores: Sequence[str]) 
             return
         told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
         raise Forbidden(f"{told} sources.folders names those that may be added here.")
-    if "::" not in address and ".." not in address and _begins(address, stores):
+    if "::" not in address and ".." not in unquote(address) and _begins(address, stores):
         return
     raise Forbidden(
         "This is read with what the server may read, so whoever runs it adds it: groundnote source "

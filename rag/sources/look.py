@@ -4,7 +4,7 @@ import hashlib
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
 from rag.documents.storing.store import SqlDocumentStore
@@ -20,6 +20,11 @@ HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
 Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
 
 log = logging.getLogger(__name__)
+
+
+def _link(url: str) -> str:
+    """Where people are led: no other kind of address stands in a page."""
+    return url if url.startswith(("https://", "http://")) else ""
 
 
 class NotSeen(Unreadable):
@@ -66,7 +71,8 @@ class Look:
     source: DocumentSource
     opened: Source
     tally: Tally
-    away: SourceAway | None = None
+    away: SourceAway | None = None  # why it could not be seen whole: nothing is removed then
+    _is_unreadable: bool = False
     _held: dict[str, bytes] = field(default_factory=dict)
     _held_bytes: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
@@ -78,7 +84,7 @@ class Look:
         try:
             for file in self.opened.listed():
                 if is_wanted(file.name):
-                    found.setdefault(file.name, file)
+                    found.setdefault(file.name, replace(file, url=_link(file.url)))
         except SourceAway as error:
             self.away = error
         return [found[name] for name in sorted(found)]
@@ -90,12 +96,12 @@ class Look:
             if held is not None:
                 self._held_bytes -= len(held)
                 return held
-            if self.away is not None:
+            if self._is_unreadable:
                 raise NotSeen(file.name, str(self.away))
             try:
                 return self.opened.read(file)
             except SourceAway as error:
-                self.away = error
+                self.away, self._is_unreadable = error, True
                 raise NotSeen(file.name, str(error)) from error
 
     def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from rag.documents.storing.collections import Collections
-from rag.errors import Forbidden, NotFound, RagError, SetupError, SourceAway, UserError
+from rag.errors import Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
 from rag.records import DocumentSource, Right, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
@@ -16,16 +18,22 @@ from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
 from rag.sources.sync import Outcome, sync
 
-INTERNAL = "It failed for a reason of our own; the server's log says more."
+SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
 
 
 class Syncs:
     """Does syncs, one at a time of each source."""
 
     def __init__(
-        self, parts: Callable[[], Parts], collections: Collections, settings: SourceSettings
+        self,
+        parts: Callable[[], Parts],
+        collections: Collections,
+        settings: SourceSettings,
+        folder: Path,
     ) -> None:
+        """`folder` holds what sources keep between two syncs, each in one of its own."""
         self._parts = parts
+        self._folder = folder
         self._collections = collections
         self._settings = settings
 
@@ -38,14 +46,12 @@ class Syncs:
             return
         if source.state is SyncState.REMOVING:
             remove_source(parts, source, report)
+            rmtree(self._folder / source_id, ignore_errors=True)
             return
         try:
             outcome = self._outcome(parts, source, report)
         except Unwanted:
             return  # the job that removes it follows
-        except RagError as error:
-            parts.table.change(source_id, state=SyncState.FAILED, reason=str(error))
-            raise
         self._note(parts, source, outcome)
 
     def _outcome(self, parts: Parts, source: DocumentSource, report: Report) -> Outcome:
@@ -56,8 +62,8 @@ class Syncs:
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
         except (UserError, SetupError) as error:
-            if not isinstance(error, UserError) and type(error) is not SetupError:
-                raise  # what is away for a while
+            if isinstance(error, IndexAway):
+                raise  # it comes back, and the job is done again
             return Outcome(SyncState.FAILED, source.counts, str(error))
 
     def _check(self, source: DocumentSource) -> None:
@@ -79,10 +85,13 @@ class Syncs:
             self._settings.most_files,
             parts.max_bytes,
             self._settings.private_hosts,
+            self._folder / source.id,
         )
 
     def _note(self, parts: Parts, source: DocumentSource, outcome: Outcome) -> None:
         values: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason}
         if outcome.state in (SyncState.IDLE, SyncState.WAITING_FOR_YES):
             values["last_synced_at"] = datetime.now(UTC)
+        if outcome.counts.waiting and source.every_seconds is not None:
+            values["next_due_at"] = datetime.now(UTC) + SOON
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})

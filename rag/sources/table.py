@@ -1,7 +1,7 @@
 """Sources and their files in the database."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -37,6 +37,20 @@ from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncSt
 SYNC = "sync"  # the kind of its jobs; their subject is the source's id
 UNFINISHED = ("queued", "running")
 MOMENTS = ("created_at", "last_synced_at", "next_due_at")
+
+
+@dataclass(frozen=True, slots=True)
+class LastSync:
+    """A job, as far as its source tells of it."""
+
+    state: str
+    done: int = 0  # files
+    total: int = 0
+    error: str = ""
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.state in UNFINISHED
 
 
 class SourceTable:
@@ -121,19 +135,20 @@ class SourceTable:
             )
         return bool(claimed.rowcount == 1)
 
-    def running(self, source_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Those with a sync that has not ended: how many files of how many are done."""
+    def syncs(self, source_ids: Collection[str]) -> dict[str, LastSync]:
+        """The job of each that runs, waits, or ended last."""
         query = (
-            select(jobs.c.subject, jobs.c.done, jobs.c.total)
-            .where(
-                jobs.c.kind == SYNC,
-                jobs.c.state.in_(UNFINISHED),
-                jobs.c.subject.in_(sorted(source_ids)),
-            )
-            .order_by(jobs.c.created_at.desc())
+            select(jobs.c.subject, jobs.c.state, jobs.c.done, jobs.c.total, jobs.c.error)
+            .where(jobs.c.kind == SYNC, jobs.c.subject.in_(sorted(source_ids)))
+            .order_by(jobs.c.created_at)
         )
+        found: dict[str, LastSync] = {}
         with reading(self._engine) as connection:
-            return {row.subject: (row.done, row.total) for row in connection.execute(query)}
+            for row in connection.execute(query):
+                before = found.get(row.subject)
+                if before is None or not before.is_unfinished:
+                    found[row.subject] = LastSync(row.state, row.done, row.total, row.error or "")
+        return found
 
     # ── Their files ──────────────────────────────────────────────────────────────────────────
 

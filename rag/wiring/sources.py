@@ -43,7 +43,8 @@ def syncs_of(application: "Application") -> "Syncs":
             timedelta(days=settings.grace_days),
         )
 
-    return Syncs(parts, application.collections, settings)
+    folder = application.settings.data_dir / "sources"
+    return Syncs(parts, application.collections, settings, folder)
 
 
 def watch_of(application: "Application") -> None:

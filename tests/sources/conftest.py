@@ -2,13 +2,20 @@
 
 import os
 import time
+from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
+from sqlalchemy import event
 
 from rag.records import EVERYTHING, DocumentSource, Standing
 from rag.settings import Settings
 from rag.sources import sync
+from rag.wiring.building import build
+from rag.wiring.sources import syncs_of
 from tests.applications import application_of
+from tests.fakes import HashEmbedder
+from tests.sources.folder_model import Killed
 
 OLD = time.time() - 3600  # long enough ago that a time and a size tell two versions apart
 
@@ -19,10 +26,17 @@ class Office:
     def __init__(self, folder, **settings):
         self.folder = folder / "manuals"
         self.folder.mkdir()
-        self.app = application_of(Settings(data_dir=folder / "data", **settings))
-        self.embedded = counting(self.app.embedder)
+        self.settings = Settings(data_dir=folder / "data", **settings)
+        self.reopen()
         self.written = OLD
         self.source = None
+
+    def reopen(self):
+        """As after a new start."""
+        is_here = self.settings.sessions.database_url is None
+        made = application_of if is_here else partial(build, embedder=HashEmbedder())
+        self.app = made(self.settings)
+        self.embedded = counting(self.app.embedder)
 
     # ── The folder ───────────────────────────────────────────────────────────────────────────
 
@@ -61,6 +75,11 @@ class Office:
         self.app.jobs.run_waiting()
         return self.told()
 
+    def sync_until_killed(self):
+        """As a job does it, in a process that may end at any write."""
+        with suppress(Killed):
+            syncs_of(self.app).run(self.source.id, lambda done, total: None)
+
     def told(self):
         return self.book.told([self.book.table.source(self.source.id)])[0]
 
@@ -90,6 +109,24 @@ class Office:
         return {chunk.document_name for chunk in chunks.values()}
 
 
+@contextmanager
+def killed_at(engine, number):
+    """From that write on nothing is written any more; tells whether it came so far."""
+    left, is_dead = [number], []
+
+    def end(_connection):
+        left[0] -= 1
+        if left[0] <= 0:
+            is_dead.append(True)
+            raise Killed
+
+    event.listen(engine, "commit", end)
+    try:
+        yield lambda: bool(is_dead)
+    finally:
+        event.remove(engine, "commit", end)
+
+
 def counting(embedder):
     """The texts that it embeds from now on."""
     texts, embed = [], embedder.embed
@@ -107,5 +144,13 @@ def later(monkeypatch):
 @pytest.fixture
 def office(tmp_path):
     made = Office(tmp_path)
+    yield made
+    made.app.stop()
+
+
+@pytest.fixture
+def office_on_postgres(tmp_path, postgres):
+    url = postgres.url.render_as_string(hide_password=False)
+    made = Office(tmp_path, sessions={"database_url": url})
     yield made
     made.app.stop()

@@ -52,7 +52,7 @@ class Fetcher:
         self._max_bytes = max_bytes
         self._network = GuardedNetwork(guard)
         self._client = httpx.Client(
-            transport=_transport(self._network),
+            transport=guarded_transport(self._network),
             headers={"User-Agent": AGENT, "Accept-Encoding": "gzip, deflate"},
             timeout=QUIET_SECONDS,
             follow_redirects=True,
@@ -120,7 +120,8 @@ def inflated(pieces: Iterator[bytes], window_bits: int, most: int) -> Iterator[b
         yield unpacker.decompress(piece, most)
 
 
-def _transport(network: GuardedNetwork) -> httpx.HTTPTransport:
+def guarded_transport(network: GuardedNetwork) -> httpx.HTTPTransport:
+    """Of an httpx client that connects through the guard only."""
     import httpcore
 
     transport = httpx.HTTPTransport(trust_env=False)

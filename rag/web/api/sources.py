@@ -164,14 +164,13 @@ def read_source(path: ManagedPath) -> DocumentSourceModel:
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
     """Say what of it is wanted, and how often it is looked at."""
-    change = partial(
-        managed.book().change,
+    managed.change_source(
+        path.source_id,
         include=body.include,
         exclude=body.exclude,
         every_seconds=body.every,
         watch=body.watch,
     )
-    managed.with_source(path.source_id, "changed", change)
     return _shown(managed.managed_source(path.source_id))
 
 
@@ -198,6 +197,13 @@ def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
     return _counted(path, count), 202
 
 
+@api.post("/sources/<source_id>/decline", responses={"200": CountModel})
+def decline_removals(path: ManagedPath) -> CountModel:
+    """Say no to the removals that wait: those documents stay until they are deleted."""
+    count = managed.with_source(path.source_id, "removals_declined", managed.book().decline)
+    return _counted(path, count)
+
+
 @api.post("/sources/<source_id>/undo", responses={"202": CountModel})
 def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Have back what was removed last; it stays until it is deleted by hand."""
@@ -217,6 +223,7 @@ def _shown(told: SourceTold) -> DocumentSourceModel:
         collection=source.collection_id,
         every=source.every_seconds,
         state=told.state,
+        reason=told.reason,
         next_sync_at=source.next_due_at,
         progress={"done": told.done, "total": told.total},
         pending_removals=list(told.pending),
