@@ -46,6 +46,7 @@ class Outline:
         self.products: list[str] = []  # declared by the document itself
         self.pages = 0
         self.pictures = 0
+        self.recognised = 0  # pages that were read by OCR
         self.left_out: list[str] = []  # what, and why
         self._form_values = 0
         self.media_type = media_type
@@ -196,6 +197,7 @@ class Outline:
             self._form_values,
             self.pictures,
             tuple(self.left_out),
+            self.recognised,
         )
 
     def _add(self, text: str, *, tight: bool) -> None:

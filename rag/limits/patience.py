@@ -25,6 +25,7 @@ FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole o
 JUDGEMENT = Patience(10, "checks.timeout_seconds")
 THREAD = Patience(60, "summarization_settings.timeout_seconds")
 TABLE_PLAN = Patience(20)
+CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
 CONNECT_SECONDS = 10.0
 WINDOW_SECONDS = 5.0  # of a server that is asked what its model takes
 RETRY_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead

@@ -132,6 +132,18 @@ class SourceBook:
         self.submit(source)
         return count
 
+    def decline(self, source_id: str) -> int:
+        """Say no to the removals that wait: those documents stay until they are deleted by hand.
+
+        Returns how many. Raises Conflict if none waits.
+        """
+        self.table.source(source_id)
+        count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
+        if not count:
+            raise Conflict("No removal waits for a yes here.")
+        self.table.change(source_id, state=SyncState.IDLE, reason="")
+        return count
+
     def undo(self, source_id: str) -> int:
         """Have back what was removed last; returns how many documents. Raises Conflict."""
         source = self.table.source(source_id)

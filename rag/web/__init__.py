@@ -35,6 +35,7 @@ from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
+from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.serving.budgets import give_budgets
@@ -127,5 +128,6 @@ def configure(app: Flask, application: "Application") -> None:
     limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
-    for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
+    own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
+    for blueprint in own:
         app.register_blueprint(blueprint)

@@ -14,6 +14,7 @@ from rag.limits.patience import JUDGEMENT
 from rag.llm.windows import ModelWindow
 from rag.seams import Embedder
 from rag.settings import Settings
+from rag.storage import Places
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
     from rag.documents.limits import LoadLimits
@@ -57,6 +58,14 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     except (ValueError, ImportError) as error:
         raise SetupError(f"tables.url is {url!r}: {error}.") from error
     return TableStore(engine, files)
+
+
+def kept_places(settings: Settings) -> Places:
+    """Where the files beside the database lie, as far as they lie on this machine."""
+    rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
+    return Places(
+        settings.data_dir / "originals", None if "://" in str(settings.tables.url) else rows
+    )
 
 
 def open_originals(settings: Settings) -> Originals:

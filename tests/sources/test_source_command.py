@@ -53,6 +53,7 @@ def test_a_folder_is_added_looked_at_and_listed(run, folder):
     assert source["counts"]["new"] == 1
     assert told(run("list", "--json"))[0]["id"] == source["id"]
     assert "idle" in run("list").stdout
+    assert "looked at every 1h" in run("list").stdout
     assert str(folder) in run("list").stdout
 
 

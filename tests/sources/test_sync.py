@@ -70,9 +70,19 @@ class TestAMovedFile:
             "help/restart.md": before["guides/reset.md"],
         }
         assert len(two.embedded) == embedded
-        assert two.found("restart button") == {"help/restart.md"}
+        assert two.found("restart") == {"help/restart.md"}  # a word of its name alone
         assert told.source.counts.moved == 1
         assert told.source.counts.removed == 0
+
+    def test_is_called_as_its_file_where_that_was_its_title(self, two):
+        two.write("old name.txt", "The zorblax weighs 3 kg.\n")
+        two.sync()
+        two.move("old name.txt", "new name.txt")
+
+        two.sync()
+
+        assert two.documents()["new name.txt"].title == "new name"
+        assert two.documents()["aero.md"].title == "Aero 5"
 
 
 class TestARemovedFile:
@@ -250,9 +260,10 @@ class TestAFileThatIsBeingWritten:
     def test_under_a_name_of_such_is_left_aside(self, two, name):
         two.write(name, "half a text")
 
-        two.sync()
+        told = two.sync()
 
         assert len(two.texts()) == 2
+        assert told.source.counts.failed == 0
 
 
 class TestAFileThatCannotBeRead:
@@ -266,6 +277,15 @@ class TestAFileThatCannotBeRead:
         assert [file.name for file in told.failures] == ["empty.md"]
         assert told.source.counts.failed == again.source.counts.failed == 1
         assert again.state is SyncState.IDLE
+
+    def test_is_no_hindrance_where_its_source_goes(self, two):
+        two.write("empty.md", "")
+        two.sync()
+
+        two.book.remove(two.source.id)
+        two.app.jobs.run_waiting()
+
+        assert {job.state for job in two.app.jobs._queue.table.newest("sync")} == {"done"}
 
     def test_is_read_once_it_can_be(self, two):
         two.write("empty.md", "")

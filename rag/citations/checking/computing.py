@@ -14,7 +14,7 @@ from rag.text.words import tokens
 # A bound is no difference: "more than 80", "5 or more".
 _DIFFERENCE, _INCREASE, _DECREASE = (
     re.compile(
-        rf"\b(?<!or )(?:{words})\b(?! than (?:[€$£]|EUR )?\d| als \d)",
+        rf"\b(?<!or )(?:{words})\b(?! (?:{told('than')}) (?:[€$£]|EUR )?\d)",
         re.IGNORECASE,
     )
     for words in (
@@ -26,7 +26,7 @@ _DIFFERENCE, _INCREASE, _DECREASE = (
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _WITH = re.compile(rf"\b(?:{told('additions')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
-_OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
+_OF = re.compile(rf"(?:%|{told('percent')}) (?:{told('share_of')})\b", re.IGNORECASE)
 _TOLERANCE = 0.005
 _ROUGH = 0.06
 _HALF = 0.5  # of a percentage that was worked out

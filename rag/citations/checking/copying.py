@@ -14,10 +14,10 @@ from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
 from rag.citations.leaning import limits
 from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words
+from rag.text.languages import all_words, told
 from rag.text.related import alternatives, opposites
 
-_BOUNDARY = re.compile(r"[,;:–—()\"“”]|\s-\s|\b(?:and|or|und|oder|sowie)\b")
+_BOUNDARY = re.compile(rf"[,;:–—()\"“”]|\s-\s|\b(?:{told('ands')}|{told('ors')})\b")
 _PAIRWISE = all_words("pairwise")
 _FEWEST = 3  # terms that follow each other in both, to be one changed
 

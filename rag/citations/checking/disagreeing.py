@@ -20,7 +20,7 @@ from rag.text.amounts import UNIT_SIGNS, Figure, agree
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
-from rag.text.languages import told
+from rag.text.languages import all_words, told
 from rag.text.names import Lexicon
 from rag.text.words import language_of, stem, tokens
 
@@ -31,8 +31,8 @@ _HOLDS = tuple(
 _MOST_VALUES = 4
 _ATTRIBUTE = 0.5  # of the question's words beside the name
 _FEW = 3  # words
-_MEASURES = {"long", "much", "mani", "year", "tell", "take", "last"}  # they ask for any figure
-_HOW = re.compile(r"\b(?:how|wie) (\w+)", re.IGNORECASE)  # `how warm` asks for one as well
+_MEASURES = all_words("any_measure")  # stems that ask for any figure
+_HOW = re.compile(rf"\b(?:{told('how')}) (\w+)", re.IGNORECASE)  # `how warm` asks for one as well
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,17 @@ from functools import lru_cache
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
-from rag.text.languages import all_words, any_of
+from rag.text.languages import all_words, any_of, told
 from rag.text.words import is_function_word
 
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
-_JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
-_ENDS = {"to", "bis"}  # of a range
+_JOINS = re.compile(
+    rf"\s*(?:{told('up_to')}|{told('ands')}|{told('ors')}|{told('starting_from')}|–|-)?\s*",
+    re.IGNORECASE,
+)
+_ENDS = set(told("up_to").split("|"))  # of a range
 _WORD = re.compile(r"\s([^\W\d_]{2,})")
 _CLOSE = 0.1  # of a figure, up to which a bound tells of it
 _CLOSE_SHARE = 2  # per cent, up to which a part is told by a fraction

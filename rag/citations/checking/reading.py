@@ -27,24 +27,23 @@ _LONG = 5  # letters
 _NEAREST = 3  # windows that a model is asked about
 _NUMBERS = frozenset(all_meanings("numbers"))
 # Without any of these, or a digit, a text holds no figure.
-_COUNTING = _NUMBERS | all_meanings("ordinals").keys() | {"half", "halb", "halbe", "halben"}
+_COUNTING = _NUMBERS | all_meanings("ordinals").keys() | all_meanings("fractions").keys()
 _NEGATIONS = all_words("negations")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")
 # A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
-_CONDITION = re.compile(rf"^\W*(?:without|ohne|{told('conditions')})\b[^,]*,", re.IGNORECASE)
+_LACKING = any_of(all_words("lacking"))
+_CONDITION = re.compile(rf"^\W*(?:{_LACKING}|{told('conditions')})\b[^,]*,", re.IGNORECASE)
 _SUPPOSES = re.compile(
-    rf"^\W*(?:and |or |but |und |oder |aber )?(?:{told('conditions')}|{told('supposes')})\b",
+    rf"^\W*(?:(?:{told('joins')}|{told('ors')}) )?(?:{told('conditions')}|{told('supposes')})\b",
     re.IGNORECASE,
 )
 _VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
 _ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
 # Negations that deny nothing: bounds, and what is not the only thing.
 _NO_NEGATION = re.compile(
-    r"\b(?:no|not|never|nicht) (?:only|just|nur|"
-    r"(?:more|less|fewer|later|longer|earlier|mehr|weniger|länger|später) (?:than|als)"
-    rf"(?= [^\w]*(?:\d|EUR|{any_of(_NUMBERS)}))"
-    r")\b|\bno (?:matter|doubt|problem)\b|\bwhether or not\b",
+    rf"\b(?:(?:{told('bounded_negation')})(?= [^\w]*(?:\d|EUR|{any_of(_NUMBERS)}))"
+    rf"|{told('no_negation')})\b",
     re.IGNORECASE,
 )
 

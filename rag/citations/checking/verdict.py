@@ -21,13 +21,13 @@ from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
-from rag.text.languages import all_words, any_of
+from rag.text.languages import all_words, any_of, told
 from rag.text.words import language_of
 
 COUNTED = 12  # so many things a reader counts for himself
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
-_THAN = {"than", "als"}
+_THAN = frozenset(told("than").split("|"))
 _HALF_DAY = 12  # hours
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 

@@ -18,13 +18,19 @@ _DIVIDES = re.compile(
     re.IGNORECASE,
 )
 _CONDITION = re.compile(
-    rf"\W*(?:without|ohne|{told('conditions')}|{told('supposes')})\b", re.IGNORECASE
+    rf"\W*(?:{any_of(all_words('lacking'))}|{told('conditions')}|{told('supposes')})\b",
+    re.IGNORECASE,
 )
 # Words that deny in ways of their own: where one stands, nothing is certain.
-_UNSURE = all_words("lacking") | all_words("excepting") | {"but", "aber", "sondern"}
+_BUT = all_words("contrasting")
+_UNSURE = all_words("lacking") | all_words("excepting") | _BUT
 _PROHIBITS = all_words("prohibiting")
-_COMPARES = all_words("comparing") - {"than", "als"}
-_LIMITING = (all_words("restricting") | all_words("limits")) - {"may", "könnte", "but", "aber"}
+_COMPARES = all_words("comparing") - set(told("than").split("|"))
+_LIMITING = (
+    (all_words("restricting") | all_words("limits"))
+    - all_words("contrasting")
+    - all_words("hedging")
+)
 _UNIVERSAL = all_words("universal")
 _MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
 _LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of

@@ -197,6 +197,13 @@ def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
     return _counted(path, count), 202
 
 
+@api.post("/sources/<source_id>/decline", responses={"200": CountModel})
+def decline_removals(path: ManagedPath) -> CountModel:
+    """Say no to the removals that wait: those documents stay until they are deleted."""
+    count = managed.with_source(path.source_id, "removals_declined", managed.book().decline)
+    return _counted(path, count)
+
+
 @api.post("/sources/<source_id>/undo", responses={"202": CountModel})
 def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Have back what was removed last; it stays until it is deleted by hand."""

@@ -19,6 +19,7 @@ from flask import Response
 
 from rag.citations.json_gate import JsonGate
 from rag.errors import RagError
+from rag.limits.patience import CLIENTS_TASK
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.seams import ModelRequest
@@ -35,7 +36,6 @@ OF_LIBRECHAT = (
     "Analyze this conversation and provide:\n1. The detected language",
     "Please generate a concise title (max 40 characters) for a conversation that starts with",
 )
-SECONDS = 30.0
 NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
@@ -94,7 +94,7 @@ def _by_model(body: ChatBody, asked: Asked) -> tuple[str, tuple[ToolCall, ...], 
         temperature=wishes.temperature,
         stop=wishes.stop,
         passed_on=wishes.passed_on,
-        timeout_seconds=SECONDS,
+        patience=CLIENTS_TASK,
         thinks=False,
         keeps_json=True,
     )
