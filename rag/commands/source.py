@@ -126,6 +126,18 @@ def confirm(settings: "Settings", name: str, as_json: bool) -> None:
 @click.argument("name", metavar="ID OR ADDRESS")
 @as_json_option
 @click.pass_obj
+def decline(settings: "Settings", name: str, as_json: bool) -> None:
+    """Say no to the removals that wait: those documents stay until you delete them."""
+    with _working(settings) as (application, book):
+        source_id = _named(book, name)
+        book.decline(source_id)
+        _finish(settings, application, source_id, as_json=as_json)
+
+
+@source.command()
+@click.argument("name", metavar="ID OR ADDRESS")
+@as_json_option
+@click.pass_obj
 def undo(settings: "Settings", name: str, as_json: bool) -> None:
     """Have back the documents that were removed last."""
     with _working(settings) as (application, book):
@@ -283,7 +295,7 @@ def _lines(told: "SourceTold") -> Iterator[str]:
     if told.pending_count:
         named = ", ".join(told.pending[:NAMED]) + " …" * (told.pending_count > NAMED)
         yield f"    Not there any more: {named}"
-        yield f"    Say yes with: groundnote source confirm {each.id}"
+        yield f"    Say yes or no: groundnote source confirm {each.id}, or decline"
     for file in told.failures[:NAMED]:
         yield f"    {file.reason}"
     if told.undo_count:

@@ -82,6 +82,7 @@ class TestASource:
                 ("DELETE", "", None),
                 ("POST", "/sync", {}),
                 ("POST", "/confirm", None),
+                ("POST", "/decline", None),
                 ("POST", "/undo", None),
             )
         ]

@@ -8,6 +8,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import Standing, SyncState
 from rag.sources.folder import FolderSource
+from tests.sources.folder_model import Killed
 
 
 @pytest.fixture
@@ -168,6 +169,13 @@ class TestManyRemovalsAtOnce:
 
         assert ten.sync().state is SyncState.WAITING_FOR_YES
         assert len(ten.texts()) == 10
+
+    def test_of_the_only_file_wait(self, office):
+        office.write("only.md", "# Only\n\nIt is alone.\n")
+        office.add()
+        office.delete("only.md")
+
+        assert office.sync().state is SyncState.WAITING_FOR_YES
 
     def test_two_of_ten_go(self, ten):
         ten.delete("0.md")
@@ -381,6 +389,45 @@ class TestARemovedDocument:
         assert two.files(Standing.REMOVED) == []
         assert two.app.documents.original_of_content(row.content_hash) is None
 
+    def test_is_had_back_beside_a_file_that_has_its_name_now(self, two):
+        two.delete("aero.md")
+        two.sync()
+        two.move("guides/reset.md", "aero.md")
+        two.sync()
+
+        two.book.undo(two.source.id)
+        two.app.jobs.run_waiting()
+        two.sync()
+
+        assert "button" in two.texts()["aero.md"]
+        assert "120 g" in two.texts()["manuals/aero.md"]
+
+    def test_is_not_had_back_over_one_that_came_in_its_place(self, two):
+        two.delete("aero.md")
+        two.sync()
+        bring(two, "aero.md", "# Mine\n\nMy own words.\n")
+
+        two.book.undo(two.source.id)
+        two.app.jobs.run_waiting()
+        two.write("aero.md", "# Aero 5\n\nThe Aero 5 weighs 120 g.\n")
+        two.sync()
+
+        assert "My own words" in two.texts()["aero.md"]
+        assert "120 g" in two.texts()["manuals/aero.md"]
+
+    def test_that_is_listed_again_before_it_is_back_is_one(self, two):
+        before = two.ids()
+        two.delete("aero.md")
+        two.sync()
+        two.book.undo(two.source.id)
+        two.write("aero.md", "# Aero 5\n\nThe Aero 5 weighs 150 g.\n")
+
+        two.app.jobs.run_waiting()
+
+        assert two.ids() == before
+        assert "150 g" in two.texts()["aero.md"]
+        assert two.files(Standing.KEPT) == []
+
     def test_that_comes_again_elsewhere_has_its_id_again(self, two):
         before = two.ids()["aero.md"]
         two.move("aero.md", "../aero.md")
@@ -400,6 +447,20 @@ class TestARemovedDocument:
 
         assert set(two.texts()) == {"guides/reset.md"}
 
+    def test_that_was_stored_and_not_noted_is_no_second_one(self, two, monkeypatch):
+        """The process was killed in between, and the file changed before the next sync."""
+        two.write("new.md", "# New\n\nIt is new.\n")
+        with monkeypatch.context() as patched:
+            patched.setattr("rag.sources.bringing.Bringing._note", killed)
+            two.sync_until_killed()
+        assert "new.md" in two.texts()
+        two.write("new.md", "# New\n\nIt is newer.\n")
+
+        two.sync()
+
+        assert set(two.texts()) == {"aero.md", "guides/reset.md", "new.md"}
+        assert "It is newer." in two.texts()["new.md"]
+
     def test_is_finished_where_another_came_in_its_place_meanwhile(self, two):
         row = next(each for each in two.files() if each.name == "aero.md")
         two.delete("aero.md")
@@ -410,6 +471,10 @@ class TestARemovedDocument:
         two.sync()
 
         assert "My own words" in two.texts()["aero.md"]
+
+
+def killed(_bringing):
+    raise Killed
 
 
 def bring(office, name, text):

@@ -29,8 +29,8 @@ OVER_ROWS = ("tables/answers.py", "tables/asking/")
 FEWEST = 3  # `yes` and `no` are labels as well
 # Of other languages, and signs of formats and protocols as well.
 SIGNS = words(
-    "a ab am ce ci den dir each en es hr id im in ins it lang le me mi millions min max mo no non "
-    "null octet of pro que sep sind su t tag um un"
+    "a ab am ce ci den dir each en es hr id im in ins it lang le m me mi millions min max mo no "
+    "non null octet of pro que s sep sind su t tag um un"
 )
 
 

@@ -1,8 +1,7 @@
 """Sources of documents and who may do what with them: whoever manages their collection, all."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rag.errors import Forbidden, NotFound
 from rag.records import DocumentSource, Right
@@ -43,18 +42,6 @@ def add_source(wish: DocumentSource) -> SourceTold:
     made = book().add(wish)
     note("source.added", f"{made.collection_id} {shown(made.address)}")
     return book().told([made])[0]
-
-
-def change_source(source_id: str, **changes: Any) -> None:
-    """What is wanted of one that whoever runs the server added is said there: what it leaves out
-    may be nobody else's. Raises NotFound, Forbidden and UserError."""
-    is_operators = managed_source(source_id).source.is_operators
-    if is_operators and (changes["include"] is not None or changes["exclude"] is not None):
-        raise Forbidden(
-            "Whoever runs the server added this source, and says what of it is wanted: groundnote "
-            "source."
-        )
-    with_source(source_id, "changed", partial(book().change, **changes))
 
 
 def own() -> str:

@@ -164,13 +164,14 @@ def read_source(path: ManagedPath) -> DocumentSourceModel:
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
     """Say what of it is wanted, and how often it is looked at."""
-    managed.change_source(
-        path.source_id,
+    change = partial(
+        managed.book().change,
         include=body.include,
         exclude=body.exclude,
         every_seconds=body.every,
         watch=body.watch,
     )
+    managed.with_source(path.source_id, "changed", change)
     return _shown(managed.managed_source(path.source_id))
 
 
