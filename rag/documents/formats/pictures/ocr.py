@@ -18,7 +18,6 @@ LONGEST_SIDE = 3_000  # pixels that are looked at: larger ones are made smaller
 TIME_SHARE = 0.7  # of what a file may take; what is left over stays unread, and is told
 LEAST_SCORE = 0.6
 SAME_LINE = 0.5  # of its height, that two pieces share
-POINTS = 72
 MARK = "read by OCR"
 INSTALL = "text in pictures is read where groundnote[ocr] is installed"
 
