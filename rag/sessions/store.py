@@ -353,3 +353,8 @@ class SqlConversationStore:
         """End answers whose process died while it wrote them; returns how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.interrupt_lost(self._engine, self._clock(), **grace)
+
+    def give_up_judging(self, *, is_alone: bool = False) -> int:
+        """End checks whose process died; returns how many."""
+        grace = {"grace": timedelta()} if is_alone else {}
+        return leases.give_up_judging(self._engine, self._clock(), **grace)

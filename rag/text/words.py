@@ -52,7 +52,7 @@ def language_of(text: str) -> Language:
     lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
     letters = Counter(begun.lower())
     scores = {
-        each: len(each.function_words.intersection(lowered))
+        each: len(each.telling_words.intersection(lowered))
         + sum(letters[one] for one in each.letters)
         for each in LANGUAGES
     }
@@ -97,18 +97,29 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
     spoken = language or language_of(text)
     found: list[str] = []
     for token in tokens(text):
-        lowered = token.lowered
+        lowered = _without_elision(token.lowered, spoken)
         if UNSPACED.search(lowered):
             found.extend(_pairs(lowered))
-        elif not is_function_word(lowered) and not lowered[0].isdigit() and len(lowered) > 1:
+        elif (
+            not is_function_word(lowered, spoken) and not lowered[0].isdigit() and len(lowered) > 1
+        ):
             found.append(stem(lowered, spoken.code))
     return tuple(found)
 
 
-def is_function_word(lowered: str) -> bool:
+def _without_elision(lowered: str, language: Language) -> str:
+    """`l'appareil` is `appareil`."""
+    before, _, behind = lowered.partition("'")
+    return behind if behind and before in language.words["elided"] else lowered
+
+
+def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
     """Whether a word tells nothing of what a text is about: `of`, `won't`, `it's`."""
     return (
-        lowered in STOP_WORDS or lowered.endswith("n't") or lowered.partition("'")[0] in STOP_WORDS
+        lowered in STOP_WORDS
+        or lowered in language.function_words
+        or lowered.endswith("n't")
+        or lowered.partition("'")[0] in STOP_WORDS
     )
 
 

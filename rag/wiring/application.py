@@ -213,6 +213,7 @@ class Application:
         if older := set_back(self.engine, self.settings.data_dir):
             tell(log, "The database was put back", older)
         self.store.interrupt_lost(is_alone=self._is_alone())
+        self.store.give_up_judging(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
@@ -241,6 +242,7 @@ class Application:
                 self.sources.submit_due()
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
+                    self.store.give_up_judging()
                     forgotten_at = monotonic()
 
     def _is_alone(self) -> bool:

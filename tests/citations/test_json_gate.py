@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rag.answers.given import harmless, in_words
 
+from rag.citations.given import harmless, in_words
 from rag.citations.json_gate import JsonGate, markers_in_json
 from rag.citations.markers import cited_numbers
 from rag.errors import UnreadableReply

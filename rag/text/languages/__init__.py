@@ -33,6 +33,11 @@ class Language:
         """They tell nothing of what a text is about."""
         return self.words["function_words"]
 
+    @property
+    def telling_words(self) -> frozenset[str]:
+        """Function words that tell this language from others."""
+        return self.function_words - self.words["only_in_it"]
+
 
 def read_lists(name: str) -> dict[str, Any]:
     """A file of lists of words."""
@@ -108,8 +113,10 @@ LANGUAGES: tuple[Language, ...] = (
 
 
 def all_words(name: str) -> frozenset[str]:
-    """What any language has of a class of words."""
-    return frozenset[str]().union(*(language.words[name] for language in LANGUAGES))
+    """What any language has of a class of words, but for what means something else in another."""
+    return frozenset[str]().union(
+        *(each.words[name] - each.words["only_in_it"] for each in LANGUAGES)
+    )
 
 
 def all_expressions(name: str) -> tuple[str, ...]:
@@ -119,7 +126,12 @@ def all_expressions(name: str) -> tuple[str, ...]:
 
 def all_meanings(name: str) -> dict[str, Any]:
     """What the expressions of a class stand for, in any language."""
-    return {each: of for one in LANGUAGES for each, of in one.meanings[name].items()}
+    return {
+        each: of
+        for one in LANGUAGES
+        for each, of in one.meanings[name].items()
+        if each not in one.words["only_in_it"]
+    }
 
 
 def told(name: str) -> str:
