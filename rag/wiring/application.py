@@ -337,8 +337,7 @@ class Application:
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
         """Names of documents by id, whose file was kept, and is gone or another one now."""
         before, places = noted(self.settings.data_dir), kept_places(self.settings)
-        is_on = before is not None and self.settings.documents.keep_originals
-        kept = before.originals if before is not None and is_on else {}
+        kept = before.originals if before and self.settings.documents.keep_originals else {}
         return documents_without_original(self.engine, places, kept, reads=reads)
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
@@ -354,8 +353,9 @@ class Application:
         for document_id, name in documents_of(self.tables, lacking).items():
             path = self.documents.original(self.documents.document(document_id, EVERYTHING))
             if path is not None and document_id not in lost:
-                of = self.tables.tables(EVERYTHING, document_id=document_id)
-                own = lacking & {each.id for each in of}
+                own = lacking & {
+                    t.id for t in self.tables.tables(EVERYTHING, document_id=document_id)
+                }
                 self.tables.files.remove(own)  # what is not right would be taken for whole
                 remade |= own
                 self.ingestion.read_rows_again(document_id, path.read_bytes())
