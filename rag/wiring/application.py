@@ -46,6 +46,7 @@ from rag.wiring.parts import (
     open_tables,
 )
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
+from rag.wiring.sources import book_of, syncs_of, watch_of
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -135,8 +136,6 @@ class Application:
 
     @once
     def sources(self) -> "SourceBook":
-        from rag.wiring.sources import book_of
-
         return book_of(self)
 
     @once
@@ -144,7 +143,6 @@ class Application:
         from rag.jobs.background import Background, uploads_for
         from rag.jobs.queue import JobQueue
         from rag.jobs.table import JobTable
-        from rag.wiring.sources import syncs_of
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
@@ -218,8 +216,6 @@ class Application:
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
         if self._does_jobs:
-            from rag.wiring.sources import watch_of
-
             Thread(target=watch_of, args=(self,), name="watch", daemon=True).start()
 
     def load(self) -> None:
