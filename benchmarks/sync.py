@@ -24,6 +24,7 @@ from unittest.mock import patch
 
 import click
 
+from rag.documents.files import collect
 from rag.records import EVERYTHING, DocumentSource, Finished, SyncState
 from rag.settings import Settings
 from rag.sources import folder, sync
@@ -75,6 +76,13 @@ def many(files: int) -> None:
             with _counting(application, reads):
                 spent = _sync(application, made)
             print(f"| sync {number} | {spent:.2f} CPU s | {_counts(application, made)} | {reads} |")
+        before = _spent()
+        stages = Counter(
+            report.stage.value
+            for report in application.ingestion.ingest(collect([place]))
+            if report.is_final
+        )
+        print(f"| ingest of the same | {_spent() - before:.2f} CPU s | {dict(stages)} | all read |")
         print(f"first words after {first_words:.1f} s of the clock")
 
 

@@ -48,6 +48,7 @@ from rag.records import (
     Within,
 )
 from rag.seams import NO_WISHES, DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+from rag.text.languages import told
 from rag.turns.answering import Answering
 from rag.turns.drafting import Draft
 from rag.turns.found import Found, Prepared
@@ -55,9 +56,7 @@ from rag.turns.memory import Memory
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
-    r"(please )?(go on|continue|keep going|weiter|mach(en sie)? weiter|fahr(en sie)? fort)"
-    r"( please| bitte)?\W*",
-    re.IGNORECASE,
+    rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
 )
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
 CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Container
 
 from rag.citations.markers import Rewriter, cited_numbers
+from rag.text.languages import any_pattern, read_lists
 from rag.text.late import regex
 from rag.text.remembered import remembered
 
 _HEAD = regex.compile(
-    r"[\s>#*_\-]*(?:the |all )?(?:cited )?(?:sources?|references?|citations?|footnotes?|notes|"
-    r"bibliography|works cited|quellen(?:angaben?|verzeichnis|nachweise?)?|belege|"
-    r"literatur(?:verzeichnis)?|fuentes|références|fonti|bronnen|参考文献|参考资料|来源|出典)"
-    r"(?: cited| used)?[\s*_]*(?:[:：]?[\s*_]*$|[:：][\s*_]*(?=[\[【［(^\d]))",
+    rf"[\s>#*_\-]*(?:{any_pattern(read_lists('citing')['headings'])})"
+    r"[\s*_]*(?:[:：]?[\s*_]*$|[:：][\s*_]*(?=[\[【［(^\d]))",
     regex.IGNORECASE,
 )
 # Any heading that a list of sources at the end may have: what follows decides.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rag.citations import grammar
 from rag.citations.scanner import Cited, Marker, Scanner
+from rag.text.languages import told
 from rag.text.remembered import remembered
 
 
@@ -109,10 +110,7 @@ def _in_parentheses(cited: Cited) -> str:
 
 # Figures in plain brackets, and what before them wants some: a sign, a measure, a preposition.
 _VALUES = re.compile(r"\[[\d,;\s–-]+\]")
-_WANTS_VALUE = re.compile(
-    r"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|range|interval|limits|domain|bounds|Intervall|Bereich)"
-    r"|\b(?:of|on|over|between|within|to|is|are|was|were|from|by|in|von|im|auf|zwischen|ist))\s*$"
-)
+_WANTS_VALUE = re.compile(rf"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|{told('wants_value')}))\s*$")
 # A comma or blank at the end of what is known: it goes with a marker that is removed.
 _GAP = re.compile(rf"(?:[,;，、]?[{grammar.BLANKS}]|[,;，、])\Z")
 # Before these, what stood in front of a removed marker goes too: "days [99]." becomes "days."

@@ -16,6 +16,7 @@ import click
 from rag.errors import NotFound, UserError
 
 if TYPE_CHECKING:
+    from rag.records import DocumentSource
     from rag.settings import Settings
     from rag.sources.book import SourceBook, SourceTold
     from rag.wiring.application import Application
@@ -118,6 +119,18 @@ def confirm(settings: "Settings", name: str, as_json: bool) -> None:
     with _working(settings) as (application, book):
         source_id = _named(book, name)
         book.confirm(source_id)
+        _finish(settings, application, source_id, as_json=as_json)
+
+
+@source.command()
+@click.argument("name", metavar="ID OR ADDRESS")
+@as_json_option
+@click.pass_obj
+def decline(settings: "Settings", name: str, as_json: bool) -> None:
+    """Say no to the removals that wait: those documents stay until you delete them."""
+    with _working(settings) as (application, book):
+        source_id = _named(book, name)
+        book.decline(source_id)
         _finish(settings, application, source_id, as_json=as_json)
 
 
@@ -256,6 +269,19 @@ def _as_dict(told: "SourceTold") -> dict[str, Any]:
     }
 
 
+def _when(each: "DocumentSource") -> str:
+    looked_at = each.last_synced_at and each.last_synced_at.astimezone()
+    last = f"seen whole {looked_at:%Y-%m-%d %H:%M}" if looked_at else "not seen whole yet"
+    every = f"every {_in_words(each.every_seconds)}" if each.every_seconds else "when you say so"
+    return f"{last}; looked at {'at each change and ' if each.watch else ''}{every}"
+
+
+def _in_words(seconds: int) -> str:
+    """As it is typed: 90m, 2h, 1d."""
+    unit = next(unit for unit in "wdhms" if seconds % SECONDS[unit] == 0)
+    return f"{seconds // SECONDS[unit]}{unit}"
+
+
 def _lines(told: "SourceTold") -> Iterator[str]:
     from rag.sources.kinds import shown
 
@@ -263,12 +289,13 @@ def _lines(told: "SourceTold") -> Iterator[str]:
     counts = [f"{count:,} {word}" for word, count in asdict(each.counts).items() if count]
     state = told.state.replace("_", " ")
     yield f"{each.id}  {state:<15}  {shown(each.address)}  {', '.join(counts)}".rstrip()
+    yield f"    {_when(each)}"
     if told.reason:
         yield f"    {told.reason}"
     if told.pending_count:
         named = ", ".join(told.pending[:NAMED]) + " …" * (told.pending_count > NAMED)
         yield f"    Not there any more: {named}"
-        yield f"    Say yes with: groundnote source confirm {each.id}"
+        yield f"    Say yes or no: groundnote source confirm {each.id}, or decline"
     for file in told.failures[:NAMED]:
         yield f"    {file.reason}"
     if told.undo_count:

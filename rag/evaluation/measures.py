@@ -15,8 +15,9 @@ from rag.evaluation.ending import ending
 from rag.evaluation.reading import SourceFile, read_text, validated
 from rag.records import Event, Failed
 from rag.seams import SessionHandle
+from rag.text.languages import ENGLISH
 
-ARTICLES = {"a", "an", "the"}
+_ARTICLE = re.compile(ENGLISH.patterns["articles"])
 
 
 class KnownQuestion(BaseModel):
@@ -114,7 +115,7 @@ def token_f1(text: str, gold: str) -> float:
 
 def _words(text: str) -> list[str]:
     plain = re.sub(r"\[[\d, –-]+\]", " ", text.lower())
-    return [word for word in re.findall(r"\w+", plain) if word not in ARTICLES]
+    return [word for word in re.findall(r"\w+", plain) if not _ARTICLE.fullmatch(word)]
 
 
 def summary_of(graded: Sequence[Graded]) -> dict[str, Any]:

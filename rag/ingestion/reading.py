@@ -15,7 +15,7 @@ from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, UserError
 from rag.parallel import as_done
 from rag.progress import Progress, Stage
-from rag.records import EVERYTHING, Chunk, Document, Right
+from rag.records import Chunk, Document, Right
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
@@ -113,9 +113,6 @@ class FileReader:
     def read_rows_again(self, document: Document, data: bytes) -> None:
         """Write what is lacking of its tables' rows."""
         parsed = self._loader.load(document.name, data)
-        known = self._tables.tables(EVERYTHING, document_id=document.id)
-        lacking = self._tables.files.lacking(each.id for each in known)
-        self._tables.files.remove(lacking)  # a file that was cut off would be taken for whole
         where = Origin(document.id, document.name, document.title)
         list(self._tables.make(where, parsed.tables))
 

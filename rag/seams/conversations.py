@@ -101,6 +101,13 @@ class SessionHandle(Protocol):
     def finish(self, answer: Message) -> Message:
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
+    def erase(self, index: int) -> None:
+        """Take away what was asked and answered there, in every revision, and what quotes it.
+
+        Places and numbers stay, nothing else changes. Raises NotFound, or Conflict while it is
+        being written.
+        """
+
     def judge(self, answer: Message) -> Message:
         """Store what was found of a finished answer's citations afterwards; its text stays.
 

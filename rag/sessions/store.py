@@ -142,6 +142,11 @@ class SqlSession:
         finally:
             self._leases.release(self.id, answer)
 
+    def erase(self, index: int) -> None:
+        with self._writing() as (connection, session):
+            transcript.erase(connection, self._key, session, index)
+            summary_rows.remove_over(connection, self._key, index - 1, index + 1)
+
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
             return transcript.judge(connection, self._key, answer)
@@ -348,3 +353,8 @@ class SqlConversationStore:
         """End answers whose process died while it wrote them; returns how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.interrupt_lost(self._engine, self._clock(), **grace)
+
+    def give_up_judging(self, *, is_alone: bool = False) -> int:
+        """End checks whose process died; returns how many."""
+        grace = {"grace": timedelta()} if is_alone else {}
+        return leases.give_up_judging(self._engine, self._clock(), **grace)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import Conflict, SourceAway, UserError
+from rag.errors import Conflict, Forbidden, SourceAway, UserError
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
@@ -84,7 +84,11 @@ class SourceBook:
         every_seconds: int | None = None,
         watch: bool | None = None,
     ) -> DocumentSource:
-        """What is given replaces what was; 0 seconds are never. Raises NotFound and UserError."""
+        """What is given replaces what was; 0 seconds are never.
+
+        What is wanted of one that whoever runs the server added stays: what it leaves out may be
+        for nobody else. Raises NotFound, Forbidden and UserError.
+        """
         before = self.table.source(source_id)
         _refuse_leaving(before)
         watches = before.watch if watch is None else watch
@@ -97,6 +101,12 @@ class SourceBook:
             every_seconds=_checked_every(every, watch=watches),
         )
         _check(source)
+        is_other = (source.include, source.exclude) != (before.include, before.exclude)
+        if is_other and before.is_operators:
+            raise Forbidden(
+                "Whoever runs the server added this source, and says what of it is wanted. Remove "
+                "it there and add it again."
+            )
         self.table.change(
             source_id,
             include=list(source.include),
@@ -105,7 +115,7 @@ class SourceBook:
             every_seconds=source.every_seconds,
             next_due_at=next_due(source, datetime.now(UTC)),
         )
-        if (source.include, source.exclude) != (before.include, before.exclude):
+        if is_other:
             self.submit(source)
         return self.table.source(source_id)
 

@@ -131,7 +131,7 @@ def check_open(address: str, *, folders: Sequence[Path], stores: Sequence[str]) 
             return
         told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
         raise Forbidden(f"{told} sources.folders names those that may be added here.")
-    if "::" not in address and ".." not in address and _begins(address, stores):
+    if "::" not in address and ".." not in unquote(address) and _begins(address, stores):
         return
     raise Forbidden(
         "This is read with what the server may read, so whoever runs it adds it: groundnote source "

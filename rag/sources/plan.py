@@ -45,14 +45,19 @@ def compare(
 
     One that somebody took out or replaced by hand is as its source has it again.
     """
-    rows = {row.name: row for row in known if row.standing not in GONE}
+    standing = [row for row in known if row.standing not in GONE]
+    rows = {row.name: row for row in sorted(standing, key=_is_of_source)}  # what is listed counts
     new, changed, unchanged, waiting = [], [], [], []
-    seen = set()
+    seen, met = set(), set()
     for file in listed:
         if file.name in seen:
             continue
         seen.add(file.name)
         row = rows.get(file.name)
+        if row is not None and not _is_replaced(row, documents):
+            met.add(row.document_id)
+        else:
+            row = None
         if not file.is_settled:
             waiting.append(file)
         elif row is None:
@@ -61,19 +66,30 @@ def compare(
             unchanged.append((row, file))
         else:
             changed.append((row, file))
-    absent = [row for row in rows.values() if row.name not in seen]
+    absent = [row for row in standing if row.document_id not in met]
     back = [row for row in absent if row.standing is Standing.BACK]
     others = [row for row in absent if row.standing is not Standing.BACK]
-    removed = [row for row in others if row.document_id in documents]
+    lost = [row for row in others if row.document_id not in documents]
     return SyncPlan(
         tuple(new),
         tuple(changed),
         tuple(unchanged),
-        tuple(row for row in removed if row.standing is not Standing.KEPT),
+        tuple(row for row in others if row.document_id in documents and _is_of_source(row)),
         tuple(waiting),
-        tuple(row for row in others if row.document_id not in documents),
-        tuple(back),
+        (*lost, *(row for row in back if _is_replaced(row, documents))),
+        tuple(row for row in back if not _is_replaced(row, documents)),
     )
+
+
+def _is_of_source(row: SourceFile) -> bool:
+    """Not one that was had back, which the source need not list."""
+    return row.standing not in (Standing.KEPT, Standing.BACK)
+
+
+def _is_replaced(row: SourceFile, documents: Mapping[str, str]) -> bool:
+    """Wanted back, and somebody put another document in its place meanwhile: that one stays."""
+    content = documents.get(row.document_id, row.content_hash)
+    return row.standing is Standing.BACK and content != row.content_hash
 
 
 def _is_same(row: SourceFile, file: ListedFile, documents: Mapping[str, str]) -> bool:

@@ -61,7 +61,7 @@ def let_go(look: Look) -> None:
     rows = look.parts.table.files(look.source.id, Standing.REMOVED)
     past = [row for row in rows if row.removed_at is None or row.removed_at < before]
     look.parts.table.drop(look.source.id, [row.document_id for row in past])
-    look.parts.documents.let_go_of({row.content_hash for row in past})
+    _let_go_of(look.parts, past)
 
 
 def remove_source(parts: Parts, source: DocumentSource, report: Report) -> None:
@@ -73,4 +73,9 @@ def remove_source(parts: Parts, source: DocumentSource, report: Report) -> None:
             delete_document(parts, row.document_id)
         report(done + 1, len(rows))
     parts.table.forget(source.id)
-    parts.documents.let_go_of({row.content_hash for row in rows})
+    _let_go_of(parts, rows)
+
+
+def _let_go_of(parts: Parts, rows: Iterable[SourceFile]) -> None:
+    """Of their originals; a file that could not be read has none."""
+    parts.documents.let_go_of({row.content_hash for row in rows if row.content_hash})

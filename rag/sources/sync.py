@@ -151,11 +151,8 @@ def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
 
 def _back(look: Look, plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
     """Documents that are wanted back though their files are gone."""
-    here = [row for row in plan.back if row.document_id in present]
-    kept = [row for row in here if present[row.document_id] == row.content_hash]
-    look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in kept])
-    others = {row.document_id for row in here} - {row.document_id for row in kept}
-    look.parts.table.drop(look.source.id, others)  # somebody put another in its place
+    here = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
+    look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in here])
     return [Coming(row, None, is_new=True) for row in plan.back if row.document_id not in present]
 
 

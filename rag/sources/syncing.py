@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -17,6 +17,8 @@ from rag.sources.kinds import check_open, open_source
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
 from rag.sources.sync import Outcome, sync
+
+SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
 
 
 class Syncs:
@@ -90,4 +92,6 @@ class Syncs:
         values: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason}
         if outcome.state in (SyncState.IDLE, SyncState.WAITING_FOR_YES):
             values["last_synced_at"] = datetime.now(UTC)
+        if outcome.counts.waiting and source.every_seconds is not None:
+            values["next_due_at"] = datetime.now(UTC) + SOON
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})

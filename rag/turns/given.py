@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from rag.answers.given import calls_in_words, json_in_words
 from rag.answers.tool_loop import sent_tokens
+from rag.citations.given import calls_in_words, json_in_words
 from rag.citations.json_gate import JsonGate
 from rag.errors import UnreadableReply
 from rag.llm.windows import TokenBudget

@@ -1,10 +1,10 @@
 """Random lives of a folder, against a model of what the library has to say after each sync."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from rag.records import SyncState
+from rag.records import Standing, SyncState
 
 WORDS = (
     "aero",
@@ -44,6 +44,8 @@ class Life:
     outside: dict = field(default_factory=dict)  # taken out of the folder for a while
     counts: Counter = field(default_factory=Counter)
     written: int = 0
+    said: dict = field(default_factory=lambda: defaultdict(set))  # by names, ever
+    taken: set = field(default_factory=set)  # names that came back since the last look
     doubled: set = field(default_factory=set)  # texts that were in several files
 
     def __post_init__(self):
@@ -100,6 +102,14 @@ class Life:
                 self.office.write(name, text)
                 self.files[name] = File(text)
                 self.doubled.add(text)
+                self.taken.add(name)
+
+    def undo(self):
+        """What was removed last is there again, though no file is, until one has its name."""
+        if self.office.told().undo_count:
+            self.office.book.undo(self.office.source.id)
+            self.office.sync()
+            self.counts["had back"] += len(self.office.files(Standing.KEPT))
 
     def half_written(self):
         self.office.write(f"{self._free_name()}.part", "half a t")
@@ -121,6 +131,11 @@ class Life:
 
     def _any(self):
         return self.random.choice(sorted(self.files))
+
+    def _heard(self):
+        """What each name has stood for."""
+        for name, file in self.files.items():
+            self.said[name].add(words_of(file.text))
 
     def _free_name(self):
         self.written += 1
@@ -151,12 +166,16 @@ class Life:
             self.office.app.jobs.run_waiting()
             told = self.office.told()
         assert told.state is SyncState.IDLE, told
-        documents = self.office.documents()
-        assert documents.keys() == self.files.keys()
-        texts = self.office.texts()
+        documents, texts = self.office.documents(), self.office.texts()
+        kept = {row.document_name: row.name for row in self.office.files(Standing.KEPT)}
+        assert not kept.keys() & self.files.keys()
+        assert documents.keys() == self.files.keys() | kept.keys()
+        for document, name in kept.items():
+            assert any(said in texts[document] for said in self.said[name]), name
         for name, file in self.files.items():
-            assert file.text.split("\n\n")[1].strip() in texts[name], name
-        self._compare_ids({name: each.id for name, each in documents.items()})
+            assert words_of(file.text) in texts[name], name
+        assert len({each.id for each in documents.values()}) == len(documents)
+        self._compare_ids({name: documents[name].id for name in self.files})
         self._compare_indexes()
         self.counts["syncs"] += 1
 
@@ -164,17 +183,23 @@ class Life:
         """A file that kept its name or its content kept its id; copies may change places."""
         for name, file in self.files.items():
             is_moved = file.seen[1:] == (file.text,) and file.text not in self.doubled
+            is_moved = is_moved and file.seen[0] not in self.taken  # a name that is there keeps its
             if file.document and (file.seen[0] == name or is_moved):
                 assert ids[name] == file.document, name
                 self.counts["ids compared"] += 1
             file.document, file.seen = ids[name], (name, file.text)
-        assert len(set(ids.values())) == len(ids)
+        self.taken.clear()
 
     def _compare_indexes(self):
         app = self.office.app
         assert app.documents.unembedded_count() == 0
         app.ingestion.synchronise()  # what a kill left in the index goes with the next embedding
         assert app.index.count() == app.documents.chunk_count()
+
+
+def words_of(text):
+    """Without its heading."""
+    return text.split("\n\n")[1].strip()
 
 
 OPERATIONS = {
@@ -187,6 +212,7 @@ OPERATIONS = {
     "copy": 3,
     "restore": 3,
     "half_written": 2,
+    "undo": 2,
     "killed_sync": 6,
     "away": 1,
     "look": 12,
@@ -201,6 +227,7 @@ def live(life, count, kill_at):
     names, weights = list(OPERATIONS), list(OPERATIONS.values())
     for name in life.random.choices(names, weights, k=count):
         life.counts[name] += 1
+        life._heard()
         if name == "killed_sync":
             life.killed_sync(kill_at)
         else:

@@ -1,6 +1,7 @@
 """A source of any kind, as a package may add it: what it lists and says is what a sync goes by."""
 
 import hashlib
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -38,6 +39,7 @@ class Shelf:
     def read(self, file):
         self.reading.append(file)
         assert len(self.reading) == 1
+        time.sleep(0.005)  # another thread would come in between
         self.read_names.append(file.name)
         if len(self.read_names) > self.reads_before_it_goes:
             self.reading.clear()

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from rag.records import DocumentSource
 from rag.settings import Settings
 from rag.sources.kinds import check_open
 from tests.applications import app_of, application_of
@@ -81,6 +82,7 @@ class TestASource:
                 ("DELETE", "", None),
                 ("POST", "/sync", {}),
                 ("POST", "/confirm", None),
+                ("POST", "/decline", None),
                 ("POST", "/undo", None),
             )
         ]
@@ -119,6 +121,45 @@ class TestASource:
 
         assert told["address"] == "https://ada:…@127.0.0.1:1/docs"
 
+    def test_of_whoever_runs_the_server_keeps_what_that_one_leaves_out(self, served):
+        (served.closed / "secret.md").write_text("# Secret\n\nThe key is 4711.\n")
+        address, place = str(served.closed), served.lamps
+        made = served.app.sources.add(
+            DocumentSource("", address, "", "", place, exclude=("secret.md",), is_operators=True)
+        )
+        served.run()
+
+        refused = served.call("PATCH", f"{SOURCES}/{made.id}", json={"exclude": []})
+        changed = served.call("PATCH", f"{SOURCES}/{made.id}", json={"every": 3600})
+
+        assert (refused.status_code, changed.status_code) == (403, 200)
+        assert changed.get_json()["exclude"] == ["secret.md"]
+
+    def test_keeps_its_collection_from_being_deleted(self, served):
+        served.add(served.open, exclude=["*"])
+        served.run()
+
+        refused = served.call("DELETE", f"/api/v1/collections/{served.lamps}")
+
+        assert refused.status_code == 409
+        assert "source" in refused.get_json()["detail"]
+
+    def test_keeps_documents_in_step_that_were_put_elsewhere(self, served):
+        source_id = served.add(served.open).get_json()["id"]
+        served.run()
+        other = served.call("POST", "/api/v1/collections", json={"name": "Other"}).get_json()["id"]
+        (document,) = served.call("GET", "/api/v1/documents").get_json()["documents"]
+        moved = f"/api/v1/documents/{document['id']}"
+        served.call("PUT", moved, json={"collection": other})
+        (served.open / "a.md").write_text("# Aero 5\n\nThe Aero 5 weighs 130 g, they say.\n")
+
+        served.call("POST", f"{SOURCES}/{source_id}/sync", json={})
+        served.run()
+
+        (same,) = served.call("GET", "/api/v1/documents").get_json()["documents"]
+        assert (same["id"], same["collection_id"]) == (document["id"], other)
+        assert same["content_hash"] != document["content_hash"]
+
 
 class TestWhatTheServerMayRead:
     @pytest.mark.parametrize(
@@ -136,6 +177,7 @@ class TestWhatTheServerMayRead:
             "s3://other/x",
             "s3://shared-not",
             "s3://shared/../other",
+            "s3://shared/%2e%2e/other",
             "sftp://host/x",
         ],
     )

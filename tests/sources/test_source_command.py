@@ -53,6 +53,7 @@ def test_a_folder_is_added_looked_at_and_listed(run, folder):
     assert source["counts"]["new"] == 1
     assert told(run("list", "--json"))[0]["id"] == source["id"]
     assert "idle" in run("list").stdout
+    assert "looked at every 1h" in run("list").stdout
     assert str(folder) in run("list").stdout
 
 
@@ -69,6 +70,18 @@ def test_removals_wait_for_a_yes_and_can_be_undone(run, folder):
     assert (confirmed.exit_code, told(confirmed)[0]["counts"]["removed"]) == (0, 2)
     undone = run("undo", folder, "--json")
     assert (undone.exit_code, told(undone)[0]["counts"]["new"]) == (0, 2)
+
+
+def test_removals_that_wait_can_be_declined(run, folder):
+    run("add", folder)
+    for file in folder.iterdir():
+        file.unlink()
+    run("sync", folder)
+
+    assert run("decline", folder).exit_code == 0
+    again = run("sync", folder, "--json")
+    assert (again.exit_code, told(again)[0]["pending_count"]) == (0, 0)
+    assert told(again)[0]["counts"]["removed"] == 0
 
 
 def test_a_source_goes_with_its_documents(run, folder):

@@ -8,6 +8,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import Standing, SyncState
 from rag.sources.folder import FolderSource
+from tests.sources.folder_model import Killed
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ class TestTheFirstSync:
 
         assert len(two.embedded) == embedded
         assert (told.source.counts.new, told.source.counts.unchanged) == (0, 2)
+        assert told.state is SyncState.IDLE
 
 
 class TestAChangedFile:
@@ -69,9 +71,19 @@ class TestAMovedFile:
             "help/restart.md": before["guides/reset.md"],
         }
         assert len(two.embedded) == embedded
-        assert two.found("restart button") == {"help/restart.md"}
+        assert two.found("restart") == {"help/restart.md"}  # a word of its name alone
         assert told.source.counts.moved == 1
         assert told.source.counts.removed == 0
+
+    def test_is_called_as_its_file_where_that_was_its_title(self, two):
+        two.write("old name.txt", "The zorblax weighs 3 kg.\n")
+        two.sync()
+        two.move("old name.txt", "new name.txt")
+
+        two.sync()
+
+        assert two.documents()["new name.txt"].title == "new name"
+        assert two.documents()["aero.md"].title == "Aero 5"
 
 
 class TestARemovedFile:
@@ -158,6 +170,13 @@ class TestManyRemovalsAtOnce:
         assert ten.sync().state is SyncState.WAITING_FOR_YES
         assert len(ten.texts()) == 10
 
+    def test_of_the_only_file_wait(self, office):
+        office.write("only.md", "# Only\n\nIt is alone.\n")
+        office.add()
+        office.delete("only.md")
+
+        assert office.sync().state is SyncState.WAITING_FOR_YES
+
     def test_two_of_ten_go(self, ten):
         ten.delete("0.md")
         ten.delete("1.md")
@@ -215,25 +234,44 @@ class TestAFolderThatIsAway:
 
 class TestAFileThatIsBeingWritten:
     def test_waits_until_it_is_whole(self, two, monkeypatch):
-        ages = iter([0.2, 0.2, 0.2, 0.2])  # two files of two looks; then an hour
+        is_whole = []
         monkeypatch.setattr(
             "rag.sources.folder.mark_of",
-            lambda found, moment: ("", False) if next(ages, None) else (str(found.st_mtime), True),
+            lambda found, moment: (str(found.st_mtime), bool(is_whole)),
         )
-        two.write("half.md", "# Half\n\nIt is h")
+
+        def pause(_seconds):
+            two.write("half.md", "# Half\n\nIt is whole.\n")
+            is_whole.append(True)
+
+        monkeypatch.setattr("rag.sources.sync.time.sleep", pause)
+        two.write("half.md", "# Half\n\nIt is ha")
 
         told = two.sync()
 
         assert (told.source.counts.waiting, told.source.counts.removed) == (0, 0)
-        assert "half.md" in two.texts()
+        assert "It is whole." in two.texts()["half.md"]
+        assert not any("It is ha" in text for text in two.embedded)
+
+    def test_of_which_the_writer_takes_his_time_is_left_for_later(self, two, monkeypatch):
+        monkeypatch.setattr("rag.sources.folder.mark_of", lambda found, moment: ("", False))
+        two.write("half.md", "# Half\n\nIt is ha")
+        two.book.change(two.source.id, every_seconds=86_400)
+
+        told = two.sync()
+
+        assert (told.source.counts.waiting, told.state) == (3, SyncState.IDLE)
+        assert told.source.next_due_at < datetime.now(UTC) + timedelta(minutes=2)
+        assert len(two.texts()) == 2
 
     @pytest.mark.parametrize("name", ["a.md.part", "b.tmp", "~$c.docx", ".d.md.swp"])
     def test_under_a_name_of_such_is_left_aside(self, two, name):
         two.write(name, "half a text")
 
-        two.sync()
+        told = two.sync()
 
         assert len(two.texts()) == 2
+        assert told.source.counts.failed == 0
 
 
 class TestAFileThatCannotBeRead:
@@ -246,6 +284,16 @@ class TestAFileThatCannotBeRead:
 
         assert [file.name for file in told.failures] == ["empty.md"]
         assert told.source.counts.failed == again.source.counts.failed == 1
+        assert again.state is SyncState.IDLE
+
+    def test_is_no_hindrance_where_its_source_goes(self, two):
+        two.write("empty.md", "")
+        two.sync()
+
+        two.book.remove(two.source.id)
+        two.app.jobs.run_waiting()
+
+        assert {job.state for job in two.app.jobs._queue.table.newest("sync")} == {"done"}
 
     def test_is_read_once_it_can_be(self, two):
         two.write("empty.md", "")
@@ -341,6 +389,45 @@ class TestARemovedDocument:
         assert two.files(Standing.REMOVED) == []
         assert two.app.documents.original_of_content(row.content_hash) is None
 
+    def test_is_had_back_beside_a_file_that_has_its_name_now(self, two):
+        two.delete("aero.md")
+        two.sync()
+        two.move("guides/reset.md", "aero.md")
+        two.sync()
+
+        two.book.undo(two.source.id)
+        two.app.jobs.run_waiting()
+        two.sync()
+
+        assert "button" in two.texts()["aero.md"]
+        assert "120 g" in two.texts()["manuals/aero.md"]
+
+    def test_is_not_had_back_over_one_that_came_in_its_place(self, two):
+        two.delete("aero.md")
+        two.sync()
+        bring(two, "aero.md", "# Mine\n\nMy own words.\n")
+
+        two.book.undo(two.source.id)
+        two.app.jobs.run_waiting()
+        two.write("aero.md", "# Aero 5\n\nThe Aero 5 weighs 120 g.\n")
+        two.sync()
+
+        assert "My own words" in two.texts()["aero.md"]
+        assert "120 g" in two.texts()["manuals/aero.md"]
+
+    def test_that_is_listed_again_before_it_is_back_is_one(self, two):
+        before = two.ids()
+        two.delete("aero.md")
+        two.sync()
+        two.book.undo(two.source.id)
+        two.write("aero.md", "# Aero 5\n\nThe Aero 5 weighs 150 g.\n")
+
+        two.app.jobs.run_waiting()
+
+        assert two.ids() == before
+        assert "150 g" in two.texts()["aero.md"]
+        assert two.files(Standing.KEPT) == []
+
     def test_that_comes_again_elsewhere_has_its_id_again(self, two):
         before = two.ids()["aero.md"]
         two.move("aero.md", "../aero.md")
@@ -359,6 +446,35 @@ class TestARemovedDocument:
         two.sync()
 
         assert set(two.texts()) == {"guides/reset.md"}
+
+    def test_that_was_stored_and_not_noted_is_no_second_one(self, two, monkeypatch):
+        """The process was killed in between, and the file changed before the next sync."""
+        two.write("new.md", "# New\n\nIt is new.\n")
+        with monkeypatch.context() as patched:
+            patched.setattr("rag.sources.bringing.Bringing._note", killed)
+            two.sync_until_killed()
+        assert "new.md" in two.texts()
+        two.write("new.md", "# New\n\nIt is newer.\n")
+
+        two.sync()
+
+        assert set(two.texts()) == {"aero.md", "guides/reset.md", "new.md"}
+        assert "It is newer." in two.texts()["new.md"]
+
+    def test_is_finished_where_another_came_in_its_place_meanwhile(self, two):
+        row = next(each for each in two.files() if each.name == "aero.md")
+        two.delete("aero.md")
+        two.book.table.write(two.source.id, [replace(row, standing=Standing.REMOVING)])
+        two.app.ingestion.delete(row.document_id)
+        bring(two, "aero.md", "# Mine\n\nMy own words.\n")
+
+        two.sync()
+
+        assert "My own words" in two.texts()["aero.md"]
+
+
+def killed(_bringing):
+    raise Killed
 
 
 def bring(office, name, text):

@@ -12,6 +12,7 @@ from typing import Any
 
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
+from rag.memory.stored import Remembered
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -241,6 +242,7 @@ class FakeApplication:
         self.sources = SourceBook(
             SourceTable(engine), self.documents, settings.sources, lambda source: None
         )
+        self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 

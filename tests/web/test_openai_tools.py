@@ -104,6 +104,15 @@ class TestTools:
         ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
         assert len({*ids}) == 2  # though the server gave one twice
 
+    def test_the_same_question_asked_twice_is_two_conversations(self, post, asked):
+        body = {"messages": [asked], "tools": TOOLS}
+        called = [post(CHAT, body, CALLS).get_json() for _ in range(2)]
+        for completion in called:
+            message = completion["choices"][0]["message"]
+            result = RESULT | {"tool_call_id": message["tool_calls"][0]["id"]}
+            ended = post(CHAT, {"messages": [asked, message, result]}, reply("[1]")).get_json()
+            assert ended["session_id"] == completion["session_id"]
+
     def test_streamed_calls_have_the_protocols_form(self, asked, post):
         body = {"messages": [asked], "tools": TOOLS, "stream": True}
         told = [
@@ -283,3 +292,10 @@ def test_a_cut_form_is_told_as_cut(asked, post):
     completion = post(CHAT, {"messages": [asked], "response_format": FORM}, cut).get_json()
 
     assert completion["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_check_says_whose_its_numbers_are(client):
+    said = {"text": "It weighs 120 g [1]."}
+    for more, whose in (({}, "reply"), ({"sources": [{"n": 1, "text": "120 g"}]}, "sent")):
+        told = client.post("/api/v1/check", json=said | more).get_json()
+        assert told["numbers"] == whose

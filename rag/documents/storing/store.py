@@ -169,11 +169,11 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def original(self, document: Document) -> Path | None:
         """The file that it was read from, if it was kept; who may open one may open the other."""
-        return self.original_of_content(document.content_hash)
+        return self.original_of_content(document.content_hash, document.size_bytes)
 
-    def original_of_content(self, content_hash: str) -> Path | None:
+    def original_of_content(self, content_hash: str, size: int | None = None) -> Path | None:
         """The file of a document that may be gone, if it is still kept."""
-        return self._originals.path(content_hash) if self._originals else None
+        return self._originals.path(content_hash, size) if self._originals else None
 
     def keep_original(self, content_hash: str, data: bytes | None) -> None:
         """The file of a document that is stored."""

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, current_app, request
 from pydantic_core import to_jsonable_python
 
-from rag.answers.given import calls_in_words, in_words
+from rag.citations.given import calls_in_words, in_words
 from rag.errors import UserError
 from rag.records import (
     ChatMessage,

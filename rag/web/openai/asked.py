@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag.answers.given import calls_in_words, harmless, in_words
+from rag.citations.given import calls_in_words, harmless, in_words
 from rag.errors import UserError
 from rag.records import ChatMessage, ImportedMessage, Message, Role
 from rag.web.openai.messages import INSTRUCTION_ROLES, ROLES, ClientMessage

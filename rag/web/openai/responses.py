@@ -9,9 +9,10 @@ from typing import Any
 from flask import Response
 from pydantic import BaseModel
 
-from rag.errors import Conflict, NotFound
+from rag.errors import NotFound
 from rag.records import Answer, Failed, Finished, Message, Role
 from rag.seams import SessionHandle
+from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
 from rag.web.api.sse import failure, frame
 from rag.web.current import application
@@ -77,13 +78,15 @@ def list_input_items(path: ResponsePath) -> dict[str, Any]:
 
 @api.delete("/responses/<response_id>", responses={"200": None})
 def delete_response(path: ResponsePath) -> dict[str, Any]:
-    """Delete a conversation by its newest response; one in its middle is kept with it."""
+    """Delete one question with its answer; a conversation that says nothing more goes with it.
+
+    What else was said stays, with its numbers and sources.
+    """
     session, answer = _answer_of(path.response_id)
-    if session.read().message_count > answer.index + 1:
-        raise Conflict(
-            "The conversation went on from this response. Delete its newest one, or the session."
-        )
-    session.delete()
+    session.erase(answer.index)
+    application().remembered.forget(session)
+    if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
+        session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}
 
 
@@ -93,7 +96,7 @@ def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
         if named := _ID.fullmatch(response_id):
             session = open_session(named[1])
             message = session.message(int(named[2]))
-            if message.role == Role.ASSISTANT and message.index:
+            if message.role == Role.ASSISTANT and message.index and message.error != ERASED:
                 return session, at_round(message, int(named[3] or 0))
     raise NotFound(f"There is no response {response_id[:60]!r}.")
 
@@ -116,6 +119,8 @@ def _referred(item: ClientMessage) -> ClientMessage:
     with suppress(NotFound, IndexError):
         if named := _ITEM_ID.fullmatch(item.id):
             message = open_session(named[1]).message(int(named[2]))
+            if not message.content:
+                raise NotFound("It was deleted.")
             said = given_text(Finished(at_round(message, int(named[3] or 0)), ()))
             return ClientMessage(role=message.role, content=said)
         if named := _CALL_ID.fullmatch(item.id):
@@ -132,6 +137,8 @@ def _after(previous: str) -> FoundSession:
         named = _ID.fullmatch(previous)
         session_id, index = (named[1], named[2]) if named else ("", 0)
         session, count = open_session(session_id), int(index) + 1
+        if session.message(count - 1).error == ERASED:
+            raise NotFound("It was deleted.")
         told = session.read().message_count
         if told == count:
             return FoundSession(session, is_new=False)

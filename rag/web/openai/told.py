@@ -1,6 +1,8 @@
 """What clients of both protocols are told of an answer that has ended."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from rag.citations.json_gate import markers_in_json
 from rag.records import Answer, Citation, Finished, NoticeKind, ToolCall
@@ -60,3 +62,21 @@ def counted(end: Finished) -> tuple[int, int]:
     """Tokens read and written, as the model server counted them; zeros when no model was called."""
     usage = end.message.answer.usage if end.message.answer else None
     return (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+
+
+def used(read: int, written: int) -> dict[str, int]:
+    """Tokens, as chat completions tell them."""
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def calls_told(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
+    """Calls as chat completions tell them, with what their server wants back."""
+    return [
+        {
+            **call.beside,
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
