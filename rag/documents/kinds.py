@@ -10,7 +10,8 @@ from rag.errors import Unreadable
 
 SUPPORTED = (
     "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, ODT, ODS, ODP, EPUB, RTF, mails (EML, MSG), "
-    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText and plain text"
+    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText, AsciiDoc and "
+    "plain text"
 )
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -34,6 +35,7 @@ class FileKind(StrEnum):
     XLSX = f"{OFFICE}.spreadsheetml.sheet", "Excel"
     CSV = "text/csv", "CSV"
     RST = "text/x-rst", "reStructuredText"
+    ASCIIDOC = "text/asciidoc", "AsciiDoc"
     TEXT = "text/plain", "Text"
     EPUB = "application/epub+zip", "EPUB"
     EML = "message/rfc822", "mail"
@@ -61,7 +63,8 @@ ENDINGS = {
     FileKind.HTML: ".html .htm .xhtml",
     FileKind.CSV: ".csv .tsv",
     FileKind.RST: ".rst .rest",
-    FileKind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
+    FileKind.ASCIIDOC: ".adoc .asciidoc .asc",
+    FileKind.TEXT: ".txt .text .log .org .nfo .readme",
     FileKind.EML: ".eml",
     FileKind.NOTEBOOK: ".ipynb",
     FileKind.JSON: ".json",

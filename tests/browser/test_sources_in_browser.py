@@ -78,8 +78,8 @@ def test_can_be_read_by_everybody_and_fits(open_page, folder, look):
         summary.click()
 
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    if os.environ.get("GROUNDNOTE_PICTURES"):
-        name = f"{os.environ['GROUNDNOTE_PICTURES']}/sources-{look.replace(' ', '-')}.png"
+    if os.environ.get("PICTURES_IN"):
+        name = f"{os.environ['PICTURES_IN']}/sources-{look.replace(' ', '-')}.png"
         page.screenshot(path=name, full_page=True)
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make clients")

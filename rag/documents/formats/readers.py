@@ -19,6 +19,7 @@ READERS = {
     FileKind.XLSX: "grids.xlsx",
     FileKind.CSV: "grids.csv",
     FileKind.RST: "rst",
+    FileKind.ASCIIDOC: "asciidoc.reader",
     FileKind.TEXT: "text",
     FileKind.EPUB: "epub",
     FileKind.EML: "mail",

@@ -124,7 +124,7 @@ def _seen_lines(document: Any, number: int) -> tuple[PdfLine, ...]:
     try:
         page = document[number - 1]
         width, height = page.get_size()
-        scale = min(SCAN_SCALE, ocr.LONGEST_SIDE / max(width, height, 1))
+        scale = min(SCAN_SCALE, ocr.SIDES[-1] / max(width, height, 1))
         picture = page.render(scale=scale).to_pil()
         page.close()
     except (pypdfium2.PdfiumError, ValueError, MemoryError):
