@@ -29,6 +29,7 @@ from rag.text.sentences import split_sentences
 from rag.text.words import is_function_word, stem
 from rag.tokens import count_tokens
 
+MOST_TURNS = 1_200  # of canard
 BEHIND = 500  # characters, in which the number of a sentence stands
 Messages = list[dict[str, str]]
 Sent = Callable[[str], Sequence[dict[str, Any]]]  # a question in, what is sent for it out
@@ -177,7 +178,16 @@ def inscit(data: Path, form: str) -> Iterator[Talk]:
 def cast(data: Path, form: str) -> Iterator[Talk]:
     """The answers of 2022; what answers is the sentence nearest to the question, as a person
     wrote it anew to stand alone."""
-    rows = [row for row in rows_of(data / "cast/dev/rewrites.jsonl") if row["year"] == "2022"]
+    rows = rows_of(data / "cast/dev/rewrites.jsonl")
+    yield _rewritten([row for row in rows if row["year"] == "2022"], form)
+
+
+def canard(data: Path, form: str) -> Iterator[Talk]:
+    """As cast; short answers to questions about people."""
+    yield _rewritten(list(rows_of(data / "canard/dev/rewrites.jsonl"))[:MOST_TURNS], form)
+
+
+def _rewritten(rows: Sequence[dict[str, Any]], form: str) -> Talk:
     anew = {(row["conversation"], row["question"]): row["rewrite"] for row in rows}
     said: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -192,11 +202,32 @@ def cast(data: Path, form: str) -> Iterator[Talk]:
         rewrite = anew.get((conversation, question))
         if rewrite and answer.strip():
             probes.append(Probe(rewrite, ((nearest(answer, rewrite), number),)))
-    yield Talk(messages, tuple(probes))
+    return Talk(messages, tuple(probes))
+
+
+def mtrag(data: Path, form: str) -> Iterator[Talk]:
+    """Conversations of people with a system whose answers they mended; the first question of each
+    is asked again, and what answers is the sentence nearest to it."""
+    by_domain: dict[str, list[Any]] = {}
+    for row in rows_of(data / "mtrag/dev/conversations.jsonl"):
+        by_domain.setdefault(row["domain"], []).append(row["turns"])
+    for conversations in by_domain.values():
+        messages: Messages = []
+        probes: list[Probe] = []
+        for turns in conversations:
+            for at, (asked, answered) in enumerate(zip(turns[::2], turns[1::2], strict=False)):
+                number = len(messages) // 2 + 1
+                text = numbered(answered["text"], number, form)
+                messages.append({"role": "user", "content": asked["text"]})
+                messages.append({"role": "assistant", "content": text})
+                if at == 0 and asked["answerability"] == "ANSWERABLE":
+                    gold = nearest(answered["text"], asked["text"])
+                    probes.append(Probe(asked["text"], ((gold, number),)))
+        yield Talk(messages, tuple(probes))
 
 
 FACTS: list[Path] = []  # a file that was given
-SETS = {each.__name__: each for each in (locomo, inscit, cast, user, uncited, facts)}
+SETS = {each.__name__: each for each in (locomo, inscit, cast, canard, mtrag, user, uncited, facts)}
 
 
 def is_met(sent: Sequence[dict[str, Any]], probe: Probe) -> bool:

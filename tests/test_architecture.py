@@ -38,7 +38,10 @@ ORDER = [
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
-OF_ONE_NAME = {"documents", "retrieval", "llm", "jobs", "database", "ingestion", "migrations"}
+OF_ONE_NAME = {
+    "documents", "retrieval", "llm", "jobs", "database", "ingestion", "migrations", "evaluation",
+    "commands",
+}  # fmt: skip
 PAIRS = {"Term"}  # of a query, and of a statement: both are what weighs in a comparison
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",

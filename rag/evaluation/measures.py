@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
 from rag.evaluation.ending import ending
-from rag.evaluation.reading import SourceFile, read_text, validated
+from rag.evaluation.reading import ScriptFile, read_text, validated
 from rag.records import Event, Failed
 from rag.seams import SessionHandle
 from rag.text.languages import ENGLISH
@@ -84,7 +84,7 @@ def _question(path: Path, line: str, number: int) -> KnownQuestion:
         data = json.loads(line)
     except ValueError as error:
         raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
-    return validated(KnownQuestion, SourceFile(path, data, {(): number}))
+    return validated(KnownQuestion, ScriptFile(path, data, {(): number}))
 
 
 def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:

@@ -127,9 +127,6 @@ class SessionHandle(Protocol):
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         """As `messages`, without what is known of answers beside their text: for contexts."""
 
-    def said_at(self, indices: Sequence[int]) -> list[Message]:
-        """Those that exist, in order, in one look-up, as `said`."""
-
     def message(self, index: int) -> Message:
         """Raises NotFound."""
 

@@ -166,9 +166,6 @@ class SqlSession:
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read_said, start, TO_THE_END if end is None else end)
 
-    def said_at(self, indices: Sequence[int]) -> list[Message]:
-        return self._look(transcript.read_said_at, indices)
-
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
             return message

@@ -52,7 +52,6 @@ NEWEST = ~(
 
 # Put together once: every turn reads and writes by them.
 _IN_RANGE = (messages.c.index >= bindparam("first")) & (messages.c.index < bindparam("stop"))
-_AT = messages.c.index.in_(bindparam("wanted", expanding=True))
 
 
 def _of_session(*columns: Any) -> Select[Any]:
@@ -66,7 +65,6 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
     message_vectors.c.index == messages.c.index,
 )
 _SAID = _of_session(*SAID).where(_IN_RANGE)
-_SAID_AT = _of_session(*SAID).where(_AT)
 _WITHOUT_VECTORS = (
     select(*SAID)
     .where(messages.c.session_id == bindparam("its_id"), OWNED)
@@ -247,12 +245,6 @@ def read(connection: Connection, key: Key, start: int, end: int) -> list[Message
 def read_said(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
     rows = found(connection, key, _SAID, first=start, stop=end)
-    return [said_from(row) for row in _newest(rows)]
-
-
-def read_said_at(connection: Connection, key: Key, indices: Sequence[int]) -> list[Message]:
-    """The newest revisions of the messages at these indices, in order, as `read_said`."""
-    rows = found(connection, key, _SAID_AT, wanted=list(indices))
     return [said_from(row) for row in _newest(rows)]
 
 

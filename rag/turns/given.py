@@ -9,6 +9,7 @@ from dataclasses import replace
 from rag.answers.tool_loop import sent_tokens
 from rag.citations.given import calls_in_words, json_in_words
 from rag.citations.json_gate import JsonGate
+from rag.citations.markers import keep_markers
 from rag.errors import UnreadableReply
 from rag.llm.windows import TokenBudget
 from rag.records import Answer, ChatMessage, Role, ToolCall
@@ -35,8 +36,10 @@ def given(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
     elif text.startswith("{"):
         text, json_text = json_in_words(text), text
     notices = tuple(draft.notices)
+    # What was code in a text alone may be none in a list of them.
+    told = keep_markers(text, allowed).text
     return Answer(
-        text, model=draft.model, usage=draft.usage, notices=notices, given=json_text, rounds=rounds
+        told, model=draft.model, usage=draft.usage, notices=notices, given=json_text, rounds=rounds
     )
 
 

@@ -46,6 +46,7 @@ from rag.wiring.parts import (
     open_tables,
 )
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
+from rag.wiring.sources import book_of, syncs_of, watch_of
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -135,8 +136,6 @@ class Application:
 
     @once
     def sources(self) -> "SourceBook":
-        from rag.wiring.sources import book_of
-
         return book_of(self)
 
     @once
@@ -144,7 +143,6 @@ class Application:
         from rag.jobs.background import Background, uploads_for
         from rag.jobs.queue import JobQueue
         from rag.jobs.table import JobTable
-        from rag.wiring.sources import syncs_of
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
@@ -218,8 +216,6 @@ class Application:
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
         if self._does_jobs:
-            from rag.wiring.sources import watch_of
-
             Thread(target=watch_of, args=(self,), name="watch", daemon=True).start()
 
     def load(self) -> None:
@@ -341,8 +337,7 @@ class Application:
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
         """Names of documents by id, whose file was kept, and is gone or another one now."""
         before, places = noted(self.settings.data_dir), kept_places(self.settings)
-        is_on = before is not None and self.settings.documents.keep_originals
-        kept = before.originals if before is not None and is_on else {}
+        kept = before.originals if before and self.settings.documents.keep_originals else {}
         return documents_without_original(self.engine, places, kept, reads=reads)
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
@@ -358,8 +353,9 @@ class Application:
         for document_id, name in documents_of(self.tables, lacking).items():
             path = self.documents.original(self.documents.document(document_id, EVERYTHING))
             if path is not None and document_id not in lost:
-                of = self.tables.tables(EVERYTHING, document_id=document_id)
-                own = lacking & {each.id for each in of}
+                own = lacking & {
+                    t.id for t in self.tables.tables(EVERYTHING, document_id=document_id)
+                }
                 self.tables.files.remove(own)  # what is not right would be taken for whole
                 remade |= own
                 self.ingestion.read_rows_again(document_id, path.read_bytes())

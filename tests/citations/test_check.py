@@ -417,3 +417,12 @@ def test_a_contradiction_tells_both_values() -> None:
     (wrong,) = check("The Tarn 2 costs EUR 199 [4].", SOURCES).citations
 
     assert (wrong.stated, wrong.given) == ("EUR 199", "EUR 149")
+
+
+def test_a_column_is_told_from_one_whose_name_is_a_part_of_its_name() -> None:
+    table = "| | Linnea 240 | Linnea 240 Pro |\n|---|---|---|\n| Stitches | 24 | 60{} |"
+    source = {1: replace(AERO, text="", passage=table.format(""))}
+
+    assert check(table.format(" [1]"), source).citations[0].verdict is Verdict.SUPPORTED
+    turned = table.replace("24 | 60", "60 | 24").format(" [1]")
+    assert check(turned, source).citations[0].verdict is Verdict.CONTRADICTED

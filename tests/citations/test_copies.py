@@ -206,3 +206,36 @@ def test_each_number_of_a_group_says_for_itself() -> None:
 
     assert (price.number, price.verdict) == (4, Verdict.SUPPORTED)
     assert (bicycles.number, bicycles.verdict) == (5, Verdict.OFF_SUBJECT)
+
+
+HOUSE = (
+    "Dogs travel free but must be kept on deck. Children under four travel free of charge. "
+    "A return ticket costs twice the fare less 10 %. It is valid for a month. "
+    "Cars must be at the quay 25 minutes before departure."
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (
+            "Children under four travel free of charge, and a return ticket costs twice the fare "
+            "less 10 %",
+            Verdict.SUPPORTED,
+        ),
+        (
+            "According to the timetable, children under four travel free of charge",
+            Verdict.SUPPORTED,
+        ),
+        (
+            "The leaflet says that cars must be at the quay 25 minutes before departure",
+            Verdict.SUPPORTED,
+        ),
+        # sentences in another order, a pronoun of another sentence, half of one
+        ("A return ticket costs twice the fare less 10 %, and dogs travel free", Verdict.OPEN),
+        ("Children under four travel free of charge, and it is valid for a month", Verdict.OPEN),
+        ("Cars travel free but must be kept on deck", Verdict.CONTRADICTED),  # another of its words
+    ],
+)
+def test_sentences_may_be_joined_and_reported_but_not_mixed(said: str, verdict: Verdict) -> None:
+    assert judged(said, HOUSE).verdict is verdict

@@ -4,13 +4,16 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag.citations.given import harmless, in_words
+from rag.citations.given import harmless
 from rag.citations.json_gate import JsonGate, markers_in_json
 from rag.citations.markers import cited_numbers
 from rag.errors import UnreadableReply
+from rag.seams import Wishes
+from rag.turns.drafting import Draft
+from rag.turns.given import given as answer_given
 
 KNOWN = 2
 SIGNS = st.sampled_from([*"[]()【】†1247 ,.;:-–^#\\\"'`$\n*ag°ä😀", "[1]", "[47]", "[1, 47]"])
@@ -60,6 +63,7 @@ def test_all_but_the_texts_stays(value, is_ascii):
 
 
 @settings(deadline=None)
+@example({"": "^4[47]^"})
 @given(objects(VALUES))
 def test_no_text_has_an_unknown_number(value):
     told, cited = gated(json.dumps(value))
@@ -78,11 +82,15 @@ def test_every_split_gives_the_same(value, first, second):
 
 
 @settings(deadline=None)
+@example({"": "```[47]"})
 @given(objects(VALUES))
 def test_what_people_read_has_no_unknown_number_either(value):
     told, _ = gated(json.dumps(value))
+    wishes = Wishes(passed_on={"response_format": {"type": "json_object"}})
+    answer = answer_given(Draft(None, text=told, wishes=wishes), lambda number: number <= KNOWN)
 
-    assert {*cited_numbers(in_words(told))} <= {1, 2}
+    assert answer.given == told
+    assert {*cited_numbers(answer.text)} <= {1, 2}
 
 
 @settings(deadline=None)

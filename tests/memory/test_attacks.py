@@ -222,3 +222,15 @@ def test_of_thousands_of_turns_the_first_is_brought_back(engine):
 
     assert "grinds 41 kg an hour [1]" in text
     assert "[1]–[4999]" in text
+
+
+def test_later_and_earlier_values_come_together_the_newest_first(engine):
+    said = [
+        "The Orla 7 mill costs 410 euro [1].",
+        "The Vega 3 pump costs 90 euro [2].",
+        "The Orla 7 mill costs 455 euro since May [3].",
+        "The Vega 4 pump costs 95 euro [4].",
+    ]
+    for text in both(engine, conversation(said), 900, "What does the Orla 7 mill cost?"):
+        recalled = text[text.index(TITLE) :]
+        assert recalled.index("455 euro since May [3]") < recalled.index("410 euro [1]")

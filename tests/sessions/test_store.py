@@ -616,7 +616,6 @@ class TestSessions:
 
         assert question == replace(session.message(0), known_sources=None)
         assert answer == replace(session.message(1), answer=None)
-        assert session.said_at([1]) == [answer]
 
     def test_vectors_are_saved_once_per_message(self, session):
         session.save_vectors({0: np.zeros(3, dtype=np.float32), 1: np.ones(3, dtype=np.float32)})

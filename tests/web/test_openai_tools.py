@@ -104,6 +104,19 @@ class TestTools:
         ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
         assert len({*ids}) == 2  # though the server gave one twice
 
+    def test_what_fits_no_window_is_refused_with_both_numbers(self, world, post, asked):
+        message = post(CHAT, {"messages": [asked], "tools": TOOLS}, CALLS).get_json()
+        message = message["choices"][0]["message"]
+        call_id = message["tool_calls"][0]["id"]
+        long = {"role": "tool", "tool_call_id": call_id, "content": "many words " * 20_000}
+        response = post(CHAT, {"messages": [asked, message, long], "tools": TOOLS})
+
+        assert response.status_code == 413
+        assert world.server.requests == []
+        again = RESULT | {"tool_call_id": call_id}
+        ended = post(CHAT, {"messages": [asked, message, again]}, reply("120 g [1].")).get_json()
+        assert ended["choices"][0]["message"]["content"] == "120 g [1]."
+
     def test_the_same_question_asked_twice_is_two_conversations(self, post, asked):
         body = {"messages": [asked], "tools": TOOLS}
         called = [post(CHAT, body, CALLS).get_json() for _ in range(2)]

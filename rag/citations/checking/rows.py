@@ -150,6 +150,9 @@ def _of_cell(said: Cell, table: _Table, own: Sequence[str], column: int) -> Wron
 
 def _called(name: str, names: Sequence[str]) -> list[int]:
     """Which of them are called so: by the same words, else the one that shares most of them."""
+    spelled = [at for at, each in enumerate(names) if each.lower() == name.lower()]
+    if spelled:
+        return spelled
     said = _keys(name)
     shares = [_share(said, _keys(each)) for each in names]
     best = max(shares, default=0.0)

@@ -170,7 +170,7 @@ class Answering(ABC):
             calls = calls_of(end)
             texts = {streamed, end.message.content, self.told(end).text}
             if calls:  # some clients keep nothing beside them
-                texts = {end.message.content, calls_in_words("", calls)}
+                texts = {calls_in_words(text, calls) for text in (given_text(end), "")}
             answers = {link(question, Role.ASSISTANT, in_words(text)) for text in texts}
             if calls:
                 answers.add(link_of_calls(question, (call.id for call in calls)))

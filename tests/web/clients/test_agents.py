@@ -22,7 +22,8 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 FRAMEWORKS = (
     "langchain", "langchain, responses", "agents sdk", "agents sdk, chat", "pydantic ai",
-    "pydantic ai, streamed",
+    "pydantic ai, streamed", "pydantic ai, responses", "agents sdk, streamed",
+    "agents sdk, chat, streamed", "haystack",
 )  # fmt: skip
 AI_SDK = ("ai sdk", "ai sdk, responses", "ai sdk, streamed", "ai sdk, responses, streamed")
 FORM = {"said": "It weighs 120 g [1][47].", "left": 12}

@@ -66,7 +66,7 @@ def _langchain_tool(tool, stock):
     return told
 
 
-def by_agents(url, name, *, responses=True):
+def by_agents(url, name, *, responses=True, streamed=False):
     from agents import (
         Agent,
         OpenAIChatCompletionsModel,
@@ -93,7 +93,12 @@ def by_agents(url, name, *, responses=True):
         items, texts = [], []
         for question in asked_by(name):
             items.append({"role": "user", "content": question})
-            result = await Runner.run(agent, items, run_config=config)
+            if streamed:
+                result = Runner.run_streamed(agent, items, run_config=config)
+                async for _ in result.stream_events():
+                    pass
+            else:
+                result = await Runner.run(agent, items, run_config=config)
             items = result.to_input_list()
             texts.append(result.final_output)
         former = agent.clone(output_type=Said, tools=[])
@@ -103,13 +108,14 @@ def by_agents(url, name, *, responses=True):
     return asyncio.run(run()) | {"calls": stock.calls}
 
 
-def by_pydantic_ai(url, name, *, streamed=False):
+def by_pydantic_ai(url, name, *, streamed=False, kind="OpenAIChatModel"):
     from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.models import openai
     from pydantic_ai.providers.openai import OpenAIProvider
 
     stock = Stock()
-    model = OpenAIChatModel("groundnote", provider=OpenAIProvider(base_url=url, api_key=KEY))
+    provider = OpenAIProvider(base_url=url, api_key=KEY)
+    model = getattr(openai, kind)("groundnote", provider=provider)
     agent = Agent(model, output_type=Said)
 
     @agent.tool_plain(name="stock")
@@ -166,6 +172,32 @@ def by_llama_index(url, name):
     return {"texts": texts, "calls": stock.calls, "form": form.model_dump()}
 
 
+def by_haystack(url, name):
+    from haystack.components.agents import Agent
+    from haystack.components.generators.chat import OpenAIChatGenerator
+    from haystack.dataclasses import ChatMessage
+    from haystack.tools import tool
+    from haystack.utils import Secret
+
+    stock = Stock()
+
+    @tool(name="stock", description="How many of a product are left.")
+    def told(of: str) -> int:
+        return stock(of)
+
+    asked = {"api_key": Secret.from_token(KEY), "model": "groundnote", "api_base_url": url}
+    agent = Agent(chat_generator=OpenAIChatGenerator(**asked), tools=[told])
+    agent.warm_up()
+    messages, texts = [], []
+    for question in asked_by(name):
+        messages = agent.run([*messages, ChatMessage.from_user(question)])["messages"]
+        texts.append(messages[-1].text)
+    former = OpenAIChatGenerator(**asked, generation_kwargs={"response_format": Said})
+    question = ChatMessage.from_user(f"How heavy? ({name}, as a form)")
+    (reply,) = former.run([question])["replies"]
+    return {"texts": texts, "calls": stock.calls, "form": json.loads(reply.text)}
+
+
 AGENTS = {
     "langchain": by_langchain,
     "langchain, responses": partial(by_langchain, responses=True),
@@ -173,6 +205,10 @@ AGENTS = {
     "agents sdk, chat": partial(by_agents, responses=False),
     "pydantic ai": by_pydantic_ai,
     "pydantic ai, streamed": partial(by_pydantic_ai, streamed=True),
+    "pydantic ai, responses": partial(by_pydantic_ai, kind="OpenAIResponsesModel"),
+    "agents sdk, streamed": partial(by_agents, streamed=True),
+    "agents sdk, chat, streamed": partial(by_agents, responses=False, streamed=True),
+    "haystack": by_haystack,
     "llama index": by_llama_index,
 }
 

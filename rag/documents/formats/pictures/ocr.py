@@ -22,7 +22,6 @@ SIDES = (1_000, 2_000)  # pixels that are looked at: larger ones are made smalle
 TIME_SHARE = 0.7  # of what a file may take; what is left over stays unread, and is told
 LEAST_SCORE = 0.6
 SAME_LINE = 0.5  # of its height, that two pieces share
-POINTS = 72
 MODEL_BYTES = 3 * 1024 * 1024 * 1024  # of address space; half of it is ever used
 MOST_ADDRESS_SPACE = 4 * 1024 * 1024 * 1024  # then the model is loaded anew
 MARK = "read by OCR"
