@@ -33,8 +33,6 @@ def application(tmp_path_factory):
         ("How many bookings are there?", "Bookings: **4** rows"),
         ("Total price of paid bookings", "Paid = yes, sum of Price EUR: **€144.00**"),
         ("How many different channels are there?", "Number of different Channel: **3**"),
-        ("What was the highest price in June?",
-         "Month of Date = June, max of Price EUR: **€118.00**"),
     ],
 )  # fmt: skip
 def test_a_figure_is_said_with_its_conditions(application, question, text):

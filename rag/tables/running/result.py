@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from rag.tables.plan import (
     plan_from,
 )
 
+PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
 SHOWN_IN_TEXT = 20
 CURRENCIES = frozenset("€$£¥₹")  # written before the figure
 MODEL_SQL = "a query written by the model"
@@ -162,7 +164,9 @@ def _own(table: Table, name: str) -> ResultColumn:
     column = column_of(table, name)
     is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
     if column.has_text:  # shown as it was written
-        return ResultColumn(name, is_figure)
+        return ResultColumn(
+            name, is_figure and not column.is_identifier, column.unit, column.decimals
+        )
     plain = column.is_identifier
     return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
 
@@ -186,6 +190,8 @@ def shown(value: Any, column: ResultColumn) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str) and column.is_figure and column.unit and PLAIN.fullmatch(value):
+        value = float(value)
     if isinstance(value, str) or not column.is_figure:
         return str(value)
     if column.is_duration:
