@@ -29,7 +29,8 @@ from rag.memory.stored import Remembered
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
 from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
-from rag.turns.answering import Answering, Shown
+from rag.turns.answering import Answering
+from rag.turns.found import Shown
 from rag.turns.memory import Memory, MemoryRules
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")

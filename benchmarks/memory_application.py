@@ -1,8 +1,10 @@
 """What the application's own summaries keep: python -m benchmarks.memory_application
 
 The conversations, models and measures of benchmarks.memory, in a stored session: each turn is
-imported, and what passes the high-water mark is summarised as in the background. With --prefix:
-how much of a prompt is as in the turn before, between summaries.
+imported, and what passes the high-water mark is summarised as in the background. Half way, and
+before the last contexts are looked at, the server is started anew. The milliseconds are those of a
+call that puts a context together. With --prefix: how much of a prompt is as in the turn before,
+between summaries.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage,
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
-from rag.turns.answering import Shown
+from rag.turns.found import Shown
 from rag.turns.memory import Memory, MemoryRules
 
 
@@ -56,38 +58,38 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     client = LossyClient(mode, random.Random(seed))
     ask = None
     if mode.fault != "none":
-        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0, timeout_seconds=9)
+        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
     names = sorted({name for each in made.names for name in each})
-    remembered = Remembered(
-        count_tokens,
-        names=lambda within: names,
-        options=SummaryOptions(ask=ask, model="lossy"),
-    )
-    memory = Memory(
-        remembered,
-        rules=MemoryRules(),
-        window=lambda: window,
-        count=count_tokens,
-    )
+
+    def started() -> Memory:
+        remembered = Remembered(
+            count_tokens,
+            names=lambda within: names,
+            options=SummaryOptions(ask=ask, model="lossy"),
+        )
+        return Memory(remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens)
+
+    memory = started()
     session = SqlConversationStore(engine).create("ada", config=ContextConfig())
     result, turns = Measured(), len(made.messages) // 2
     for turn in range(turns):
         pair = made.messages[2 * turn : 2 * turn + 2]
         session.append([ImportedMessage(m["role"], m["content"]) for m in pair], [])
-        began, spent = time.process_time(), client.seconds
-        if memory.compact(session, force=False) is not None:
-            own = time.process_time() - began - (client.seconds - spent)
-            result.milliseconds.append(1000 * own)
+        if turn in (turns // 2, turns - 10):
+            memory = started()
+        memory.compact(session, force=False)
+        began = time.process_time()
+        memory.preview(session, pair[0]["content"], "")
+        result.milliseconds.append(1000 * (time.process_time() - began))
         messages, stats = memory.context(session)
         result.peak = max(result.peak, stats["tokens"])
         result.over += stats["tokens"] > stats["budget"]
         if turn >= turns - 10 and session.summaries():
             texts = [message.content for message in messages]
             gone = 2 * (turn + 1 - stats["pairs"])
-            look(texts, made, gone, result, lambda question: _sent(memory, session, question))
+            look(texts, made, gone, result, partial(_sent, memory, session))
     tokens = sum(count_tokens(message["content"]) for message in made.messages)
     result.calls_per_turn, result.prompt_share = client.calls / turns, client.tokens / tokens
-    result.milliseconds = result.milliseconds or [0.0]
     engine.dispose()
     return result
 

@@ -1,14 +1,18 @@
 """Whether what was said earlier is sent again when it is asked for: python -m benchmarks.probes
 
 People's own questions about earlier turns. locomo: a chat of two people is read to the user, one
-turn an answer with its number, and then each human question is asked; dialogue: the same talk, in
-which one of the two is the user, and nothing has a number; inscit and cast: all conversations of
-the set are one history, and each question is asked again as it stands alone. Met is a probe if the
+turn an answer with its number, and then each human question is asked; user and uncited: the same
+talk, in which one of the two is the user, and nothing has a number: what he said, and what the
+assistant did; inscit and cast: all conversations of the set are one history, and each question is
+asked again as it stands alone; facts: what users and assistants say by the way among the answers of
+inscit, and what is asked of it much later, written by somebody who knew nothing of the product
+(--facts FILE: lists "user" and "assistant" of said, question, gold). Met is a probe if the
 sentence that answers stands in what is sent, with its number at most 500 characters behind it. In
 one run: the last turns alone, plain BM25 over the paragraphs of all messages, and the trimmer.
 """
 
 import argparse
+import json
 import math
 import random
 import re
@@ -25,6 +29,7 @@ from rag.text.sentences import split_sentences
 from rag.text.words import is_function_word, stem
 from rag.tokens import count_tokens
 
+MOST_TURNS = 1_200  # of canard
 BEHIND = 500  # characters, in which the number of a sentence stands
 Messages = list[dict[str, str]]
 Sent = Callable[[str], Sequence[dict[str, Any]]]  # a question in, what is sent for it out
@@ -109,18 +114,50 @@ def _asked(
         yield Probe(each["question"], ((nearest_of[best], numbers[best]),))
 
 
-def dialogue(data: Path, form: str) -> Iterator[Talk]:
+def _dialogue(data: Path, form: str, role: str) -> Iterator[Talk]:
     """The first speaker is the user, the other the assistant; nobody gives numbers."""
     for row in rows_of(data / "locomo/dev/conversations.jsonl") if form == "end" else ():
         said = [turn for session in row["sessions"] for turn in session["turns"]]
         said = [turn for turn in said if turn["text"].strip()]
-        roles = {row["speakers"][0]: "user"}
-        messages = [
-            {"role": roles.get(turn["speaker"], "assistant"), "content": turn["text"]}
-            for turn in said
-        ]
+        roles = {turn["id"]: _role(turn, row) for turn in said}
+        messages = [{"role": roles[turn["id"]], "content": turn["text"]} for turn in said]
         texts = {turn["id"]: turn["text"] for turn in said}
-        yield Talk(messages, tuple(_asked(row["qa"], texts, dict.fromkeys(texts, 0))))
+        probes = _asked(row["qa"], texts, dict.fromkeys(texts, 0))
+        own = {s for turn, text in texts.items() if roles[turn] == role for s in sentences_of(text)}
+        yield Talk(messages, tuple(each for each in probes if each.gold[0][0] in own))
+
+
+def _role(turn: dict[str, Any], row: dict[str, Any]) -> str:
+    return "user" if turn["speaker"] == row["speakers"][0] else "assistant"
+
+
+def user(data: Path, form: str) -> Iterator[Talk]:
+    """What the user said."""
+    return _dialogue(data, form, "user")
+
+
+def uncited(data: Path, form: str) -> Iterator[Talk]:
+    """What the assistant said without a number."""
+    return _dialogue(data, form, "assistant")
+
+
+def facts(data: Path, form: str) -> Iterator[Talk]:
+    """Said by the way, one after each few turns of inscit; each list is asked as a whole."""
+    if not FACTS or form != "end":
+        return
+    (history,) = inscit(data, "end")
+    for role, said in json.loads(FACTS[0].read_text()).items():
+        messages, step = list(history.messages), len(history.messages) // 2 // len(said)
+        for number, each in reversed(list(enumerate(said))):
+            pair = ["Let me tell you something.", "Noted."]
+            pair[role != "user"] = each["said"]
+            at = 2 * number * step
+            messages[at:at] = [
+                {"role": "user", "content": pair[0]},
+                {"role": "assistant", "content": pair[1]},
+            ]
+        probes = [Probe(each["question"], ((each["gold"], 0),)) for each in said]
+        yield Talk(messages, tuple(probes))
 
 
 def inscit(data: Path, form: str) -> Iterator[Talk]:
@@ -141,7 +178,16 @@ def inscit(data: Path, form: str) -> Iterator[Talk]:
 def cast(data: Path, form: str) -> Iterator[Talk]:
     """The answers of 2022; what answers is the sentence nearest to the question, as a person
     wrote it anew to stand alone."""
-    rows = [row for row in rows_of(data / "cast/dev/rewrites.jsonl") if row["year"] == "2022"]
+    rows = rows_of(data / "cast/dev/rewrites.jsonl")
+    yield _rewritten([row for row in rows if row["year"] == "2022"], form)
+
+
+def canard(data: Path, form: str) -> Iterator[Talk]:
+    """As cast; short answers to questions about people."""
+    yield _rewritten(list(rows_of(data / "canard/dev/rewrites.jsonl"))[:MOST_TURNS], form)
+
+
+def _rewritten(rows: Sequence[dict[str, Any]], form: str) -> Talk:
     anew = {(row["conversation"], row["question"]): row["rewrite"] for row in rows}
     said: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -156,10 +202,32 @@ def cast(data: Path, form: str) -> Iterator[Talk]:
         rewrite = anew.get((conversation, question))
         if rewrite and answer.strip():
             probes.append(Probe(rewrite, ((nearest(answer, rewrite), number),)))
-    yield Talk(messages, tuple(probes))
+    return Talk(messages, tuple(probes))
 
 
-SETS = {each.__name__: each for each in (locomo, inscit, cast, dialogue)}
+def mtrag(data: Path, form: str) -> Iterator[Talk]:
+    """Conversations of people with a system whose answers they mended; the first question of each
+    is asked again, and what answers is the sentence nearest to it."""
+    by_domain: dict[str, list[Any]] = {}
+    for row in rows_of(data / "mtrag/dev/conversations.jsonl"):
+        by_domain.setdefault(row["domain"], []).append(row["turns"])
+    for conversations in by_domain.values():
+        messages: Messages = []
+        probes: list[Probe] = []
+        for turns in conversations:
+            for at, (asked, answered) in enumerate(zip(turns[::2], turns[1::2], strict=False)):
+                number = len(messages) // 2 + 1
+                text = numbered(answered["text"], number, form)
+                messages.append({"role": "user", "content": asked["text"]})
+                messages.append({"role": "assistant", "content": text})
+                if at == 0 and asked["answerability"] == "ANSWERABLE":
+                    gold = nearest(answered["text"], asked["text"])
+                    probes.append(Probe(asked["text"], ((gold, number),)))
+        yield Talk(messages, tuple(probes))
+
+
+FACTS: list[Path] = []  # a file that was given
+SETS = {each.__name__: each for each in (locomo, inscit, cast, canard, mtrag, user, uncited, facts)}
 
 
 def is_met(sent: Sequence[dict[str, Any]], probe: Probe) -> bool:
@@ -279,6 +347,24 @@ def shares(talks: Sequence[Talk], budget: int, way: Callable[[Messages, int], Se
     return met
 
 
+LABELS = re.compile(r"^(?:User:|Assistant:|- |…) ?")
+
+
+def room_of(talks: Sequence[Talk], budget: int) -> tuple[float, float]:
+    """Means of what the trimmer uses of the budget, and of what in it was said word for word."""
+    used, said = [], []
+    for talk in talks:
+        every = "\n".join(" ".join(each["content"].split()) for each in talk.messages)
+        send = ours(talk.messages, budget)
+        for probe in talk.probes:
+            sent = send(probe.question)
+            lines = [line for message in sent for line in message["content"].split("\n")]
+            own = [line for line in lines if " ".join(LABELS.sub("", line).split()) in every]
+            used.append((sum(_cost(message["content"]) for message in sent) + 3) / budget)
+            said.append((count_tokens("\n".join(own)) + 4 * len(sent)) / budget)
+    return statistics.mean(used), statistics.mean(said)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -287,11 +373,14 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="*", default=[1500, 4000, 16000])
     parser.add_argument("--forms", nargs="*", default=["end", "each"], choices=["end", "each"])
     parser.add_argument("--sample", type=int, help="probes of each talk at most")
+    parser.add_argument("--room", action="store_true", help="what fills the budget, instead")
+    parser.add_argument("--facts", type=Path, help="what is said by the way, and asked later")
     parser.add_argument("--embed", action="store_true", help="ours with the embedding model, too")
     chosen = parser.parse_args()
     data = chosen.data or data_dir()
     if data is None:
         parser.error("Expected the folder of the data sets: --data DIR.")
+    FACTS[:] = [chosen.facts] if chosen.facts else []
     ways: dict[str, Way] = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
     if chosen.embed:
         ways["ours + embedder"] = with_embedder()
@@ -299,18 +388,26 @@ def main() -> None:
     print(
         f"{'set':<9} {'form':<5} {'budget':>6} {'probes':>6} " + " ".join(f"{w:>15}" for w in ways)
     )
-    for name in chosen.sets:
-        for form in chosen.forms:
-            talks = [_sampled(talk, chosen.sample) for talk in SETS[name](data, form)]
-            for budget in chosen.budgets if talks else ():
-                met = {label: shares(talks, budget, way) for label, way in ways.items()}
-                figures = {label: statistics.mean(each) for label, each in met.items()}
-                for label, figure in figures.items():
-                    every[label].append(figure)
-                count = sum(len(talk.probes) for talk in talks)
-                row = " ".join(f"{figure:>15.3f}" for figure in figures.values())
-                print(f"{name:<9} {form:<5} {budget:>6} {count:>6} {row}", flush=True)
-    means = " ".join(f"{statistics.mean(each):>15.3f}" for each in every.values())
+    cells = (
+        (name, form, [_sampled(talk, chosen.sample) for talk in SETS[name](data, form)])
+        for name in chosen.sets
+        for form in chosen.forms
+    )
+    for name, form, talks in cells:
+        for budget in chosen.budgets if talks else ():
+            told = f"{name:<9} {form:<5} {budget:>6}"
+            if chosen.room:
+                print("{} used {:.1%}, said {:.1%}".format(told, *room_of(talks, budget)))
+                continue
+            figures = {
+                label: statistics.mean(shares(talks, budget, way)) for label, way in ways.items()
+            }
+            for label, figure in figures.items():
+                every[label].append(figure)
+            count = sum(len(talk.probes) for talk in talks)
+            row = " ".join(f"{figure:>15.3f}" for figure in figures.values())
+            print(f"{told} {count:>6} {row}", flush=True)
+    means = " ".join(f"{statistics.mean(each or [0]):>15.3f}" for each in every.values())
     print(f"{'mean':<29} {means}")
 
 

@@ -47,18 +47,17 @@ from rag.records import (
     Text,
     Within,
 )
-from rag.seams import DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
-from rag.turns.answering import Answering, Found, Prepared
+from rag.seams import NO_WISHES, DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+from rag.text.languages import told
+from rag.turns.answering import Answering
 from rag.turns.drafting import Draft
+from rag.turns.found import Found, Prepared
 from rag.turns.memory import Memory
 
 Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
-    r"(please )?(go on|continue|keep going|weiter|mach(en sie)? weiter|fahr(en sie)? fort)"
-    r"( please| bitte)?\W*",
-    re.IGNORECASE,
+    rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
 )
-NO_WISHES = Wishes()
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
 CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
@@ -119,10 +118,15 @@ class Assistant:
         self._limits.check(question)
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
-    def regenerate(self, session: SessionHandle, index: int) -> Iterator[Event]:
-        """Write the last answer anew; the earlier one is kept as a revision."""
+    def regenerate(
+        self, session: SessionHandle, index: int, wishes: Wishes = NO_WISHES
+    ) -> Iterator[Event]:
+        """Write the last answer anew, or go on with its turn where it called the asker's tools.
+
+        The earlier one is kept as a revision.
+        """
         turn = session.begin_again(index)
-        return self._metrics.watched(self._turn(session, lambda: turn))
+        return self._metrics.watched(self._turn(session, lambda: turn, wishes))
 
     def resolve(self, session: SessionHandle, question: str) -> Resolution:
         """The question as it would be searched for now."""
@@ -306,7 +310,9 @@ class Assistant:
         shown = self._answering.worth_showing(found)
         while True:
             try:
-                prepared = self._memory.prepare(session, turn, shown, fewer=fewer)
+                prepared = self._memory.prepare(
+                    session, turn, shown, fewer=fewer, wishes=draft.wishes
+                )
             except TooLarge as error:  # the question alone does not fit
                 alone = Prepared((), 0, tuple(shown.sources))
                 yield from self._answering.without_model(session, alone, found, draft, error)
@@ -354,7 +360,7 @@ class Assistant:
 def _about_unknown(known: int, resolution: Resolution, draft: Draft) -> Iterator[Event]:
     """Say so when the question names numbers that the session had not given before it."""
     unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= known]
-    if unknown:
+    if unknown and not draft.wishes.wants_json:
         those = f"they run from 1 to {known}" if known else "it has none yet"
         draft.preface = (
             f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"

@@ -10,6 +10,7 @@ import click
 
 from rag.calm import ERRORS
 from rag.commands.models import models
+from rag.commands.source import source
 from rag.commands.testing import evaluate, keep, regress
 from rag.errors import RagError
 
@@ -236,6 +237,7 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
 
 
 main.add_command(models)
+main.add_command(source)
 
 
 @main.command()

@@ -87,6 +87,12 @@ class ProviderAway(RagError):
     http_status = 503
 
 
+class SourceAway(RagError):
+    """Where documents come from cannot be seen whole now: nothing is taken for removed."""
+
+    http_status = 502
+
+
 class SetupError(RagError):
     """Settings, keys or packages are wrong; the message tells the operator what to change."""
 

@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 
 from rag.errors import SetupError
+from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
 
 PREFIX = "GROUNDNOTE_"
 NESTED = "__"
@@ -48,7 +49,7 @@ class LlmSettings(_Section):
     model: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.2, ge=0, le=2)
-    timeout_seconds: float = Field(60, gt=0)
+    timeout_seconds: float = Field(ANSWER.seconds, gt=0)
     max_retries: int = Field(2, ge=0, le=10)
     max_tokens: int = Field(1500, ge=50)  # of one answer
     context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
@@ -83,7 +84,7 @@ class ChecksSettings(_Section):
 
     model: str = "auto"  # the language model of answers, if there is one; "off"; or another's name
     nli_model: Path | None = None  # a cross-encoder on disk, asked instead of a language model
-    timeout_seconds: float = Field(10, gt=0)
+    timeout_seconds: float = Field(JUDGEMENT.seconds, gt=0)
 
 
 class RetrievalSettings(_Section):
@@ -118,7 +119,7 @@ class SummarizationSettings(_Section):
     summary_temperature: float = Field(0.3, ge=0, le=2)
     summary_model: str | None = None
     thread: bool = False  # a model writes a short thread besides, without figures
-    timeout_seconds: float = Field(60, gt=0)
+    timeout_seconds: float = Field(THREAD.seconds, gt=0)
 
 
 class FollowUpSettings(_Section):
@@ -128,7 +129,7 @@ class FollowUpSettings(_Section):
     use_model: bool = True
     cue_words: tuple[str, ...] = ()
     max_turns: int = Field(10, ge=1, le=50)
-    timeout_seconds: float = Field(10, gt=0)
+    timeout_seconds: float = Field(FOLLOW_UP.seconds, gt=0)
 
 
 class SessionSettings(_Section):
@@ -153,6 +154,18 @@ class TableSettings(_Section):
     """Where the rows of tables are kept: a folder, or a URL such as s3://bucket/tables."""
 
     url: str | None = None
+
+
+class SourceSettings(_Section):
+    """What collections are kept in step with."""
+
+    folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
+    stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
+    private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
+    grace_days: float = Field(30, ge=0)  # in which removed documents can be had back
+    most_removed: int = Field(50, ge=0)  # at once, without a yes
+    most_removed_share: float = Field(0.2, ge=0, le=1)
+    most_files: int = Field(20_000, ge=1)  # of one source
 
 
 class WebSettings(_Section):
@@ -242,6 +255,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
     sessions: SessionSettings = SessionSettings()
     documents: DocumentSettings = DocumentSettings()
     tables: TableSettings = TableSettings()
+    sources: SourceSettings = SourceSettings()
     web: WebSettings = WebSettings()
     auth: AuthSettings = AuthSettings()
     jobs: JobSettings = JobSettings()

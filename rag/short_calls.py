@@ -9,32 +9,35 @@ from threading import Thread
 from typing import Any
 
 from rag.errors import ModelUnavailable, RagError
+from rag.limits.patience import Patience
 from rag.records import ChatMessage
 from rag.seams import ChatModel, ModelRequest
 
 
 def reply_soon(
-    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, seconds: float
+    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, patience: Patience
 ) -> str:
-    """What it says in so many seconds without thinking; "" where it fails or takes longer."""
-    said, failure = reply_in_time(model, messages, max_tokens=max_tokens, seconds=seconds)
+    """What it says in time without thinking; "" where it fails or takes longer."""
+    said, failure = reply_in_time(model, messages, max_tokens=max_tokens, patience=patience)
     return "" if failure else said
 
 
 def reply_in_time(
-    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, seconds: float
+    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, patience: Patience
 ) -> tuple[str, RagError | None]:
-    """What it says in so many seconds, and why that is not all of it.
+    """What it says in time, and why that is not all of it.
 
     A server that never ends its reply, or never begins, must not hold up whoever waits.
     """
     request = ModelRequest(
-        tuple(messages), max_tokens, temperature=0.0, timeout_seconds=seconds, thinks=False
+        tuple(messages), max_tokens, temperature=0.0, patience=patience, thinks=False
     )
     ended: SimpleQueue[RagError | None] = SimpleQueue()
     pieces: list[str] = []
-    deadline = time.monotonic() + seconds
-    late = ModelUnavailable(f"{model.name} took longer than {seconds:g} seconds.")
+    deadline = time.monotonic() + patience.seconds
+    late = ModelUnavailable(
+        f"{model.name} took longer than {patience.seconds:g} seconds. {patience.advice}"
+    )
 
     def read() -> None:
         failure: RagError | None = ModelUnavailable(f"{model.name} failed.")
@@ -54,7 +57,7 @@ def reply_in_time(
 
     Thread(target=copy_context().run, args=(read,), name="short call", daemon=True).start()
     try:
-        failure = ended.get(timeout=seconds)
+        failure = ended.get(timeout=patience.seconds)
     except Empty:
         failure = late
     return "".join(pieces), failure

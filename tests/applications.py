@@ -85,7 +85,7 @@ def application_over(folder, files):
 
 def remembered(application, model=None):
     """What an application remembers; a model writes threads."""
-    ask = model and partial(asked, model, max_tokens=200, temperature=0, timeout_seconds=5)
+    ask = model and partial(asked, model, max_tokens=200, temperature=0)
     options = SummaryOptions(ask=ask, model=model.name if model else "")
     names = application.documents.lexicon
     return Remembered(count_tokens, application.embedder, names=names, options=options)

@@ -225,12 +225,12 @@ class TestWithAModel:
         assert again.message.content == f"{said}[{number}]."
 
     def test_a_citation_that_its_source_does_not_carry_is_flagged(self, session, with_model):
-        assistant, _ = with_model("Unicorns sing loudly in Norwegian operas [1].")
+        assistant, _ = with_model("The Aero 5 weighs 510 g [1].")
 
-        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+        finished = list(assistant.ask(session, "How much does the Aero 5 weigh?"))[-1]
 
         (citation,) = finished.message.answer.citations
-        assert citation.verdict is Verdict.OFF_SUBJECT
+        assert citation.verdict is Verdict.CONTRADICTED
 
     @pytest.mark.parametrize(
         "error",

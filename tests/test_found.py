@@ -1,7 +1,7 @@
 """Which of the sources that were found a model is sent."""
 
 from rag.records import NOTHING, Resolution, Source
-from rag.turns.answering import Found
+from rag.turns.found import Found
 
 
 def found(*relevance):

@@ -163,6 +163,16 @@ class TestIngest:
         assert "another file of this name" in failed[0].reason
         assert [chunk.text for chunk in house.stored()] == ["first text"]
 
+    def test_of_a_file_that_is_to_be_another_document_leaves_the_one_of_its_name(self, house):
+        house.ingest_text("manual.md", MANUAL)
+
+        other = IncomingFile("manual.md", lambda most: b"Other words", document_id="of-its-own")
+        report = house.ingest(other)["manual.md"]
+
+        assert report.stage is Stage.FAILED
+        assert "another document has this name" in report.reason
+        assert "Plug it in." in [chunk.text for chunk in house.stored()]
+
     def test_of_many_files_reports_each_exactly_once(self, house, monkeypatch):
         monkeypatch.setattr("rag.ingestion.reading.STORED_CHUNKS", 7)
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(40)]

@@ -10,7 +10,6 @@ from rag.commands.doctor import examine
 from rag.errors import SetupError, StorageFailed
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.storage import documents_without_rows
 from rag.storage.manifest import noted
 from rag.wiring.building import build
 from rag.wiring.stores import open_database
@@ -186,7 +185,7 @@ class TestRowsThatAreGone:
         application.jobs.submit_ingest("prices.csv", ROWS)
         application.jobs.run_waiting()
 
-        assert documents_without_rows(application.tables) == {}
+        assert application.without_rows() == set()
         application.stop()
 
     def test_are_made_again_from_a_file_that_is_kept(self, library):
@@ -195,5 +194,5 @@ class TestRowsThatAreGone:
         application = opened(library)
 
         assert application.rows_made_again() == ["prices.csv"]
-        assert documents_without_rows(application.tables) == {}
+        assert application.without_rows() == set()
         application.stop()

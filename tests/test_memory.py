@@ -292,7 +292,7 @@ def hang(request):
 
 application = build(Settings(data_dir=Path(sys.argv[1])), embedder=HashEmbedder())
 session = application.store.open(sys.argv[2], owner="ada")
-ask = partial(asked, ScriptedModel(hang), max_tokens=99, temperature=0, timeout_seconds=60)
+ask = partial(asked, ScriptedModel(hang), max_tokens=99, temperature=0)
 memory = Memory(Remembered(count_tokens, options=SummaryOptions(ask=ask)), rules=MemoryRules(),
                 window=lambda: 4000, count=count_tokens)
 memory.compact(session)

@@ -6,6 +6,7 @@ import pytest
 
 from rag import short_calls
 from rag.errors import ModelInterrupted
+from rag.limits.patience import Patience
 from rag.records import ChatMessage, Role
 from rag.seams import ModelDelta
 from rag.short_calls import json_object, reply_soon
@@ -31,7 +32,7 @@ class Dripping:
 
 
 def soon(model, seconds=5.0):
-    return reply_soon(model, ASKED, max_tokens=50, seconds=seconds)
+    return reply_soon(model, ASKED, max_tokens=50, patience=Patience(seconds))
 
 
 def test_a_reply_is_asked_for_without_thoughts_and_in_time():
@@ -39,7 +40,7 @@ def test_a_reply_is_asked_for_without_thoughts_and_in_time():
 
     assert soon(model) == '{"a": 1}'
     (request,) = model.requests
-    assert (request.max_tokens, request.timeout_seconds, request.thinks) == (50, 5.0, False)
+    assert (request.max_tokens, request.patience.seconds, request.thinks) == (50, 5.0, False)
 
 
 def test_a_reply_that_never_ends_is_no_reply():

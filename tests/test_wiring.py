@@ -89,6 +89,8 @@ class TestParts:
             "queue": True,
             "storage": True,
             "tables": True,
+            "originals": True,
+            "newest": True,
         }
         application.warm_up()
         assert application.ready() == {
@@ -98,6 +100,8 @@ class TestParts:
             "queue": True,
             "storage": True,
             "tables": True,
+            "originals": True,
+            "newest": True,
         }
 
         assert all(application.seen.values())

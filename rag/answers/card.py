@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from rag.answers.marking import Embed, Marks, marked_in
 from rag.answers.units import with_tables_joined
-from rag.citations.markers import neutralise
+from rag.citations.markers import as_it_stands, neutralise
 from rag.records import Card, Mention, ShownPassage, Source
 from rag.records.cards import OPEN
 from rag.seams import WriteRequest
@@ -30,7 +30,7 @@ def card_of(
     sources = request.sources[:MOST_SHOWN]
     if not sources:
         return Card()
-    texts = [with_tables_joined(neutralise(each.passage)) for each in sources]
+    texts = [with_tables_joined(as_it_stands(each.passage)) for each in sources]
     names = Lexicon(lexicon)
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:

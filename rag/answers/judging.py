@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply
+from rag.limits.patience import JUDGEMENT, Patience
 from rag.records import ChatMessage, Role, Verdict
 from rag.seams import ChatModel
 from rag.seams.judging import OpenStatement, Opinion
@@ -42,9 +43,9 @@ _OBJECT = re.compile(r"\{[^{}]*\}")  # no verdict holds another
 class ModelJudge:
     """Asks a language model, some statements at a time; what it left out it is asked once more."""
 
-    def __init__(self, model: ChatModel, *, timeout_seconds: float = 10) -> None:
+    def __init__(self, model: ChatModel, *, patience: Patience = JUDGEMENT) -> None:
         self._model = model
-        self._timeout = timeout_seconds
+        self._patience = patience
 
     @property
     def name(self) -> str:
@@ -79,7 +80,7 @@ class ModelJudge:
         )
         tokens = THINKING_TOKENS + MAX_TOKENS_EACH * len(places)
         reply, failure = reply_in_time(
-            self._model, messages, max_tokens=tokens, seconds=self._timeout
+            self._model, messages, max_tokens=tokens, patience=self._patience
         )
         told = _opinions(reply)
         if not told:

@@ -67,7 +67,9 @@ def _short(passage: ShownPassage) -> str:
     words = gist(passage).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
-    return f"{' '.join(words[:LONGEST_KEY])} … [{passage.number}]"
+    kept = " ".join(words[:LONGEST_KEY])
+    closed = "`" if kept.count("`") % 2 else ""  # of code that was cut
+    return f"{kept}{closed} … [{passage.number}]"
 
 
 def gist(passage: ShownPassage) -> str:

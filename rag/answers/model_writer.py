@@ -30,6 +30,7 @@ class ModelWriter:
                 else request.wishes.temperature,
                 stop=request.wishes.stop,
                 tools=request.tools,
+                passed_on=request.wishes.passed_on,
             )
         )
         yield from kept_to(replied, request.wishes)  # some servers know no stop texts

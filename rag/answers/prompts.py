@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from rag.citations.markers import cited_numbers, neutralise
 from rag.records import Source
 from rag.seams import TokenCounter
+from rag.text.languages import read_lists, told
 
 DECLINE = "The documents do not answer this question."
 
@@ -38,17 +39,7 @@ _FENCE = re.compile(r"<(?=\s*/?\s*source)", re.IGNORECASE)
 _TITLE_CHARACTERS = 200
 
 _DECLINES = re.compile(
-    r"\b(documents?|sources?|context|passages?|texts?)\b.{0,30}"
-    r"\b(do|does|did|can)(n['’]t| not|not)\b.{0,30}"
-    r"\b(answer|contain|mention|say|state|provide|include|specify|cover|tell|address|give)"
-    r"|\bnot (mentioned|stated|covered|specified|answered|provided|found|given|included)\b.{0,30}"
-    r"\b(in|by) (the|these|those|my|your|any)\b.{0,20}(documents?|sources?|context)"
-    r"|\b(no|not any|not enough|insufficient) (relevant )?(information|answer|mention)\b"
-    r"|\bI (can(not|['’]t)|could(n['’]t| not)|do(n['’]t| not)) (find|answer|know|have)\b"
-    r"|\b(Dokumente|Quellen) (beantworten|enthalten|nennen|erwähnen)\b.{0,60}\b(nicht|keine)\b"
-    r"|\b(documents|sources) ne (répondent|contiennent|mentionnent)\b"
-    r"|\b(documentos|fuentes) no (responden|contienen|mencionan)\b",
-    re.IGNORECASE,
+    "|".join((told("not_answered"), *read_lists("spoken")["not_answered"].values())), re.IGNORECASE
 )
 _FIRST_SENTENCE = re.compile(r"\s*(.+?(?:[.!?。](?=\s|$)|\n|$))", re.DOTALL)
 

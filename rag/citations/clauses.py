@@ -23,23 +23,23 @@ class Part:
     end: int
 
 
-_BETWEEN = re.compile(r"[\s,;&/*_()]*(?:and|und|or|oder)?[\s,;&/*_()]*")
+_AND = told("ands")
+_BETWEEN = re.compile(rf"[\s,;&/*_()]*(?:{_AND}|{told('ors')})?[\s,;&/*_()]*")
 _BREAK = rf"(?:^|[,;:.!?—–(]|\b(?:{told('joins')})\b)"
 # Words after which a marker opens its clause: "According to [1], …", "as source [2] says, …".
-_SOURCE = (
-    r"(?:(?:the|der|die|das|den)\s+)?(?:sources?|references?|documents?|manual|handbook|"
-    r"quellen?|dokument|handbuch)?"
-)
+_SOURCE = rf"(?:(?:{told('articles')})\s+)?(?:{told('cited_things')})?"
 _INTRODUCES = re.compile(
     rf"{_BREAK}\s*(?:(?:{told('introduces')})\s+)?{_SOURCE}\s*[*_(\"]*$", re.IGNORECASE
 )
 _REPORTS = re.compile(rf"[*_)\"\s]*(?:{told('reports')})\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(rf"[,;:—–]\s|\s(?:{told('joins')}|although|though)\s", re.IGNORECASE)
+_CLAUSE_END = re.compile(rf"[,;:—–]\s|\s(?:{told('joins')}|{told('concedes')})\s", re.IGNORECASE)
 # Behind a marker that stands within its clause: "The hose [1] is 3 m long, the tube [2] …".
-_JOINS = re.compile(rf"\s+(?:{told('joins')}|or|nor|although|though|oder|sowie)\b", re.IGNORECASE)
+_JOINS = re.compile(
+    rf"\s+(?:{told('joins')}|{_AND}|{told('ors')}|{told('concedes')})\b", re.IGNORECASE
+)
 _NEXT_CLAUSE = re.compile(rf"[;—–]\s|[,:،]\s|[，；：、]|\s(?:{told('joins')})\s", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
-_LEADING = re.compile(r"[\s,;:.)*_—–]*(?:(?:and|und)\s+)?")
+_LEADING = re.compile(rf"[\s,;:.)*_—–]*(?:(?:{_AND})\s+)?")
 
 
 def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Part, ...]:

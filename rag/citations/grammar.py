@@ -32,15 +32,13 @@ _DIGIT = r"\d"  # of any script
 _NUMBER = rf"(?![{ZEROS}])\d(?:[{INVISIBLE}]*+{_DIGIT})*+"
 _DASH = (
     rf"(?:--?|[‐‑‒–—―−－~〜～…至到]|\.{{2,3}}|"
-    rf"(?<=[{BLANKS}])(?:to|through|bis|until|à|al?|tot|till)(?=[{BLANKS}]))"
+    rf"(?<=[{BLANKS}])(?:{_TOLD['through']})(?=[{BLANKS}]))"
 )
 _SOURCE = f"(?:{_TOLD['sources']})"
 _WORDS = f"(?:{_SOURCE}|{_TOLD['retrieved']})"
 _BREAK = rf"{_B}(?:\r?\n|&nbsp;)?{_B}"
-_CONNECTS = (
-    rf"(?:[ _-]?(?:id|n[or]\.|number|nummer|index)(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
-)
-_SEE = rf"(?:(?:{_TOLD['see']})(?:[{BLANKS}](?:also|auch|aussi|también|anche|ook))?:?)"
+_CONNECTS = rf"(?:[ _-]?(?:{_TOLD['called']})(?![^\W\d_]))?{_BREAK}[.:：#=_-]?{_B}[#№@]?[\"']?"
+_SEE = rf"(?:(?:{_TOLD['see']})(?:[{BLANKS}](?:{_TOLD['also']}))?:?)"
 _PREFIX = (
     rf"(?:(?=\D)(?:{_SEE}{_B})?+"  # nearly always a figure follows at once
     rf"(?:@?{_WORDS}{_CONNECTS}|(?:n(?:[or]\.|[°º])|[sn]|[#^№@†*→]){_B})?+)?+"
@@ -48,7 +46,7 @@ _PREFIX = (
 _RANGE = rf"(?P<range>{_NUMBER}(?:{_B}{_DASH}{_B}(?:[s#@])?{_NUMBER})?+)"
 _PART = f"(?:{_TOLD['parts']})"
 _LONG = r"[^\W\d_]{2}|[\"“„'‘«]"  # a title begins
-_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[kc]t|nov|de[zc])"
+_MONTH = f"(?:{_TOLD['months']})"
 
 
 def _item(rest: str) -> str:
@@ -71,8 +69,8 @@ def _item(rest: str) -> str:
 
 # A short word between two numbers joins them in any language; `2 x 4` and `3 of 5` are no lists.
 _JOINS = (
-    rf"(?!(?:x|by|of|von|vs|per|pro|l|{_PART}|{_MONTH})(?:\b|\d))"
-    r"(?:[^\W\d_]{1,3}|also|auch|aussi|oder|sowie)"
+    rf"(?!(?:{_TOLD['no_list']}|{_PART}|{_MONTH})(?:\b|\d))"
+    rf"(?:[^\W\d_]{{1,3}}|{_TOLD['lists']})"
 )
 _BETWEEN = (
     rf"{_BREAK}(?:(?:[,，、،;；؛]|&(?:amp;)?){_BREAK}(?:{_JOINS}[{BLANKS}])?|"
@@ -94,15 +92,14 @@ _TARGET = (
     r"\((?P<target><[^<>\n]{0,300}+>|[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
     r"(?:[ ]\"[^\"\n]{0,100}+\")?\)"
 )
-_SEPARATOR = (
-    rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?(?<=[{BLANKS}])(?:and|und|or|oder|&)(?=[{BLANKS}]))?{_B}"
-)
+_AND = rf"(?<=[{BLANKS}])(?:{told('ands')}|{told('ors')}|&)(?=[{BLANKS}])"
+_SEPARATOR = rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?{_AND})?{_B}"
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+){_B}"
 _NAMED = rf"(?:(?:{_SEE}{_B})?{_WORDS}{_CONNECTS}|{_SEE})"
 _DOUBLE = rf"\[(?:{_B}(?:{_NAMED}{_B})?{_ROW}{_B}|{_HIGH})\]"
 _EITHER = rf"(?:{_ROW}|(?P<figure>{_INNER}))"
 _PARENTHESES = (
-    rf"[(（]{_B}(?:(?:{_NAMED}|according to|as per|per|based on|from|via|laut|nach|gemäß){_B})?"
+    rf"[(（]{_B}(?:(?:{_NAMED}|{_TOLD['introduces']}){_B})?"
     rf"(?:{_ROW}|{_DOUBLE}|{_HIGH}|(?={_WORDS}){_IN_ROUND}){_B}[)）]"
 )
 _ENTITY = rf"&(?:\#0*91|\#x0*5b|lbrack|lsqb);{_INNER}&(?:\#0*93|\#x0*5d|rbrack|rsqb);"
@@ -182,22 +179,20 @@ def around(char: str) -> "regex.Pattern[str] | None":
 
 # Between two markers: all that is between their numbers is cited.
 SPAN = _compiled(
-    rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:to|through|bis)(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
+    rf"(?:[-‐‑–—−]|{_B}(?<=[{BLANKS}])(?:{_TOLD['through']})(?=[{BLANKS}]){_B})(?=[{re.escape(OPENING)}\\])"
 )
 TITLED = re.compile(r"\d\.[ \u00a0]+[^\W\d_]")
 AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a place of its own
 # In prose: "according to source 7, …", and "Source 7 says …".
-_SPOKEN = rf"(?P<word>sources?|quellen?)[{BLANKS}](?:no\.[ ])?"
+_SPOKEN = rf"(?P<word>{_TOLD['spoken']})[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
 REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{told('reports')})[\s,.:;])")
 INTRODUCES = _behind(
-    rf"\b(?:{told('introduces')}|see|cf\.|siehe|and|und)[ ](?:the )?",
+    rf"\b(?:{told('introduces')}|{_TOLD['see']}|{told('ands')})[ ](?:(?:{told('articles')}) )?",
     regex.IGNORECASE,
 )
-BEGINS = _behind(
-    r"(?:^|[.!?;:,\]】］〕)…]|\b(?:and|but|while|und|aber))[\s>*_\-]*", regex.IGNORECASE
-)
+BEGINS = _behind(rf"(?:^|[.!?;:,\]】］〕)…]|\b(?:{told('joins')}))[\s>*_\-]*", regex.IGNORECASE)
 
 _FORMULA = rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"
 MATH = {

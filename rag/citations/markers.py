@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rag.citations import grammar
 from rag.citations.scanner import Cited, Marker, Scanner
+from rag.text.languages import told
 from rag.text.remembered import remembered
 
 
@@ -71,6 +72,10 @@ _CANDIDATE = re.compile(
 )
 
 
+_STAND_IN = "\ue000"  # of private use
+_PLAIN = re.compile(r"(?:\[[\d,;\s–-]+\])+")
+
+
 @remembered
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
@@ -82,6 +87,29 @@ def neutralise(text: str) -> str:
         for token in Scanner().scan(plain, final=True)
     )
     return harmless if harmless == text else neutralise(harmless)  # `[<sup>1</sup>]`: `[(1)]`
+
+
+def as_it_stands(text: str) -> str:
+    """As `neutralise`, for people: figures in plain brackets stay as they are, as code.
+
+    In code nothing is a marker, wherever the text goes from here.
+    """
+    if "`" in text or _STAND_IN in text:
+        return neutralise(text)
+    kept: list[str] = []
+
+    def put_by(found: re.Match[str]) -> str:
+        kept.append(found[0])
+        return _STAND_IN
+
+    others = "".join(
+        _PLAIN.sub(put_by, token.text) if isinstance(token, Cited) else token
+        for token in Scanner().scan(text, final=True)
+    )
+    put_back = iter(kept)
+    shown = re.sub(_STAND_IN, lambda _: f"`{next(put_back)}`", neutralise(others))
+    is_safe = not find_markers(shown) and not find_markers(f"> {shown}")
+    return shown if is_safe else neutralise(text)
 
 
 def _within(token: str) -> str:
@@ -109,10 +137,7 @@ def _in_parentheses(cited: Cited) -> str:
 
 # Figures in plain brackets, and what before them wants some: a sign, a measure, a preposition.
 _VALUES = re.compile(r"\[[\d,;\s–-]+\]")
-_WANTS_VALUE = re.compile(
-    r"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|range|interval|limits|domain|bounds|Intervall|Bereich)"
-    r"|\b(?:of|on|over|between|within|to|is|are|was|were|from|by|in|von|im|auf|zwischen|ist))\s*$"
-)
+_WANTS_VALUE = re.compile(rf"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|{told('wants_value')}))\s*$")
 # A comma or blank at the end of what is known: it goes with a marker that is removed.
 _GAP = re.compile(rf"(?:[,;，、]?[{grammar.BLANKS}]|[,;，、])\Z")
 # Before these, what stood in front of a removed marker goes too: "days [99]." becomes "days."

@@ -12,6 +12,7 @@ from rag.citations.clauses import Part, parts_of
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
+from rag.text.languages import told
 from rag.text.layout import CELL, ENTRY, Kind, asks, leads_in
 from rag.text.remembered import remembered
 from rag.text.sentences import Span, read_sentences, trimmed
@@ -173,7 +174,7 @@ def _belongs(before: _Unit, unit: _Unit) -> bool:
 
 # ── Lists and tables ─────────────────────────────────────────────────────────────────────────
 
-_FOLLOWING = re.compile(r"\b(?:follow(?:s|ing)|these|such|folgende\w*)\b", re.IGNORECASE)
+_FOLLOWING = re.compile(rf"\b(?:{told('following')})\b", re.IGNORECASE)
 
 
 def _with_entries(units: Iterable[_Unit]) -> list[_Unit]:

@@ -1,7 +1,7 @@
 """Check what Groundnote needs, one finding per thing."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,6 +31,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("embedding model", _embedding),
         ("indexes", _indexes),
         ("tables", _tables),
+        ("originals", _originals),
         ("job queue", _job_queue),
         ("judge", _judge),
         ("language model", _language_model),
@@ -60,6 +61,7 @@ def _data_folder(settings: Settings) -> str:
 
 def _database(settings: Settings) -> str:
     from rag.database.integrity import damage_in_words, damaged_tables
+    from rag.storage import set_back
     from rag.storage.manifest import held_by
     from rag.wiring.stores import open_database
 
@@ -67,23 +69,51 @@ def _database(settings: Settings) -> str:
     damaged = damaged_tables(engine)
     if damaged:
         raise StorageFailed(damage_in_words(damaged))
+    if older := set_back(engine, settings.data_dir):
+        raise StorageFailed(older)
     return str(held_by(engine))
 
 
 def _tables(settings: Settings) -> str:
-    from rag.storage import documents_without_rows
-    from rag.wiring.parts import open_tables
+    from rag.storage import documents_of, noted, tables_without_rows
+    from rag.wiring.parts import kept_places, open_tables
     from rag.wiring.stores import open_database
 
-    lacking = documents_without_rows(open_tables(settings, open_database(settings)))
-    if lacking:
-        names = ", ".join(sorted(lacking.values())[:5])
+    tables, before = open_tables(settings, open_database(settings)), noted(settings.data_dir)
+    rows = before.rows if before else {}
+    lost = tables_without_rows(tables, kept_places(settings), rows, reads=True)
+    if lost:
+        lacking = documents_of(tables, lost)
         raise StorageFailed(
-            f"The rows of tables of {len(lacking)} documents are gone or cut off ({names}). "
-            "`groundnote doctor --repair` reads them again where the files are kept; send the "
-            "others again: `groundnote ingest FILE`."
+            f"The rows of tables of {len(lacking)} documents are gone, cut off or others "
+            f"({_some(lacking.values())}). `groundnote doctor --repair` reads them again where the "
+            "files are kept; send the others again: `groundnote ingest FILE`."
         )
-    return "their rows are there"
+    return f"their rows are there, {len(rows)} files with their checksums"
+
+
+def _originals(settings: Settings) -> str:
+    from rag.storage import documents_without_original, noted
+    from rag.wiring.parts import kept_places
+    from rag.wiring.stores import open_database
+
+    before = noted(settings.data_dir)
+    if before is None or not settings.documents.keep_originals:
+        return "none are noted"
+    engine, kept = open_database(settings), before.originals
+    lacking = documents_without_original(engine, kept_places(settings), kept, reads=True)
+    if lacking:
+        raise StorageFailed(
+            f"The files of {len(lacking)} documents were kept, and are gone, cut off or others now "
+            f"({_some(lacking.values())}). Their text is whole, and is answered from. Put the "
+            f"files back from the backup of {kept_places(settings).originals}, or send them again: "
+            "`groundnote ingest FILE`."
+        )
+    return f"{len(kept)} files with their checksums"
+
+
+def _some(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:5])
 
 
 def _embedding(settings: Settings) -> str:
@@ -149,7 +179,8 @@ def repair(settings: Settings) -> str:
         raise SetupError(f"The server at {url} holds the index; it repairs it when it starts.")
     application = build(settings)
     try:
-        return str(application.repair())
+        application.look_at_database()  # what a backup alone mends is left as it is
+        return str(application.repair(is_asked=True))
     finally:
         application.stop()
 

@@ -42,14 +42,14 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Compared:
     """One conversation, and, if that is wanted, what it is without compaction."""
 
     replay: Replay
     without: Replay | None = None
 
 
-def regress(settings: Settings, wanted: Wanted, options: Options = AS_SET) -> Iterator[Outcome]:
+def regress(settings: Settings, wanted: Wanted, options: Options = AS_SET) -> Iterator[Compared]:
     """Replay each conversation in a library of its own, which is thrown away.
 
     Raises UserError where there is nothing to replay: untested is not passed.
@@ -65,10 +65,10 @@ def regress(settings: Settings, wanted: Wanted, options: Options = AS_SET) -> It
             for number in range(2, wanted.repeats + 1):
                 first = _with_repeat(first, replayer.replay(path), number)
             if not wanted.is_pair:
-                yield Outcome(first)
+                yield Compared(first)
                 continue
             with Replayer(own, libraries, replace(options, compacts=False)) as other:
-                yield Outcome(first, other.replay(path))
+                yield Compared(first, other.replay(path))
 
 
 def run(
@@ -92,7 +92,7 @@ def run(
     return _code(replays), json.dumps(told, ensure_ascii=False)
 
 
-def _shown(outcomes: Iterator[Outcome], console: Console) -> Iterator[Outcome]:
+def _shown(outcomes: Iterator[Compared], console: Console) -> Iterator[Compared]:
     """One after the other, as soon as each is done."""
     status = console.status("replaying …")
     with status:

@@ -27,7 +27,7 @@ _SENTENCE = ("The course takes two days.", "The course is short.")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ModelOffer:
     """A model as a hub describes it."""
 
     name: str
@@ -120,7 +120,7 @@ def remove(settings: "Settings", name: str) -> None:
 # ── The hub ──────────────────────────────────────────────────────────────────────────────────
 
 
-def look_up(name: str) -> Offer:
+def look_up(name: str) -> ModelOffer:
     """What the hub says of a model. Raises ModelUnavailable, UserError."""
     if not all(part and not part.startswith(".") for part in name.split("/")) or "\\" in name:
         raise UserError(f"{name!r} is no name of a model; expected one such as owner/name.")
@@ -134,7 +134,7 @@ def look_up(name: str) -> Offer:
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
     size = sum(sizes[each] for each in files)
-    return Offer(name, info.sha or "main", licence, hub.url, files, size)
+    return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
 
 
 def wanted(names: Iterable[str]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def wanted(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def download(offer: Offer, folder: Path) -> None:
+def download(offer: ModelOffer, folder: Path) -> None:
     """All files of it, or none. Raises ModelUnavailable."""
     hub = _hub()
     part = folder.with_name(f"part-{folder.name}")

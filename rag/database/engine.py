@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from rag.database.integrity import WORDS, damage_in_words, damaged_tables
+from rag.database.integrity import WORDS, damage_in_words, damaged_tables, is_damage
 from rag.errors import SetupError, StorageFailed
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
@@ -182,7 +182,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield connection
     except DatabaseError as error:
-        if not re.search("malformed|corrupt|vtable constructor failed", str(error.orig)):
+        if not is_damage(error):
             raise
         raise StorageFailed(damage_in_words(damaged_tables(engine) or [WORDS])) from error
 

@@ -1,5 +1,7 @@
 """Which tables of a SQLite database are damaged, page by page, and what that means."""
 
+import re
+
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DatabaseError
 
@@ -27,6 +29,12 @@ def _is_whole(connection: Connection, name: str) -> bool:
         return list(found.scalars()) == ["ok"]
     except DatabaseError:
         return False
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether that is what the database says, and not that it is away or not ours."""
+    told = str(getattr(error, "orig", None) or error)
+    return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", told))
 
 
 def is_of_words(names: list[str]) -> bool:

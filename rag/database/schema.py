@@ -60,6 +60,52 @@ documents = Table(
     Column("report", JSON, nullable=False, server_default="{}"),  # ReadingReport
     # Title and name, where words are looked for in any case.
     Column("folded", Text, nullable=False, server_default=""),
+    Column("url", Text, nullable=False, server_default=""),  # where people open it at its source
+)
+
+# What a collection is kept in step with.
+document_sources = Table(
+    "document_sources",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("collection_id", ForeignKey("collections.id"), nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("include", JSON, nullable=False),
+    Column("exclude", JSON, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("every_seconds", Integer),
+    Column("watch", Boolean, nullable=False),
+    Column("is_operators", Boolean, nullable=False),
+    Column("state", String(20), nullable=False),  # a SyncState
+    Column("reason", Text, nullable=False),
+    Column("counts", JSON, nullable=False),  # SyncCounts
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("last_synced_at", DateTime(timezone=True)),
+    Column("next_due_at", DateTime(timezone=True)),
+    UniqueConstraint("collection_id", "address", name="one_source_per_address"),
+    Index("sources_by_due", "next_due_at"),
+)
+
+# Their files, each with the document that is made of it; removed ones stay for a while.
+source_files = Table(
+    "source_files",
+    metadata,
+    Column("source_id", ForeignKey("document_sources.id", ondelete="CASCADE"), primary_key=True),
+    Column("document_id", String(40), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("document_name", Text, nullable=False),
+    Column("mark", Text, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("size", BigInteger),
+    Column("url", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("standing", String(20), nullable=False),  # a Standing
+    Column("removed_at", DateTime(timezone=True)),
+    Index("source_files_by_document", "document_id"),
+    Index("source_files_by_content", "content_hash"),
 )
 
 sections = Table(

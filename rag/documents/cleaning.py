@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from pathlib import PurePosixPath
 
 BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -113,6 +114,11 @@ def tidy(text: str) -> str:
 def word_set(text: str) -> frozenset[str]:
     """Words written in a row, to be looked up."""
     return frozenset(text.split())
+
+
+def name_in_words(name: str) -> str:
+    """What a file is called by people: its name without folders and ending."""
+    return one_line(PurePosixPath(name).stem.replace("_", " "))
 
 
 def one_line(text: str) -> str:

@@ -27,6 +27,8 @@ class IncomingFile:
     owner: str = ""  # who brings it; empty: somebody who may replace any
     collection_id: str = DEFAULT_COLLECTION
     job_id: str = ""  # of an upload
+    document_id: str = ""  # that it is to be, whatever its name; "" leaves it to the name
+    url: str = ""  # where people open it
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":
@@ -81,13 +83,13 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
         elif is_archive(path.name):
             found.extend(archive_files(path))
         else:
-            found.append(IncomingFile.from_path(path, name=_fit(path.name) or str(given)))
+            found.append(IncomingFile.from_path(path, name=fit_name(path.name) or str(given)))
     return found
 
 
 def archive_files(path: Path) -> Iterator[IncomingFile]:
     """The files of a zip archive on disk; one that cannot be opened fails when it is read."""
-    name = _fit(path.name)
+    name = fit_name(path.name)
     try:
         for member, _size in members(name, path):
             yield _member(name, path, member)
@@ -98,7 +100,7 @@ def archive_files(path: Path) -> Iterator[IncomingFile]:
 
 def _member(name: str, archive: Path, member: str) -> IncomingFile:
     return IncomingFile(
-        _fit(name_inside(name, member)), lambda most: unpacked(name, archive, member, most)
+        fit_name(name_inside(name, member)), lambda most: unpacked(name, archive, member, most)
     )
 
 
@@ -119,7 +121,7 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_symlink() and not _is_within(entry, root):
+        if entry.is_symlink() and not is_within(entry, root):
             yield IncomingFile.failing(_relative(entry, root), _leads_out(_relative(entry, root)))
         elif entry.is_dir():
             yield from _walk(root, entry, above | {real})
@@ -131,11 +133,11 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
 
 def _below(file: IncomingFile, archive: Path, root: Path) -> IncomingFile:
     """Named with the folder that the archive lies in."""
-    inside = file.name.removeprefix(_fit(archive.name))
+    inside = file.name.removeprefix(fit_name(archive.name))
     return replace(file, name=_relative(archive, root) + inside)
 
 
-def _is_within(link: Path, root: Path) -> bool:
+def is_within(link: Path, root: Path) -> bool:
     """A link to nothing is within: it is reported as missing when its turn comes."""
     target = Path(os.path.realpath(link))
     return not target.exists() or target.is_relative_to(os.path.realpath(root))
@@ -150,10 +152,11 @@ def _leads_out(name: str) -> Unreadable:
 
 
 def _relative(path: Path, root: Path) -> str:
-    return _fit(path.relative_to(root).as_posix()) if path != root else _fit(root.name)
+    return fit_name(path.relative_to(root).as_posix()) if path != root else fit_name(root.name)
 
 
-def _fit(name: str) -> str:
+def fit_name(name: str) -> str:
+    """A name on a disk as the library and its databases can hold it."""
     return unicodedata.normalize("NFC", UNFIT.sub("\ufffd", name))
 
 

@@ -10,7 +10,8 @@ from rag.errors import Unreadable
 
 SUPPORTED = (
     "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, ODT, ODS, ODP, EPUB, RTF, mails (EML, MSG), "
-    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText and plain text"
+    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText, AsciiDoc and "
+    "plain text"
 )
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -34,6 +35,7 @@ class FileKind(StrEnum):
     XLSX = f"{OFFICE}.spreadsheetml.sheet", "Excel"
     CSV = "text/csv", "CSV"
     RST = "text/x-rst", "reStructuredText"
+    ASCIIDOC = "text/asciidoc", "AsciiDoc"
     TEXT = "text/plain", "Text"
     EPUB = "application/epub+zip", "EPUB"
     EML = "message/rfc822", "mail"
@@ -49,6 +51,11 @@ class FileKind(StrEnum):
     YAML = "application/yaml", "YAML"
     XML = "application/xml", "XML"
     SUBTITLES = "text/vtt", "Subtitles"
+    PNG = "image/png", "picture"
+    JPEG = "image/jpeg", "picture"
+    TIFF = "image/tiff", "picture"
+    GIF = "image/gif", "picture"
+    WEBP = "image/webp", "picture"
 
 
 ENDINGS = {
@@ -56,7 +63,8 @@ ENDINGS = {
     FileKind.HTML: ".html .htm .xhtml",
     FileKind.CSV: ".csv .tsv",
     FileKind.RST: ".rst .rest",
-    FileKind.TEXT: ".txt .text .log .adoc .asciidoc .org .nfo .readme",
+    FileKind.ASCIIDOC: ".adoc .asciidoc .asc",
+    FileKind.TEXT: ".txt .text .log .org .nfo .readme",
     FileKind.EML: ".eml",
     FileKind.NOTEBOOK: ".ipynb",
     FileKind.JSON: ".json",
@@ -71,14 +79,20 @@ BY_FOLDER = {"word/": FileKind.DOCX, "ppt/": FileKind.PPTX, "xl/": FileKind.XLSX
 BY_MIMETYPE = {
     kind.value.encode(): kind for kind in (FileKind.EPUB, FileKind.ODT, FileKind.ODP, FileKind.ODS)
 }
+MAGIC = {
+    b"{\\rtf": FileKind.RTF,
+    b"\x89PNG": FileKind.PNG,
+    b"\xff\xd8\xff": FileKind.JPEG,
+    b"II*\x00": FileKind.TIFF,
+    b"MM\x00*": FileKind.TIFF,
+    b"GIF8": FileKind.GIF,
+}
 OTHER_MAGIC = {
-    (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"II*\x00"): "a picture; text in pictures is not read",
     (b"\x1f\x8b", b"Rar!", b"7z\xbc\xaf"): "a compressed archive; unpack it first",
     (b"%!PS",): "a PostScript file; save it as PDF",
     (b"SQLite format 3",): "a database",
     (b"\x7fELF", b"MZ\x90"): "a program",
 }
-RTF_MAGIC = b"{\\rtf"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 HTML_STARTS = (b"<!doctype html", b"<html")
@@ -92,14 +106,21 @@ def kind_of(name: str, data: bytes) -> FileKind:
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
         return _ole_kind(name, data)
-    if data.startswith(RTF_MAGIC):
-        return FileKind.RTF
+    known = _kind_by_magic(data)
+    if known:
+        return known
     for magics, description in OTHER_MAGIC.items():
         if data.startswith(magics):
             raise _unsupported(name, description)
     if _is_binary(data):
         raise _unsupported(name, _binary_description(name))
     return _text_kind(name, data)
+
+
+def _kind_by_magic(data: bytes) -> FileKind | None:
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return FileKind.WEBP
+    return next((kind for magic, kind in MAGIC.items() if data.startswith(magic)), None)
 
 
 def ending_of(name: str) -> str:

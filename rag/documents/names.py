@@ -8,29 +8,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from rag.documents.cleaning import one_line, word_set
+from rag.documents.cleaning import one_line
+from rag.text.languages import read_lists, told, words
 
 NAME_CHARS = 60
 NAME_WORDS = 7
 MAX_NAMES = 5_000  # of one document
 
-PRODUCT_COLUMN = re.compile(
-    r"(products?|models?|devices?|articles?|produkte?|produit|producto|modell|modelo|artikel"
-    r"|sku|catalog(?:ue)?)( (name|names|code|id|no\.?|number|nummer|title))?"
-    r"|part (code|no\.?|number)"
-    r"|(name|names|title) of (the )?(product|model|device|item)|品名|型番|型号|产品|製品|제품"
-    r"|製品名|产品名称|産品|モデル",
-    re.IGNORECASE,
-)
-# A product column only beside another column that is about goods.
-VAGUE_COLUMN = re.compile(r"names?|items?|item name|parts?|part name|bezeichnung", re.IGNORECASE)
-GOODS_COLUMN = re.compile(
-    r".*\b(price|cost|sku|msrp|rrp|weight|stock|model|code|warranty|firmware|ean|preis|part)\b.*",
-    re.IGNORECASE,
-)
-NO_NAME = re.compile(
-    r"(n/?a|none|yes|no|all|any|total|sum|tbd|unknown|various|other|others|\W*)", re.IGNORECASE
-)
+_TOLD = read_lists("names")
+_PIECES = re.compile(rf"[,;:()\[\]{{}}|/–—]|\s-\s|\s(?:vs\.?|{told('ands')}|{told('ors')}|&)\s")
+PRODUCT_COLUMN = re.compile(_TOLD["product_column"], re.IGNORECASE)
+VAGUE_COLUMN = re.compile(_TOLD["vague_column"], re.IGNORECASE)
+GOODS_COLUMN = re.compile(_TOLD["goods_column"], re.IGNORECASE)
+NO_NAME = re.compile(_TOLD["no_name"], re.IGNORECASE)
 SENTENCE = re.compile(r"[.!?;:]\s|[.!?]$|https?://|@")
 CODE_SHAPE = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[^\W\d_])[\w][\w.+/-]*[™®©+]*")
 CAPITALISED = re.compile(r"[\"'(]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’+&-]*[™®©+]*")
@@ -45,33 +35,9 @@ STANDARD = re.compile(
     re.IGNORECASE,
 )
 
-# Words that number parts of a document or of time: "Step 3" is no product.
-COUNTING = word_set(
-    "step steps chapter section part table figure fig appendix annex page day week month year "
-    "phase stage level version v release rev revision note tip option question answer top item "
-    "article rule volume issue edition exhibit schedule slide sheet row column line test example "
-    "case class type group number no q1 q2 q3 q4 h1 h2 fy january february march april may june "
-    "july august september october november december monday tuesday wednesday thursday friday "
-    "saturday sunday http error code port layer tier iso ieee rfc en din"
-)
-# Words around a name in a title or heading.
-SURROUNDING = word_set(
-    "the a an our your this these of for and or with in on at to from by how what why when where "
-    "user users quick start starter setup installation install installing getting started guide "
-    "guides manual manuals handbook datasheet data sheet brochure leaflet instructions instruction "
-    "overview specification specifications specs spec faq faqs release notes note changelog price "
-    "prices list lists pricing catalog catalogue product products reference technical service "
-    "safety information warranty support troubleshooting maintenance operating operation owner's "
-    "owners owner features feature about introduction using use configuring configuration new "
-    "update updates updating firmware comparison compare compared vs versus review key important "
-    "documentation docs help contents summary connecting connect resetting reset cleaning box "
-    "series family line range model models settings discontinued deprecated known issues fixed "
-    "changes upgrading upgrade migrating migration tutorial page home"
-)
-DOCUMENT_WORDS = word_set(
-    "manual guide handbook datasheet brochure specifications specification faq overview "
-    "instructions catalogue catalog warranty"
-)
+COUNTING = words(_TOLD["counting"])
+SURROUNDING = words(_TOLD["surrounding"])
+DOCUMENT_WORDS = words(_TOLD["document_words"])
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
@@ -159,7 +125,7 @@ def _title_names(title: str) -> Iterator[str]:
 
 
 def _runs(text: str) -> Iterator[str]:
-    for piece in re.split(r"[,;:()\[\]{}|/–—]|\s-\s|\s(?:vs\.?|and|or|&)\s", text):
+    for piece in _PIECES.split(text):
         run: list[str] = []
         for word in [*piece.split(), ""]:
             if word and _may_belong(word):

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from textwrap import dedent, indent
 
 from rag.documents import names
-from rag.documents.cleaning import one_line, shorten, tidy
+from rag.documents.cleaning import name_in_words, one_line, shorten, tidy
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, RawTable, ReadingReport, Section
@@ -47,6 +46,7 @@ class Outline:
         self.products: list[str] = []  # declared by the document itself
         self.pages = 0
         self.pictures = 0
+        self.recognised = 0  # pages that were read by OCR
         self.left_out: list[str] = []  # what, and why
         self._form_values = 0
         self.media_type = media_type
@@ -165,7 +165,7 @@ class Outline:
     @property
     def stem(self) -> str:
         """The file's name in words."""
-        return one_line(PurePosixPath(self.name).stem.replace("_", " "))
+        return name_in_words(self.name)
 
     def finish(self) -> ParsedDocument:
         """Raises Unreadable if no text was found."""
@@ -197,6 +197,7 @@ class Outline:
             self._form_values,
             self.pictures,
             tuple(self.left_out),
+            self.recognised,
         )
 
     def _add(self, text: str, *, tight: bool) -> None:

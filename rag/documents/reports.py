@@ -40,7 +40,10 @@ def in_words(report: ReadingReport) -> str:
         (report.tables, "table"),
         (report.form_values, "form value"),
     )
-    return ", ".join(counted(count, thing) for count, thing in things if count)
+    told = [counted(count, thing) for count, thing in things if count]
+    return ", ".join(
+        [*told, *([f"{report.recognised:,} read by OCR"] if report.recognised else [])]
+    )
 
 
 def left_out(report: ReadingReport) -> list[str]:

@@ -16,7 +16,7 @@ Held = tuple[str, bool, str]  # the expectation, whether it holds, what there is
 
 
 @dataclass(slots=True)
-class Past:
+class Earlier:
     """What earlier turns left, by their number."""
 
     cited: dict[int, tuple[Source, ...]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Past:
         }
 
 
-def of_answer(turn: Expectations, ended: Finished, past: Past) -> Iterator[Held]:
+def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[Held]:
     """What is expected of an answer in words, sources and verdicts."""
     text, answer = ended.message.content, ended.message.answer
     sources = ", ".join(f"{s.document_name} ({s.locator})" for s in ended.sources)

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
 from rag.evaluation.ending import ending
-from rag.evaluation.reading import SourceFile, read_text, validated
+from rag.evaluation.reading import ScriptFile, read_text, validated
 from rag.records import Event, Failed
 from rag.seams import SessionHandle
+from rag.text.languages import ENGLISH
 
-ARTICLES = {"a", "an", "the"}
+_ARTICLE = re.compile(ENGLISH.patterns["articles"])
 
 
 class KnownQuestion(BaseModel):
@@ -83,7 +84,7 @@ def _question(path: Path, line: str, number: int) -> KnownQuestion:
         data = json.loads(line)
     except ValueError as error:
         raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
-    return validated(KnownQuestion, SourceFile(path, data, {(): number}))
+    return validated(KnownQuestion, ScriptFile(path, data, {(): number}))
 
 
 def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:
@@ -114,7 +115,7 @@ def token_f1(text: str, gold: str) -> float:
 
 def _words(text: str) -> list[str]:
     plain = re.sub(r"\[[\d, –-]+\]", " ", text.lower())
-    return [word for word in re.findall(r"\w+", plain) if word not in ARTICLES]
+    return [word for word in re.findall(r"\w+", plain) if not _ARTICLE.fullmatch(word)]
 
 
 def summary_of(graded: Sequence[Graded]) -> dict[str, Any]:

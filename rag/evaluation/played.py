@@ -15,7 +15,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class CitedSource:
     """A source as an answer cites it."""
 
     number: int
@@ -33,7 +33,7 @@ class Played:
     said: str  # the question, or what was done
     answer: str = ""
     resolved: str = ""  # the question as it was searched for, where that is another
-    cited: tuple[Cited, ...] = ()
+    cited: tuple[CitedSource, ...] = ()
     summary: str = ""
     recalled: tuple[str, ...] = ()  # what a model would be sent for each probe, beside the summary
     tokens: int = 0  # of what a model would be sent after this turn

@@ -10,8 +10,8 @@ from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.evaluation.ending import ending
 from rag.evaluation.expected import (
+    Earlier,
     Held,
-    Past,
     holds,
     is_same_value,
     no_other_numbers,
@@ -19,8 +19,8 @@ from rag.evaluation.expected import (
     of_answer,
     stands_beside,
 )
-from rag.evaluation.played import Check, Cited, Played
-from rag.evaluation.reading import SourceFile
+from rag.evaluation.played import Check, CitedSource, Played
+from rag.evaluation.reading import ScriptFile
 from rag.evaluation.script import (
     Add,
     Ask,
@@ -32,9 +32,9 @@ from rag.evaluation.script import (
     Remove,
     Restart,
     Script,
-    Settings,
-    Stated,
+    SettingsStep,
     Turn,
+    WantedStatement,
 )
 from rag.progress import Stage
 from rag.records import (
@@ -64,11 +64,11 @@ class Position:
     """Where a replay stands: what another process needs to go on from there."""
 
     script: Script
-    source: SourceFile
+    source: ScriptFile
     session_id: str
     compacts: bool = True  # or shows what the same conversation is without
     at: int = 0  # turns that are done
-    past: Past = field(default_factory=Past)
+    past: Earlier = field(default_factory=Earlier)
     failed: set[int] = field(default_factory=set)  # turns
 
 
@@ -103,7 +103,7 @@ class Player:
             Regenerate: self._ask,
             Compress: self._compress,
             Import: self._import,
-            Settings: self._configure,
+            SettingsStep: self._configure,
             Add: self._add,
             Remove: self._remove,
         }
@@ -228,7 +228,7 @@ class Player:
             expected = f"the summary takes at most {turn.within_tokens:,} tokens"
             yield expected, tokens <= turn.within_tokens, f"{tokens:,}"
 
-    def _states(self, number: int, wanted: Stated, summary: str) -> Held:
+    def _states(self, number: int, wanted: WantedStatement, summary: str) -> Held:
         if wanted.turn is None:
             return f"states {wanted.words!r}", holds(summary, wanted.words), summary
         numbers = self._position.past.numbers(wanted.turn, wanted.source)
@@ -280,7 +280,7 @@ class Player:
         past.said[number] = canonical(text)
         return Played(number, "import", f"{len(messages)} messages", answer=text)
 
-    def _configure(self, number: int, turn: Settings) -> Played:
+    def _configure(self, number: int, turn: SettingsStep) -> Played:
         configure(self._session, turn.settings, compacts=self._position.compacts)
         changed = turn.settings.model_dump(exclude_none=True)
         said = ", ".join(f"{key}: {value}" for key, value in changed.items())
@@ -322,12 +322,12 @@ def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -
     session.configure(config)
 
 
-def _cited(ended: Finished) -> tuple[Cited, ...]:
+def _cited(ended: Finished) -> tuple[CitedSource, ...]:
     by_number = {source.number: source for source in ended.sources}
     answer = ended.message.answer
     verdicts = {(each.number, each.verdict.value) for each in answer.citations} if answer else set()
     return tuple(
-        Cited(number, by_number[number].document_name, by_number[number].locator, verdict)
+        CitedSource(number, by_number[number].document_name, by_number[number].locator, verdict)
         for number, verdict in sorted(verdicts)
         if number in by_number
     )

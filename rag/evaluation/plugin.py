@@ -43,23 +43,23 @@ class ConversationFile(pytest.File):
     """One scripted conversation."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        yield Conversation.from_parent(self, name=self.path.name.partition(".")[0])
+        yield ScriptItem.from_parent(self, name=self.path.name.partition(".")[0])
 
 
-class Failure(Exception):
+class Unmet(Exception):
     """What did not hold, for people."""
 
 
-class Conversation(pytest.Item):
+class ScriptItem(pytest.Item):
     """Passes if everything that the conversation expects holds."""
 
     def runtest(self) -> None:
         replay = _replayer(self.config).replay(self.path)
         if not replay.passed:
-            raise Failure(_told(replay))
+            raise Unmet(_told(replay))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        if isinstance(excinfo.value, Failure):
+        if isinstance(excinfo.value, Unmet):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

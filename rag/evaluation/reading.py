@@ -37,7 +37,7 @@ SAID_TWICE = re.compile(r"'(.+?)'")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
+class ScriptFile:
     """A file with its values, and the line of each."""
 
     path: Path
@@ -53,7 +53,7 @@ class SourceFile:
         return UserError(f"{self.path}, line {self.lines[known]}{turn}{at}: {message}.")
 
 
-def read_script(path: Path) -> tuple[Script, SourceFile]:
+def read_script(path: Path) -> tuple[Script, ScriptFile]:
     """Read and check one scripted conversation.
 
     Raises:
@@ -65,7 +65,7 @@ def read_script(path: Path) -> tuple[Script, SourceFile]:
     return script, source
 
 
-def read_source(path: Path) -> SourceFile:
+def read_source(path: Path) -> ScriptFile:
     """The values of a JSON or YAML file. Raises UserError."""
     text = read_text(path)
     try:
@@ -87,7 +87,7 @@ def read_source(path: Path) -> SourceFile:
         made = _Built(path, lines).value(node, ()) if node is not None else None
     except RecursionError as error:
         raise UserError(f"{path} holds something that holds itself, or too deep a list.") from error
-    return SourceFile(path, made if path.suffix != ".json" else data, lines)
+    return ScriptFile(path, made if path.suffix != ".json" else data, lines)
 
 
 def read_text(path: Path) -> str:
@@ -172,7 +172,7 @@ def scalar(text: str, *, is_plain: bool) -> Any:
 # ── What is wrong, in plain words ────────────────────────────────────────────────────────────
 
 
-def validated(model: type[Model], source: SourceFile) -> Model:
+def validated(model: type[Model], source: ScriptFile) -> Model:
     """The values as a record. Raises UserError for the first few that are wrong."""
     try:
         return model.model_validate(source.data)
@@ -189,7 +189,7 @@ def _is_side(problem: Mapping[str, Any]) -> bool:
     return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
 
 
-def _told(problem: Mapping[str, Any], source: SourceFile) -> tuple[Place, str]:
+def _told(problem: Mapping[str, Any], source: ScriptFile) -> tuple[Place, str]:
     """Where a problem is, and what."""
     place, value = _place(problem["loc"], source.data, problem["type"])
     return place, _message(problem, value, place, source.data)
@@ -275,7 +275,7 @@ def _plain(message: str) -> str:
 # ── Turns that speak of others ───────────────────────────────────────────────────────────────
 
 
-def _check_turns(script: Script, source: SourceFile) -> None:
+def _check_turns(script: Script, source: ScriptFile) -> None:
     for at, turn in enumerate(script.turns):
         place: Place = ("turns", at)
         newest = max(_speaking(script.turns[:at]), default=0)
@@ -301,7 +301,7 @@ def _named(turn: Turn) -> Iterator[tuple[str, int]]:
         yield from (("recalls", each.turn) for each in turn.recalls)
 
 
-def _check_earlier(script: Script, at: int, number: int, source: SourceFile, place: Place) -> None:
+def _check_earlier(script: Script, at: int, number: int, source: ScriptFile, place: Place) -> None:
     if number > len(script.turns):
         raise source.error(place, f"there is no turn {number}: there are {len(script.turns)}")
     if number > at:

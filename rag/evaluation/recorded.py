@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from rag.errors import UserError
-from rag.evaluation.reading import SourceFile, read_source, validated
+from rag.evaluation.reading import ScriptFile, read_source, validated
 from rag.evaluation.script import Strict
 from rag.records import ToolCall, Usage
 from rag.seams import ChatModel, ModelDelta, ModelRequest
@@ -57,7 +57,7 @@ class Recorded:
     takes_tools = False
 
     def __init__(self, path: Path) -> None:
-        self._source: SourceFile = read_source(path)
+        self._source: ScriptFile = read_source(path)
         self._recording = validated(Recording, self._source)
         self.turn = 0
         self._given: dict[int, int] = {}

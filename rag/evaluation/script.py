@@ -73,7 +73,7 @@ class Regenerate(Expectations):
     regenerate: Literal[True]
 
 
-class Stated(Strict):
+class WantedStatement(Strict):
     """Words that stand in the summary, beside a number of a turn, if one is named."""
 
     words: Words
@@ -93,7 +93,7 @@ class Compress(Strict):
     """All turns but the newest are summarised; fails where there is nothing to summarise."""
 
     compress: Literal[True]
-    states: tuple[Stated, ...] = ()
+    states: tuple[WantedStatement, ...] = ()
     keeps_sources_of: tuple[TurnNumber, ...] = Field(
         (), description="Turns whose every number is in the summary."
     )
@@ -146,7 +146,7 @@ class Configured(Strict):
         return ContextConfig(**(_fields(config) | self.model_dump(exclude_none=True)))
 
 
-class Settings(Strict):
+class SettingsStep(Strict):
     """The configuration of the conversation changes."""
 
     settings: Configured
@@ -178,7 +178,7 @@ ACTIONS: dict[str, type[Strict]] = {
     "import": Import,
     "regenerate": Regenerate,
     "restart": Restart,
-    "settings": Settings,
+    "settings": SettingsStep,
     "add": Add,
     "remove": Remove,
 }
@@ -196,7 +196,7 @@ Turn = Annotated[
     | Annotated[Import, Tag("import")]
     | Annotated[Regenerate, Tag("regenerate")]
     | Annotated[Restart, Tag("restart")]
-    | Annotated[Settings, Tag("settings")]
+    | Annotated[SettingsStep, Tag("settings")]
     | Annotated[Add, Tag("add")]
     | Annotated[Remove, Tag("remove")],
     Discriminator(action_of),

@@ -7,29 +7,25 @@ of a name. What else a fragment may be has no sure place.
 import re
 
 from rag.followups.names import Names
-from rag.text.languages import words as word_set
+from rag.text.languages import all_meanings, any_of, told
 from rag.text.names import Name
 from rag.text.words import language_of
 
-MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
+_MONTH = any_of(all_meanings("months"))
 # Most telling first: in "Q4 2024" the quarter and the year are two slots.
 PERIODS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"\bq[1-4]\b|\b(?:first|second|third|fourth|last|1st|2nd|3rd|4th)\s+quarter\b",
-        r"\bh[12]\b|\b(?:first|second)\s+half\b",
-        rf"\b{MONTH}\b(?!\s+i\b)",
+        rf"\bq[1-4]\b|\b(?:{told('quarters')})\b",
+        rf"\bh[12]\b|\b(?:{told('half_years')})\b",
+        rf"\b(?:{_MONTH})\b(?!\s+i\b)",
         r"\b(?:19|20)\d\d(?:[-–/](?:\d\d|(?:19|20)\d\d))?\b|\bfy\s?\d{2,4}\b",
-        r"\b(?:this|last|next|previous|current|past)\s+(?:day|week|month|quarter|year|decade)\b",
-        r"\b(?:today|yesterday|tomorrow)\b",
+        rf"\b(?:{told('relative_periods')})\b",
+        rf"\b(?:{told('relative_days')})\b",
     )
 )
-_PREPOSITION = re.compile(r"^(?:in|on|for|of|with|during|im|am|bei|für|mit)\s+", re.IGNORECASE)
-_ARTICLES = word_set("the a an der die das den dem ein eine einen einem einer")
-_DETERMINER = re.compile(rf"^(?:{'|'.join(_ARTICLES)})\s+", re.IGNORECASE)
+_PREPOSITION = re.compile(rf"^(?:{told('opens_fragments')})\s+", re.IGNORECASE)
+_DETERMINER = re.compile(rf"^(?:{told('articles')})\s+", re.IGNORECASE)
 _FIGURE = re.compile(r"(?:(\w+)\s+)?(\d+(?:[.,]\d+)*)")
 _BARE = re.compile(r"\d+(?:[.,]\d+)*")
 # Words written large within a sentence; in German that is every noun.
@@ -100,7 +96,7 @@ def _likeness(new: str, old: Name) -> tuple[int, bool, int]:
 
 def _names_in(text: str, names: Names) -> list[Name]:
     known = names.find(text)
-    if language_of(text).code == "de":
+    if language_of(text).capitalises_nouns:
         return known
     taken = {at for each in known for at in range(each.start, each.end)}
     others = (Name(m[0], m.start(), m.end()) for m in _CAPITALISED.finditer(text))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rag.citations.markers import cited_numbers
+from rag.limits.patience import Patience
 from rag.records import ChatMessage, Role
 from rag.seams import ChatModel
 from rag.short_calls import json_object, reply_soon
@@ -19,14 +20,14 @@ word for word. Reply with JSON only: {"question": "<the question>"}"""
 
 
 def ask_model(
-    model: ChatModel, question: str, turns: Sequence[tuple[str, str]], seconds: float
+    model: ChatModel, question: str, turns: Sequence[tuple[str, str]], patience: Patience
 ) -> str:
     """The model's rewrite; "" when it fails, is late, or replies in another form."""
     messages = (
         ChatMessage(Role.SYSTEM, INSTRUCTIONS),
         ChatMessage(Role.USER, _transcript(question, turns)),
     )
-    reply = reply_soon(model, messages, max_tokens=MAX_REPLY_TOKENS, seconds=seconds)
+    reply = reply_soon(model, messages, max_tokens=MAX_REPLY_TOKENS, patience=patience)
     return read_reply(reply, question)
 
 

@@ -14,23 +14,17 @@ from rag.citations.markers import cited_numbers, keep_markers
 from rag.followups.fragments import filled
 from rag.followups.model import ask_model
 from rag.followups.names import Names
+from rag.limits.patience import FOLLOW_UP, Patience
 from rag.records import NOTHING_BEFORE, Before, Resolution, Within
 from rag.seams import ChatModel
-from rag.text.languages import words as word_set
+from rag.text.languages import all_expressions, all_words, told
 from rag.text.words import QUESTION_WORDS, STOP_WORDS, tokens
 
 # Openings that say: this goes on from the last question.
-CUE_WORDS = (
-    "what about", "how about", "and what about", "and how about", "and", "and for", "same for",
-    "the same for", "or", "but", "now", "also", "then", "so",
-    "und", "oder", "was ist mit", "und was ist mit", "wie ist es mit",
-)  # fmt: skip
-POINTING = word_set(
-    "it its they them their theirs he him his she her hers this that these those one ones here "
-    "former latter"
-) | word_set("er sie es ihn ihm ihnen sein seine ihr ihre dieser diese dieses")
+CUE_WORDS = all_expressions("cues")
+POINTING = all_words("pointing")
 NAMED_SOURCE = re.compile(
-    r"\b(?:source|citation|footnote)s?\s+(?:no\.?\s*|#)?([1-9]\d{0,4})\b", re.IGNORECASE
+    rf"\b(?:{told('named_sources')})\s+(?:n[or°]\.?\s*|#)?([1-9]\d{{0,4}})\b", re.IGNORECASE
 )
 # What worked on conversations about several kinds of documents; anything near does as well.
 MEANING, WORDS = 0.3, 0.3  # of the last question
@@ -61,9 +55,9 @@ class FollowUps:
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
         cue_words: Sequence[str] = CUE_WORDS,
         max_turns: int = 10,
-        timeout_seconds: float = 5.0,
+        patience: Patience = FOLLOW_UP,
     ) -> None:
-        self._model, self._timeout = model, timeout_seconds
+        self._model, self._patience = model, patience
         self._lexicon = lexicon
         self._cues = sorted((cue.lower() for cue in cue_words), key=len, reverse=True)
         self._max_turns = max_turns
@@ -79,9 +73,9 @@ class FollowUps:
         by_rule = _resolution(question, self._turn(question, past, within), past, "rules")
         if self._model is None or not by_rule.is_followup:
             return by_rule
-        told = ask_model(self._model, question, turns[-MODEL_TURNS:], self._timeout)
-        own = Turn(told, told, told, leans=told != question)
-        return _resolution(question, own, past, "model") if told else by_rule
+        query = ask_model(self._model, question, turns[-MODEL_TURNS:], self._patience)
+        own = Turn(query, query, query, leans=query != question)
+        return _resolution(question, own, past, "model") if query else by_rule
 
     def _turn(self, question: str, past: Sequence[Turn], within: Within) -> Turn:
         if not past or not question.strip() or len(question) > MAX_QUESTION:

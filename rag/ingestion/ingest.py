@@ -70,7 +70,7 @@ class Ingestion:
         """Other processes embed for the same index."""
         self._claims = claims
 
-    def ingest(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
+    def ingest(self, files: Iterable[IncomingFile]) -> Generator[Progress]:
         """Read, store and embed files; each gets exactly one final report, in no fixed order.
 
         A file that fails stops no other. While some are embedded the next are read and stored.

@@ -15,7 +15,7 @@ from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, UserError
 from rag.parallel import as_done
 from rag.progress import Progress, Stage
-from rag.records import EVERYTHING, Chunk, Document, Right
+from rag.records import Chunk, Document, Right
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
@@ -77,9 +77,10 @@ class FileReader:
             if self.right(file.owner, file.collection_id) < Right.ADD:
                 raise NotFound(f"{file.name}: its collection is not there any more, or not yours.")
             content_hash = hashlib.sha256(data).hexdigest()
-            known = self._store.known(file.name, file.collection_id)
+            known = self._known(file)
             if known is None:
-                return self._parse(file, data, content_hash, self._store.free_id(file))
+                document_id = file.document_id or self._store.free_id(file)
+                return self._parse(file, data, content_hash, document_id)
             self._check_owner(file, known)
             if known.content_hash == content_hash and self._tables.has_rows_of(known.id):
                 self._store.note_arrival(file)
@@ -89,9 +90,20 @@ class FileReader:
         except UserError as error:
             return _failed(file.name, error)
 
+    def _known(self, file: IncomingFile) -> KnownDocument | None:
+        """Raises Conflict where it is to be another document than the one that has its name."""
+        of_its_name = self._store.known(file.name, file.collection_id)
+        if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
+            return of_its_name
+        known = self._store.known_by_id(file.document_id)
+        is_taken = of_its_name and (known is None or known.collection_id == file.collection_id)
+        if is_taken:
+            raise Conflict(f"{file.name}: another document has this name. Rename one of the two.")
+        return known
+
     def _check_owner(self, file: IncomingFile, known: KnownDocument) -> None:
         """Raises Conflict: whose document it is, is not said."""
-        may_change_any = self.right(file.owner, file.collection_id) >= Right.WRITE
+        may_change_any = self.right(file.owner, known.collection_id) >= Right.WRITE
         if file.owner != known.owner and not may_change_any:
             raise Conflict(
                 f"{file.name}: there is a document of this name already, and it is somebody "
@@ -101,9 +113,6 @@ class FileReader:
     def read_rows_again(self, document: Document, data: bytes) -> None:
         """Write what is lacking of its tables' rows."""
         parsed = self._loader.load(document.name, data)
-        known = self._tables.tables(EVERYTHING, document_id=document.id)
-        lacking = self._tables.files.lacking(each.id for each in known)
-        self._tables.files.remove(lacking)  # a file that was cut off would be taken for whole
         where = Origin(document.id, document.name, document.title)
         list(self._tables.make(where, parsed.tables))
 
@@ -131,6 +140,7 @@ class FileReader:
             file.owner,
             file.collection_id,
             parsed.report,
+            file.url,
         )
         return StoredDocument(document, sections, chunks, tables, file.job_id, data)
 

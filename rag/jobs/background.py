@@ -18,16 +18,19 @@ from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
 from rag.limits.budget import Budget, limited
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
-from rag.records import DEFAULT_COLLECTION, Job, JobState
+from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.seams import ConversationStore, SessionHandle
+from rag.sources.table import SYNC
 
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
+SYNCER = "sources"  # whose the syncs are: however many there are, they leave room for others
 COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
+RunSync = Callable[[str, Callable[[int, int], None]], object]  # of a source; told how far it is
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
 
 log = logging.getLogger(__name__)
@@ -139,6 +142,15 @@ class Background:
         queue.handle(INGEST, self._ingest, lambda job: uploads.forget(job.id))
         queue.handle(COMPACT, self._compact_session)
 
+    def run_syncs(self, run: RunSync) -> None:
+        """Say what looks at a source."""
+
+        def handle(running: RunningJob) -> None:
+            with limited(Budget(math.inf, owner=SYNCER)):  # each file is read under its own limits
+                run(running.job.subject, running.report)
+
+        self._queue.handle(SYNC, handle)
+
     def submit_ingest(
         self, name: str, data: bytes, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
     ) -> Job:
@@ -159,6 +171,14 @@ class Background:
     def submit_compaction(self, session: SessionHandle) -> Job:
         subject = f"{session.id} {session.owner}"
         return self._queue.submit(COMPACT, subject, owner=session.owner)
+
+    def submit_sync(self, source: DocumentSource) -> Job:
+        """One that waits already sees all that is there when its turn comes."""
+        waiting = self._queue.table.queued(SYNC, source.id)
+        if waiting is not None:
+            return waiting
+        self._queue.table.forget_ended(SYNC, source.id)
+        return self._queue.submit(SYNC, source.id, owner=SYNCER, collection_id=source.collection_id)
 
     def job(self, job_id: str) -> Job:
         """Raises NotFound."""

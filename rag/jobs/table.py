@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, and_, func, insert, or_, select, update
+from sqlalchemy import Engine, and_, delete, func, insert, or_, select, update
 
 from rag.database import as_utc, jobs, reading, storable, writing
 from rag.errors import NotFound
@@ -171,6 +171,23 @@ class JobTable:
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
             return [_job_from(row) for row in rows]
+
+    def forget_ended(self, kind: str, subject: str) -> None:
+        """Of work that comes again and again, what ended need not be remembered."""
+        has_ended = jobs.c.state.not_in(UNFINISHED)
+        with writing(self._engine) as connection:
+            connection.execute(
+                delete(jobs).where(jobs.c.kind == kind, jobs.c.subject == subject, has_ended)
+            )
+
+    def queued(self, kind: str, subject: str) -> Job | None:
+        """One that nobody has begun."""
+        query = select(jobs).where(
+            jobs.c.kind == kind, jobs.c.subject == subject, jobs.c.state == JobState.QUEUED.value
+        )
+        with reading(self._engine) as connection:
+            row = connection.execute(query.limit(1)).first()
+        return _job_from(row) if row is not None else None
 
 
 def _job_from(row: Any) -> Job:

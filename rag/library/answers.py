@@ -24,21 +24,18 @@ from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source,
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.passages import neighbourhood
 from rag.seams import LIBRARY, DirectAnswer, SessionHandle
+from rag.text.languages import told
 
 MOST_STATEMENTS = 8
 MOST_CITED = 10  # documents that mention something, each with a passage that does
 FIRST_STATEMENTS = 2
 MOST_TO_CHOOSE = 8  # documents of one name
 _FILE = re.compile(r"\w\.\w{2,5}\b")
-_THIS = re.compile(
-    r"(?:this|that|dieses|diesem) (?:document|file|pdf|manual|page|dokument|datei|handbuch)"
-    r"|(?:the|das|dem) (?:document|file|dokument)",
-    re.IGNORECASE,
-)
+_THIS = re.compile(told("this_document"), re.IGNORECASE)
 _SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of an entry
 _QUOTES = "\"'“”„‘’«»`"
-_ARTICLE = re.compile(r"(?:the|an?|der|die|das|den|dem|eine?[nmr]?) (?=\S)", re.IGNORECASE)
-_EITHER = re.compile(r" (?:and|or|und|oder) ")
+_ARTICLE = re.compile(rf"(?:{told('articles')}) (?=\S)", re.IGNORECASE)
+_EITHER = re.compile(rf" (?:{told('ands')}|{told('ors')}) ")
 Unread = Callable[[str], Sequence[UnreadFile]]  # of an owner
 
 
@@ -64,10 +61,8 @@ class LibraryAnswers:
             return None
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._of_a_file(session, question) or self._empty(
-                session, Speech(is_german=False)
-            )
-        speech = Speech(is_german=asked.is_german)
+            return self._of_a_file(session, question) or self._empty(session, Speech())
+        speech = Speech(asked.language)
         if asked.kind is Kind.UNREAD:
             return self._not_read(session, asked, speech)
         if self._documents.is_empty(session.within()):

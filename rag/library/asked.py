@@ -7,7 +7,7 @@ the documents.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag.library import forms
+from rag.text.languages import ENGLISH, LANGUAGES, Language, told
 from rag.text.late import re
 
 
@@ -29,16 +29,18 @@ class Asked:
 
     kind: Kind
     subject: str = ""  # as written: what is mentioned, or the name of a document or section
-    is_german: bool = False
+    language: Language = ENGLISH
 
 
 _FORMS = [
-    (Kind(kind), re.compile(form, re.IGNORECASE), is_german)
-    for is_german, those in ((False, forms.ENGLISH), (True, forms.GERMAN))
-    for kind, form in those
+    (Kind(kind), re.compile(form, re.IGNORECASE), language)
+    for language in LANGUAGES
+    for kind, forms in language.forms.items()
+    for form in forms
 ]
-_OPENS = re.compile(forms.OPENS, re.IGNORECASE)
-_ENDS = re.compile(forms.ENDS, re.IGNORECASE)
+_POLITE = told("polite")
+_OPENS = re.compile(rf"(?:(?:{told('opens')})(?: (?:{_POLITE}))*[,.!:]* )+", re.IGNORECASE)
+_ENDS = re.compile(rf"[\s?!.。？…]*(?:,? (?:{_POLITE}))?[\s?!.。？…]*$", re.IGNORECASE)
 LONGEST = 200  # characters of a question that is looked at
 
 
@@ -48,10 +50,10 @@ def library_question(question: str) -> Asked | None:
     if len(text) > LONGEST:
         return None
     opened = _OPENS.match(text)
-    told = _ENDS.sub("", text[opened.end() :] if opened else text)
-    for kind, form, is_german in _FORMS:
-        match = form.fullmatch(told)
+    bare = _ENDS.sub("", text[opened.end() :] if opened else text)
+    for kind, form, language in _FORMS:
+        match = form.fullmatch(bare)
         if match is not None:
             subject = next(filter(None, match.groupdict().values()), "")
-            return Asked(kind, subject.strip(), is_german)
+            return Asked(kind, subject.strip(), language)
     return None

@@ -7,18 +7,12 @@ from rag.errors import ModelError
 from rag.library.told import Speech
 from rag.records import Resolution
 from rag.seams import LIBRARY, DirectAnswer, Matrix, SessionHandle
+from rag.text.languages import LANGUAGES, Language
 
 NEAR = 0.7  # as measured: below begin questions to documents
 LONGEST = 60  # characters; what is longer asks something
-# Examples, each with what is said to it: the words of a language beside its German sister's.
-SAID = {
-    ("greeting", False): ("hello", "hi", "hey", "hello there", "good morning", "good evening"),
-    ("greeting", True): ("hallo", "guten tag", "guten morgen", "moin", "servus", "grüß gott"),
-    ("thanks", False): ("thanks", "thank you", "great, thanks", "ok, thanks", "that helped"),
-    ("thanks", True): ("danke", "vielen dank", "danke, das hilft mir", "super, danke"),
-    ("help", False): ("what can you do", "who are you", "help", "what are you"),
-    ("help", True): ("was kannst du", "wer bist du", "hilfe", "wozu bist du gut"),
-}
+# Examples, by what is said to them.
+SAID = {(kind, each): said for each in LANGUAGES for kind, said in each.manners.items()}
 
 
 class Manners:
@@ -28,7 +22,7 @@ class Manners:
         self._embed = embed
 
     @cached_property
-    def _known(self) -> tuple[list[tuple[str, bool]], Matrix]:
+    def _known(self) -> tuple[list[tuple[str, Language]], Matrix]:
         kinds = [kind for kind, said in SAID.items() for _ in said]
         return kinds, self._embed([text for said in SAID.values() for text in said])
 
@@ -47,5 +41,5 @@ class Manners:
         nearest = int(likeness.argmax())
         if likeness[nearest] < NEAR:
             return None
-        kind, is_german = kinds[nearest]
-        return DirectAnswer(Speech(is_german=is_german).say(kind), made_by=LIBRARY)
+        kind, language = kinds[nearest]
+        return DirectAnswer(Speech(language).say(kind), made_by=LIBRARY)

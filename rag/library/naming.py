@@ -7,15 +7,15 @@ from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
 from rag.records import Chunk, Document, Section
-from rag.text.languages import all_words
+from rag.text.languages import all_words, told
 from rag.text.words import stem
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _AROUND = all_words("around_documents")
 _SECTION = re.compile(
-    r"(?:the |das |den )?(?:section|chapter|part|abschnitt|kapitel|teil|§) ?(?P<a>.+)"
-    r" (?:of|in|from|von|vom|des|der|im|in der) (?P<b>.+?)"
-    r"|(?P<c>.+?) (?:section|chapter) (?:of|in|from) (?P<d>.+)",
+    rf"(?:(?:{told('articles')}) )?(?:{told('sections')}|{told('portions')}|§) ?(?P<a>.+)"
+    rf" (?:{told('of_which')}) (?P<b>.+?)"
+    rf"|(?P<c>.+?) (?:{told('sections')}) (?:{told('of_which')}) (?P<d>.+)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")

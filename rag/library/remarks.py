@@ -8,43 +8,10 @@ from rag.library.naming import files_named
 from rag.library.unread import UnreadFile
 from rag.records import Notice, NoticeKind, Source, Within
 from rag.seams import SessionHandle
+from rag.text.languages import ENGLISH, LANGUAGES
 from rag.text.languages.spoken import spoken
 from rag.text.names import find_names
 
-LANGUAGES = {
-    "en": ("English", "Englisch"),
-    "de": ("German", "Deutsch"),
-    "fr": ("French", "Französisch"),
-    "es": ("Spanish", "Spanisch"),
-    "it": ("Italian", "Italienisch"),
-    "nl": ("Dutch", "Niederländisch"),
-    "pt": ("Portuguese", "Portugiesisch"),
-    "ja": ("Japanese", "Japanisch"),
-    "zh": ("Chinese", "Chinesisch"),
-    "ko": ("Korean", "Koreanisch"),
-    "th": ("Thai", "Thai"),
-    "el": ("Greek", "Griechisch"),
-    "he": ("Hebrew", "Hebräisch"),
-    "arab": ("Arabic letters", "Arabisch"),
-    "cyrl": ("Cyrillic letters", "Kyrillisch"),
-    "deva": ("Devanagari letters", "Devanagari"),
-}
-_OTHER_LANGUAGE = (
-    "The question is in {asked}, the passages that were found are in {found}. The packaged "
-    "embedding model knows English only, so that they were found by the words and names that both "
-    "have. Ask in {found}, or set a multilingual embedding.model (in the settings).",
-    "Die Frage ist auf {asked}, die gefundenen Stellen sind auf {found}. Das mitgelieferte "
-    "Embedding-Modell kennt nur Englisch; gefunden wird so nur über gemeinsame Wörter und Namen. "
-    "Fragen Sie auf {found}, oder setzen Sie ein mehrsprachiges embedding.model (Einstellungen).",
-)
-_UNKNOWN_LANGUAGE = (
-    "Question and passages are in {found}. The packaged embedding model knows English only, so "
-    "that they were found by words, not by meaning. A multilingual embedding.model (in the "
-    "settings) finds more.",
-    "Frage und Stellen sind auf {found}. Das mitgelieferte Embedding-Modell kennt nur Englisch; "
-    "gefunden wird so nach den Wörtern, nicht nach dem Sinn. Ein mehrsprachiges embedding.model "
-    "(Einstellungen) findet mehr.",
-)
 _UNNAMED = (
     "No document names “{}”. What was found is about something else, or calls it by another name."
 )
@@ -111,13 +78,13 @@ def other_language(question: str, sources: Sequence[Source]) -> str:
     """
     asked = spoken(question)
     read = Counter(spoken(f"{each.document_title} {each.passage}") for each in sources)
-    in_german = asked == "de"
+    speech = next((each for each in LANGUAGES if each.code == asked), ENGLISH)
     if not asked or not read or (asked == "en" and read[asked]):
         return ""
     if read[asked]:
-        return _UNKNOWN_LANGUAGE[in_german].format(found=LANGUAGES[asked][in_german])
+        return speech.speech["unknown_language"].format(found=speech.called[asked])
     found = read.most_common(1)[0][0]
     if not found:
         return ""
-    names = {key: LANGUAGES[key][in_german] for key in (asked, found)}
-    return _OTHER_LANGUAGE[in_german].format(asked=names[asked], found=names[found])
+    names = {"asked": speech.called[asked], "found": speech.called[found]}
+    return speech.speech["other_language"].format(**names)

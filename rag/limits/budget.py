@@ -15,6 +15,7 @@ from rag.errors import Left, OverBudget
 from rag.hangup import hang_up_reason
 
 CPU_SECONDS = 10.0
+PLANNING_SECONDS = 5.0  # over the widest tables two looks at the clock lie 1.2 s apart
 ITEMS_BETWEEN = 64  # looks at the clock
 Item = TypeVar("Item")
 
@@ -50,7 +51,7 @@ class Budget:
         if spent > self.cpu_seconds:
             raise OverBudget(
                 f"This took {spent:.1f} seconds of processor time; at most {self.cpu_seconds:g} "
-                "are given to one request. Send less at once; nothing that was stored is lost."
+                "may be spent on it. Send less at once; nothing that was stored is lost."
             )
         if self.has_left():
             raise Left(hang_up_reason() or "Whoever asked has gone; this was not finished.")
@@ -73,6 +74,13 @@ def part_of_it(cpu_seconds: float) -> Budget:
     """A smaller one for a part of the same work, which can do without that part."""
     whole = _current.get() or Budget()
     return Budget(cpu_seconds, has_left=whole.has_left, owner=whole.owner)
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """Understanding a question over rows: what is known of its tables by then stays known."""
+    with limited(part_of_it(PLANNING_SECONDS)):
+        yield
 
 
 def begin(budget: Budget | None) -> Budget | None:

@@ -13,6 +13,7 @@ from rag.errors import (
     ModelUnavailable,
     UnreadableReply,
 )
+from rag.limits.patience import Patience
 
 # Wordings of OpenAI, vLLM, SGLang, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI,
 # TensorRT, ExLlama, LM Studio, Cohere, Kimi, Qwen and xAI.
@@ -100,12 +101,12 @@ class Server:
             "Start it, or set llm.base_url to the address of one that runs."
         )
 
-    def silent(self, seconds: float, setting: str, *, wrote: bool) -> ModelError:
-        """`setting` is the one that gave it so long."""
-        what = f"The model server at {self.address} sent nothing for {seconds:g} seconds"
+    def silent(self, patience: Patience, *, wrote: bool) -> ModelError:
+        """It came to its end."""
+        what = f"The model server at {self.address} sent nothing for {patience.seconds:g} seconds"
         if wrote:
             return ModelInterrupted(f"{what} in the middle of its reply. Ask again.")
-        return ModelUnavailable(f"{what}. Ask again, or raise {setting}.")
+        return ModelUnavailable(f"{what}. {patience.advice}")
 
     def broken_off(self, reason: str) -> ModelError:
         return ModelInterrupted(

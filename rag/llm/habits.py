@@ -18,8 +18,8 @@ _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
 _CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
 _OPTIONAL = frozenset(
     {
-        "stream_options", "temperature", "stop", "tools", "chat_template_kwargs",
-        "reasoning_effort", "reasoning",
+        "stream_options", "temperature", "stop", "tools", "parallel_tool_calls",
+        "chat_template_kwargs", "reasoning_effort", "reasoning",
     }
 )  # fmt: skip
 
@@ -58,10 +58,12 @@ class Habits:
             "stop": list(request.stop) or None,
             "tools": tools or None,
             **self._reasoning(request),
+            **request.passed_on,
         }
+        refused = self.refused - request.insisted
         messages = self._messages(request)
         body = {"model": self.server.model, "messages": messages}
-        body |= {k: v for k, v in wanted.items() if v is not None and k not in self.refused}
+        body |= {k: v for k, v in wanted.items() if v is not None and k not in refused}
         extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
         return body | {"extra_body": {**extra, **self.asking.extra_body}}
 
@@ -96,7 +98,7 @@ class Habits:
         return min(wanted, self.max_tokens_limit or wanted)
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
-        with_tools = "tools" not in self.refused
+        with_tools = "tools" not in self.refused or bool(request.passed_on)
         said = [self._message(message, with_tools=with_tools) for message in request.messages]
         return in_turn(said, with_system=_SYSTEM not in self.refused)
 
@@ -115,7 +117,9 @@ class Habits:
             found["tool_call_id"] = message.tool_call_id
         return found
 
-    def concede(self, error: Any, body: Mapping[str, Any]) -> bool:
+    def concede(
+        self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
+    ) -> bool:
         """Whether the refusal named something that we can do without, so that another try helps."""
         text = said_by(error)
         status = getattr(error, "status_code", None)
@@ -128,13 +132,15 @@ class Habits:
         sent = _sent(body)
         for key, wording in _REFUSALS:
             if key in sent and wording.search(text):
-                self.refused |= {key}
-                return True
+                self.refused |= {key} - insisted
+                return key not in insisted
         return False
 
-    def without_options(self, error: Any, body: Mapping[str, Any]) -> "Habits | None":
+    def without_options(
+        self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
+    ) -> "Habits | None":
         """For a refusal that names nothing we know: habits that ask for the bare minimum."""
-        options = _sent(body) & _OPTIONAL - self.refused
+        options = _sent(body) & _OPTIONAL - self.refused - insisted
         status = getattr(error, "status_code", None)
         if status not in (400, 422) or says_too_long(said_by(error)) or not options:
             return None
@@ -196,6 +202,7 @@ _REFUSALS = (
             re.IGNORECASE,
         ),
     ),
+    ("parallel_tool_calls", re.compile(r"parallel_tool_calls|parallel tool")),
     ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
 )
 

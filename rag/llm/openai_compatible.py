@@ -25,6 +25,7 @@ from rag.errors import (
     UnreadableReply,
 )
 from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
+from rag.limits.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Patience
 from rag.limits.shares import PATIENCE_SECONDS, Lane
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
@@ -37,9 +38,6 @@ from rag.seams import ChatModel, ModelDelta, ModelRequest
 if TYPE_CHECKING:
     from openai import OpenAI
 
-CONNECT_SECONDS = 10.0
-OWN_SETTING = "llm.timeout_seconds"
-LONGEST_WAIT_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
 _FINAL_CODES = ("insufficient_quota", "billing_hard_limit_reached")  # of a 429 for good
 _RETRIED = frozenset({408, 409, 425, 429, 500, *range(502, 505), *range(520, 525), 529})
 
@@ -72,8 +70,8 @@ def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
 class OpenAIChatModel:
     """Chat completions, streamed. What a server refuses is left out, and remembered.
 
-    `timeout_seconds` limits the wait for each piece of a reply; a request's own `timeout_seconds`
-    limits the whole of it. Time that our reader takes does not count. `asking` is what the
+    `timeout_seconds` limits the wait for each piece of a reply, a request's own patience the whole
+    of it. Time that our reader takes does not count. `asking` is what the
     operator wants in every request.
     """
 
@@ -83,7 +81,7 @@ class OpenAIChatModel:
         model: str,
         *,
         api_key: str | None = None,
-        timeout_seconds: float = 60.0,
+        timeout_seconds: float = ANSWER.seconds,
         max_retries: int = 2,
         asking: Asking | None = None,
     ) -> None:
@@ -93,7 +91,7 @@ class OpenAIChatModel:
                 f"not {base_url!r}."
             )
         self._server = Server(base_url, model, api_key)
-        self._timeout_seconds = timeout_seconds
+        self._patience = ANSWER.set_to(timeout_seconds)
         self._max_retries = max_retries
         self._lane: Lane | None = None
         self._too_long: Callable[[int | None], None] = lambda fits: None
@@ -128,9 +126,9 @@ class OpenAIChatModel:
         if self._lane is None:
             yield
             return
-        patience = min(PATIENCE_SECONDS, request.timeout_seconds or PATIENCE_SECONDS)
+        own = request.patience or self._patience
         try:
-            with self._lane.place(patience_seconds=patience):
+            with self._lane.place(patience_seconds=min(PATIENCE_SECONDS, own.seconds)):
                 yield
         except Busy as error:
             raise ModelUnavailable(str(error)) from error
@@ -139,9 +137,7 @@ class OpenAIChatModel:
 
     def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
-        patience = _Patience(
-            self._timeout_seconds, request.timeout_seconds, request.timeout_setting
-        )
+        patience = _Waiting(self._patience, request.patience)
         wrote = False
         try:
             with self._open(client, request) as response:
@@ -167,19 +163,19 @@ class OpenAIChatModel:
 
     def _reply_to(self, request: ModelRequest) -> ArrivingReply:
         tools = [tool.name for tool in request.tools]
-        return ArrivingReply(SpokenText(tools, holds=self._habits.thinks_unopened))
+        tools += [tool["function"]["name"] for tool in request.passed_on.get("tools", ())]
+        keeps_json = request.keeps_json or "response_format" in request.passed_on
+        holds = self._habits.thinks_unopened
+        return ArrivingReply(SpokenText(tools, holds=holds, keeps_json=keeps_json))
 
     def _client(self) -> "OpenAI":
         with self._opening:
             if self._opened is None:
-                from openai import DefaultHttpxClient, OpenAI, Timeout
+                from openai import DefaultHttpxClient, OpenAI
 
                 self._opened = OpenAI(
                     base_url=self._server.base_url,
                     api_key=self._server.api_key or "none",  # local servers need none
-                    timeout=Timeout(
-                        self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds)
-                    ),
                     http_client=DefaultHttpxClient(event_hooks={"request": [_make_cuttable]}),
                     # A connection of its own for each call, which can be cut without harm.
                     default_headers={"Connection": "close"},
@@ -199,7 +195,7 @@ class OpenAIChatModel:
             except openai.APIError as error:
                 most = request.max_tokens
                 fewer = min(afforded_tokens(error) or most, most)
-                if self._habits.concede(error, body) or fewer < most:
+                if self._habits.concede(error, body, request.insisted) or fewer < most:
                     request = replace(request, max_tokens=fewer)
                     continue
                 opened = self._otherwise(client, request, body, error)
@@ -216,7 +212,7 @@ class OpenAIChatModel:
         as_it_is = {**body["extra_body"], "messages": body["messages"]}
         opening = client.chat.completions.with_streaming_response.create(
             **{**body, "messages": [], "extra_body": as_it_is},
-            timeout=_timeout(request, self._timeout_seconds),
+            timeout=_timeout(shorter(self._patience, request.patience).seconds),
         )
         return closing(opening.__enter__())
 
@@ -234,7 +230,7 @@ class OpenAIChatModel:
             choice = {"message": {"content": written}, "finish_reason": "stop"}
             whole = json.dumps({"choices": [choice]}).encode()
             return nullcontext(SimpleNamespace(iter_bytes=lambda: iter([whole])))
-        bare = self._habits.without_options(refusal, body)
+        bare = self._habits.without_options(refusal, body, request.insisted)
         if bare is None:
             return None
         try:
@@ -244,9 +240,7 @@ class OpenAIChatModel:
         self._habits.refused = bare.refused
         return opened
 
-    def _translated(
-        self, error: BaseException, patience: "_Patience", *, wrote: bool
-    ) -> ModelError:
+    def _translated(self, error: BaseException, patience: "_Waiting", *, wrote: bool) -> ModelError:
         import openai
 
         match error:
@@ -259,33 +253,28 @@ class OpenAIChatModel:
                 return self._server.broken_off(str(error))
             case ServerComplaint():
                 return self._server.refused(None, str(error))
+            case _ if _has_not_connected(error):
+                return self._server.unreachable()
             case _ if _is_timeout(error):
-                return self._server.silent(patience.limit_seconds, patience.setting, wrote=wrote)
+                return self._server.silent(patience.ended_by, wrote=wrote)
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
 
 
 @dataclass(slots=True)
-class _Patience:
+class _Waiting:
     """Counts the seconds spent waiting for the server, and gives up with TimeoutError."""
 
-    idle_limit: float  # between two pieces that say something; comments and pings do not
-    total_limit: float | None
-    total_setting: str = ""
+    between: Patience  # two pieces that say something; comments and pings do not
+    whole: Patience | None
     got_something: bool = False
+    ended_by: Patience = field(init=False)  # the one that acts: the other changes nothing
     _idle: float = field(default=0.0, init=False)
     _total: float = field(default=0.0, init=False)
 
-    @property
-    def limit_seconds(self) -> float:
-        return min(self.idle_limit, self.total_limit or self.idle_limit)
-
-    @property
-    def setting(self) -> str:
-        """The one that acts: to raise the other would change nothing."""
-        is_own = self.total_limit is not None and self.total_limit <= self.idle_limit
-        return (self.total_setting if is_own else "") or OWN_SETTING
+    def __post_init__(self) -> None:
+        self.ended_by = shorter(self.between, self.whole)  # where the connection itself gives up
 
     def over(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -300,7 +289,11 @@ class _Patience:
     def _waited(self, seconds: float) -> None:
         self._idle += seconds
         self._total += seconds
-        if self._idle > self.idle_limit or self._total > (self.total_limit or self._total):
+        if self.whole is not None and self._total > self.whole.seconds:
+            self.ended_by = self.whole
+            raise TimeoutError
+        if self._idle > self.between.seconds:
+            self.ended_by = self.between
             raise TimeoutError
 
     def renewed_by(self, events: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -309,10 +302,9 @@ class _Patience:
             yield event
 
 
-def _timeout(request: ModelRequest, own_seconds: float) -> Any:
+def _timeout(seconds: float) -> Any:
     from openai import Timeout
 
-    seconds = min(own_seconds, request.timeout_seconds or own_seconds)
     return Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
@@ -348,6 +340,15 @@ def _is_final(error: BaseException) -> bool:
     return _is_timeout(error) or cause not in ("ReadError", "RemoteProtocolError", "WriteError")
 
 
+def _has_not_connected(error: BaseException) -> bool:
+    return "ConnectTimeout" in (type(error).__name__, type(error.__cause__).__name__)
+
+
+def shorter(own: Patience, other: Patience | None) -> Patience:
+    """The one that ends a wait first."""
+    return own if other is None or own.seconds < other.seconds else other
+
+
 def _is_timeout(error: BaseException) -> bool:
     return isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
 
@@ -360,8 +361,8 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
         return None
     asked = _asked_seconds(error.response.headers)
     if asked is None:
-        return min(0.5 * 2.0**tries, LONGEST_WAIT_SECONDS)
-    return asked if asked <= LONGEST_WAIT_SECONDS else None
+        return min(0.5 * 2.0**tries, RETRY_SECONDS)
+    return asked if asked <= RETRY_SECONDS else None
 
 
 def _asked_seconds(headers: Mapping[str, str]) -> float | None:

@@ -45,12 +45,15 @@ class SpokenText:
     their opening mark, so that nothing may be shown before their end.
     """
 
-    def __init__(self, tools: Collection[str] = (), *, holds: bool = False) -> None:
+    def __init__(
+        self, tools: Collection[str] = (), *, holds: bool = False, keeps_json: bool = False
+    ) -> None:
         self.calls: list[ToolCall] = []
         self.thought_unopened = False  # thoughts were closed that nothing had opened
         self.thought = False
         self._line_calls = LineCalls(tools)
         self._tools = tools
+        self._keeps_json = keeps_json  # because JSON was asked for
         self._buffer = ""
         self._final = False
         self._blank = ""  # white space that waits for a word
@@ -103,7 +106,7 @@ class SpokenText:
         if leading is not None:
             return False if leading.partial else self._drop(leading.end())
         self._state = self._text
-        return self._unwrap_json()
+        return self._keeps_json or self._unwrap_json()
 
     def _unwrap_json(self) -> bool:
         """An answer that is a value in a JSON object, perhaps in a fence; calls are none."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rag.limits.patience import WINDOW_SECONDS
+
 if TYPE_CHECKING:
     from openai import OpenAI
 
@@ -20,7 +22,6 @@ FLOOR = 1_024  # of what is guessed: rules, a question and one source
 _BELIEVED_SECONDS = 300.0  # what a refusal said: servers are started anew, or are mistaken
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 256, 100_000_000  # anything else is a server's mistake
 _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
-_ASK_TIMEOUT_SECONDS = 5.0
 
 # In this order: what a running server was started with says more than what the model could do.
 _WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
@@ -115,7 +116,7 @@ class ModelWindow:
         client = openai.OpenAI(
             base_url=self._base_url,
             api_key=self._api_key or "none",
-            timeout=_ASK_TIMEOUT_SECONDS,
+            timeout=WINDOW_SECONDS,
             max_retries=0,
         )
         with client:

@@ -169,7 +169,8 @@ class _Tools:
         """Tell for each number [n] of a text whether its source carries the statement.
 
         `sources` are texts, the first is [1]; or give the `session` whose numbers they are. Without
-        both the library is searched for every statement, and the text comes back with citations.
+        both the library is searched for every statement, and the text comes back with citations
+        whose numbers are a list of this reply's own (`numbers` says whose they are).
         """
         given = [{"n": n, "text": each} for n, each in enumerate(sources or (), start=1)]
         return dict(

@@ -3,8 +3,7 @@
 from typing import Any
 
 from rag.errors import ModelUnavailable
-
-LONGEST_WAIT_SECONDS = 60.0  # for one thread; the rest does without
+from rag.limits.patience import THREAD
 
 
 class ClientModel:
@@ -48,5 +47,5 @@ def _impatient(client: Any) -> Any:
     if not hasattr(client, "with_options"):
         return client
     timeout = getattr(client, "timeout", None)
-    own = timeout if isinstance(timeout, int | float) else LONGEST_WAIT_SECONDS
-    return client.with_options(max_retries=0, timeout=min(float(own), LONGEST_WAIT_SECONDS))
+    own = timeout if isinstance(timeout, int | float) else THREAD.seconds
+    return client.with_options(max_retries=0, timeout=min(float(own), THREAD.seconds))

@@ -1,6 +1,5 @@
 """What was said in one conversation, each message read once, and how it is put before a model."""
 
-import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -69,7 +68,7 @@ class Past:
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
         """Take in the next message; what only serves the model has no text here."""
         at = len(self.said)
-        text = text if role == Role.USER else canonical(as_code(text))
+        text = text if role == Role.USER else canonical(text)
         markers = find_markers(text)
         numbers = dict.fromkeys(n for marker in markers for n in marker.numbers)
         if role == Role.USER and not numbers.keys() <= self.given.keys():
@@ -313,31 +312,6 @@ def _asked(text: str) -> str:
             break
         kept = longer
     return f"{CUT}{kept}" if kept else ""
-
-
-def as_code(text: str) -> str:
-    """Data in JSON as a block of code, where its arrays are no citations; else as it is."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return text
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    is_cited = any(cited_numbers(each) for each in _strings(data))
-    return text if is_cited else f"```json\n{text.strip()}\n```"
-
-
-def _strings(data: object) -> Iterator[str]:
-    """All strings of some data, in any depth that was read."""
-    waiting = [data]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
 
 
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:

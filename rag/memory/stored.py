@@ -66,6 +66,11 @@ class Remembered:
         self._held: dict[tuple[str, str], _Held] = {}  # the one used last stands last
         self._turn = Lock()
 
+    def forget(self, session: SessionHandle) -> None:
+        """Read a session anew: something in the middle of it is not there any more."""
+        with self._turn:
+            self._held.pop((session.owner, session.id), None)
+
     # ── Recall ───────────────────────────────────────────────────────────────────────────────
 
     @contextmanager

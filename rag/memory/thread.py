@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 from rag.citations.markers import find_markers
 from rag.errors import RagError
+from rag.limits.patience import THREAD, Patience
 from rag.records import ChatMessage, Role
 from rag.seams import ChatModel, ModelRequest
 from rag.text.sentences import split_sentences
 
 Ask = Callable[[str, str], str]  # instructions and text in, the reply out
-TIMEOUT_SETTING = "summarization_settings.timeout_seconds"
 LONGEST = 600  # characters of a thread
 LONGEST_REPLY = 20_000  # characters of which it is taken
 MOST_SHOWN = 12_000  # characters of the turns that a model is shown
@@ -46,7 +46,7 @@ def asked(
     *,
     max_tokens: int,
     temperature: float,
-    timeout_seconds: float,
+    patience: Patience = THREAD,
 ) -> str:
     """What a model of the application replies."""
     messages = (ChatMessage(Role.SYSTEM, instructions), ChatMessage(Role.USER, text))
@@ -54,8 +54,7 @@ def asked(
         messages=messages,
         max_tokens=max_tokens,
         temperature=temperature,
-        timeout_seconds=timeout_seconds,
-        timeout_setting=TIMEOUT_SETTING,
+        patience=patience,
     )
     reply = ""
     for delta in model.stream(request):

@@ -48,22 +48,21 @@ from rag.records.events import (
     Waiting,
 )
 from rag.records.jobs import Job, JobState
+from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NOTHING_BEFORE,
     Before,
-    ChatMessage,
     ContextConfig,
     ImportedMessage,
     Message,
     MessageStatus,
     Quotation,
     Resolution,
-    Role,
     Session,
     Summary,
     SummaryReport,
-    ToolCall,
 )
+from rag.records.sources import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
@@ -87,6 +86,7 @@ __all__ = [
     "Document",
     "DocumentLink",
     "DocumentPage",
+    "DocumentSource",
     "Event",
     "Failed",
     "Finished",
@@ -115,10 +115,14 @@ __all__ = [
     "SetAside",
     "ShownPassage",
     "Source",
+    "SourceFile",
     "SourceState",
     "Sources",
+    "Standing",
     "Summary",
     "SummaryReport",
+    "SyncCounts",
+    "SyncState",
     "Table",
     "TableColumn",
     "Text",

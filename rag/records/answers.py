@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from rag.records.cards import Card
+from rag.records.messages import ChatMessage, ToolCall
 
 
 class SourceState(StrEnum):
@@ -154,3 +155,10 @@ class Answer:
     judging_failure: str = ""  # "The check failed: …", of one that failed
     set_aside: SetAside | None = None  # the end of `text` says the same in Markdown
     offers: tuple[Offer, ...] = ()  # what may have been meant, to choose from
+    given: str = ""  # the JSON that a program asked for; `text` says the same for people
+    rounds: tuple[ChatMessage, ...] = ()  # calls of a program's own tools, with their results
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Those whose results the program still has to bring: its turn is not over."""
+        return self.rounds[-1].tool_calls if self.rounds else ()

@@ -31,6 +31,7 @@ class ReadingReport:
     form_values: int = 0
     pictures: int = 0  # their text is not read
     left_out: tuple[str, ...] = ()  # what, and why, for people
+    recognised: int = 0  # pages, of those above, and pictures, that were read by OCR
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Document:
     owner: str = ""  # who brought it; empty: whoever runs the server
     collection_id: str = DEFAULT_COLLECTION
     report: ReadingReport = ReadingReport()
+    url: str = ""  # where people open it at its source; "" where that is nowhere
 
 
 @dataclass(frozen=True, slots=True)

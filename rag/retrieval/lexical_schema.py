@@ -59,23 +59,6 @@ SQLITE_DDL: tuple[str, ...] = (
     f"BEGIN {_REMOVE} {_ADD} END",
 )
 
-# PostgreSQL's parser reads `AX-5400` as a word and a negative number, and hosts and paths as one
-# word: punctuation becomes blanks first, and Latin letters lose their accents.
-PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—“”„’"
+# Latin letters lose their accents in the index of PostgreSQL, and in what is looked up there.
 ACCENTED = "àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćčďēėęěğīįıłńňōőřśşšťūůűųźżž"
 UNACCENTED = "aaaaaaceeeeiiiinooooouuuuyyaaaccdeeeegiiilnnoorssstuuuuzzz"
-
-
-def _words(column: str, weight: str) -> str:
-    quoted = PUNCTUATION.replace("'", "''")
-    blanked = f"translate(lower({column}), '{quoted}', '{' ' * len(PUNCTUATION)}')"
-    plain = f"translate({blanked}, '{ACCENTED}', '{UNACCENTED}')"
-    apart = f"regexp_replace({plain}, '({UNSPACED})', ' \\1 ', 'g')"
-    return f"setweight(to_tsvector('english', {apart}), '{weight}')"
-
-
-POSTGRES_DDL: tuple[str, ...] = (
-    "ALTER TABLE chunks ADD COLUMN words tsvector GENERATED ALWAYS AS "
-    f"({_words('heading', 'A')} || {_words('text', 'B')}) STORED",
-    "CREATE INDEX chunks_words ON chunks USING gin (words)",
-)

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from rag.retrieval.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
+from rag.text.languages import all_meanings, told
 from rag.text.late import re
 from rag.text.words import language_of
 
@@ -21,21 +22,9 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
 
 # People ask with a verb or an adjective, tables and lists answer under a noun.
 RESTATED_WEIGHT = 0.8
-RESTATED = {
-    **dict.fromkeys(("cost", "costs", "expensive", "cheap", "cheaper", "cheapest"), "price"),
-    **dict.fromkeys(("weigh", "weighs", "heavy", "heavier", "lighter"), "weight"),
-    **dict.fromkeys(("tall", "taller"), "height"),
-    **dict.fromkeys(("wide", "wider"), "width"),
-    **dict.fromkeys(("deep", "deeper"), "depth"),
-    **dict.fromkeys(("costing", "pricing"), "price"),
-    **dict.fromkeys(("bigger", "larger", "smaller"), "size"),
-    **dict.fromkeys(("kostet", "kosten", "teurer", "billiger", "günstiger", "teuer"), "preis"),
-    **dict.fromkeys(("wiegt", "schwer", "schwerer", "leichter"), "gewicht"),
-    "price": "cost",
-    "prices": "cost",
-    "weight": "weighs",
-}
-_ASKS_A_PRICE = re.compile(r"\bhow much (is|are|for)\b", re.IGNORECASE)
+RESTATED: dict[str, str] = all_meanings("restated")
+_ASKS_A_PRICE = re.compile(rf"\b(?:{told('asks_a_price')})\b", re.IGNORECASE)
+_PRICE = RESTATED["cost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +48,8 @@ def terms_of(query: str) -> Sequence[Term]:
     words = _words(query)
     spoken = language_of(query)
     stop_words = spoken.words.get("idle_in_questions", spoken.function_words)
-    told = [word for word in words if not _is_stop_word(word, stop_words)] or words
-    ordinary = dict.fromkeys(term for word in told for term in _terms_of_word(word))
+    telling = [word for word in words if not _is_stop_word(word, stop_words)] or words
+    ordinary = dict.fromkeys(term for word in telling for term in _terms_of_word(word))
     pairs = _phrases(words, stop_words)
     found: dict[tuple[str, ...], Term] = {}
     for term in (*_exact(query), *ordinary, *_codes(words), *pairs, *_restated(words)):
@@ -138,10 +127,10 @@ def _phrases(words: list[str], stop_words: frozenset[str]) -> Iterator[Term]:
 
 def _restated(words: list[str]) -> Iterator[Term]:
     """`cost` is `price` in a price list: looked up beside the word that was used."""
-    told = [RESTATED.get(word.lower()) for word in words]
+    restated = [RESTATED.get(word.lower()) for word in words]
     if _ASKS_A_PRICE.search(" ".join(words)):
-        told.append("price")
-    for other in filter(None, told):
+        restated.append(_PRICE)
+    for other in filter(None, restated):
         yield Term((other,), weight=RESTATED_WEIGHT, counts=False)
 
 

@@ -4,7 +4,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DatabaseError
 
 from rag.database import reading, writing
-from rag.retrieval.lexical_schema import set_apart
+from rag.retrieval.lexical_schema import SQLITE_DDL, set_apart
 
 _HELD = text("SELECT count(*) FROM chunks_fts_docsize")
 _CHUNKS = text("SELECT count(*) FROM chunks")
@@ -18,6 +18,7 @@ _RESET = (
     "INSERT INTO chunks_fts_data (id, block) VALUES (1, x''), (10, x'00000000000000')",
     "INSERT OR REPLACE INTO chunks_fts_config (k, v) VALUES ('version', 4)",
 )
+_FORGET = "DELETE FROM sqlite_master WHERE name = 'chunks_fts' OR name GLOB 'chunks_fts_*'"
 _REFILL = (
     "INSERT INTO chunks_fts (rowid, heading, text, place) "
     f"SELECT row, {set_apart('heading')}, {set_apart('text')}, collection_id FROM chunks"
@@ -45,10 +46,26 @@ def rebuild_words(engine: Engine) -> None:
         with writing(engine) as connection:
             connection.exec_driver_sql(_EMPTY)
     except DatabaseError:  # too damaged to be opened
-        with writing(engine) as connection:
-            for statement in _RESET:
-                connection.exec_driver_sql(statement)
+        try:
+            with writing(engine) as connection:
+                for statement in _RESET:
+                    connection.exec_driver_sql(statement)
+        except DatabaseError:  # … or even to be emptied
+            _begin_anew(engine)
         engine.dispose()  # connections that met the damage remember it
     with writing(engine) as connection:
         connection.exec_driver_sql(_EMPTY)
         connection.exec_driver_sql(_REFILL)
+
+
+def _begin_anew(engine: Engine) -> None:
+    """Forget the tables without reading them: their pages are damaged; then give these free."""
+    engine.dispose()
+    with engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA writable_schema = ON")
+        connection.exec_driver_sql(_FORGET)
+        connection.exec_driver_sql("PRAGMA writable_schema = RESET")
+    engine.dispose()
+    with engine.connect() as connection:
+        connection.exec_driver_sql(SQLITE_DDL[0])
+        connection.exec_driver_sql("VACUUM")

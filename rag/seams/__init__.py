@@ -11,8 +11,10 @@ from rag.seams.conversations import (
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
+from rag.seams.sources import ListedFile, OpenSource, Source, SourceOptions
 from rag.seams.writing import (
     LIBRARY,
+    NO_WISHES,
     TABLES,
     DirectAnswer,
     DirectAnswers,
@@ -23,6 +25,7 @@ from rag.seams.writing import (
 
 __all__ = [
     "LIBRARY",
+    "NO_WISHES",
     "TABLES",
     "ChatModel",
     "ChunkChanges",
@@ -34,14 +37,18 @@ __all__ = [
     "Embedder",
     "FoundMessage",
     "FoundMessages",
+    "ListedFile",
     "Matrix",
     "ModelDelta",
     "ModelRequest",
+    "OpenSource",
     "OpenTurn",
     "Overview",
     "Reranker",
     "Retriever",
     "SessionHandle",
+    "Source",
+    "SourceOptions",
     "TokenCounter",
     "ToolSpec",
     "Wishes",

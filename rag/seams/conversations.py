@@ -101,6 +101,13 @@ class SessionHandle(Protocol):
     def finish(self, answer: Message) -> Message:
         """Store the end of a pending answer. Raises Conflict if it has ended already."""
 
+    def erase(self, index: int) -> None:
+        """Take away what was asked and answered there, in every revision, and what quotes it.
+
+        Places and numbers stay, nothing else changes. Raises NotFound, or Conflict while it is
+        being written.
+        """
+
     def judge(self, answer: Message) -> Message:
         """Store what was found of a finished answer's citations afterwards; its text stays.
 
@@ -119,9 +126,6 @@ class SessionHandle(Protocol):
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         """As `messages`, without what is known of answers beside their text: for contexts."""
-
-    def said_at(self, indices: Sequence[int]) -> list[Message]:
-        """Those that exist, in order, in one look-up, as `said`."""
 
     def message(self, index: int) -> Message:
         """Raises NotFound."""

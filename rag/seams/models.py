@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rag.limits.patience import Patience
 from rag.records import (
     Card,
     ChatMessage,
@@ -38,9 +39,16 @@ class ModelRequest:
     temperature: float | None = None
     stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
-    timeout_seconds: float | None = None  # None: the client's own
-    timeout_setting: str = ""  # which that is of
+    patience: Patience | None = None  # with the whole reply; None: as long as pieces come
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
+    keeps_json: bool = False  # JSON is the answer, not a wrapping of it
+    # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.
+    passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def insisted(self) -> frozenset[str]:
+        """What may not be left out in silence."""
+        return frozenset(self.passed_on) - {"parallel_tool_calls"}
 
 
 @dataclass(frozen=True, slots=True)

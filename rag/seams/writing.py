@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from rag.records import NOTHING, ChatMessage, Offer, Resolution, Source, Within
 from rag.seams.conversations import SessionHandle
@@ -18,6 +18,21 @@ class Wishes:
     max_tokens: int | None = None  # at most so many, within ours
     temperature: float | None = None
     stop: tuple[str, ...] = ()  # texts before which the answer ends
+    passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)  # to the model, as it is
+    rounds: tuple[ChatMessage, ...] = ()  # calls of the asker's own tools in this turn, and results
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether nothing but a model can do it."""
+        return bool(self.passed_on or self.rounds)
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the answer is read by a program."""
+        return str(self.passed_on.get("response_format", {}).get("type", "")).startswith("json")
+
+
+NO_WISHES = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +46,7 @@ class WriteRequest:
     tools: tuple[ToolSpec, ...] = ()
     waiting_tools: tuple[ToolSpec, ...] = ()  # until it says that the sources do not answer
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
-    wishes: Wishes = Wishes()
+    wishes: Wishes = NO_WISHES
     within: Within = NOTHING  # where names may be looked up
 
     @property

@@ -15,13 +15,15 @@ from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.database import messages, reading, running_answers, sessions, storable, writing
-from rag.records import Message, MessageStatus
+from rag.records import Judging, Message, MessageStatus
 
 BEAT_SECONDS = 1.0
 RENEWED_EVERY = timedelta(seconds=5)
 LEASE = timedelta(seconds=20)
 GRACE = timedelta(seconds=20)  # of an answer that is too young to have a lease
 LONGEST = timedelta(hours=1)
+JUDGED_WITHIN = timedelta(minutes=15)  # of an answer's beginning
+NOT_JUDGED = "The check failed: the program was ended meanwhile."
 LOST = "The server was stopped while it wrote this answer. Ask for it again."
 
 Clock = Callable[[], datetime]
@@ -186,6 +188,25 @@ def interrupt_lost(engine: Engine, now: datetime, *, grace: timedelta = GRACE) -
         connection.execute(
             delete(running_answers).where(running_answers.c.lease_until < now - LONGEST)
         )
+        return len(rows)
+
+
+def give_up_judging(engine: Engine, now: datetime, *, grace: timedelta = JUDGED_WITHIN) -> int:
+    """End checks whose process died: their answers stand as they were; returns how many.
+
+    A check that ends later after all is stored as it is.
+    """
+    with writing(engine) as connection:
+        waiting = messages.c.details["answer"]["judging"].as_string() == Judging.PENDING.value
+        waiting &= messages.c.status == MessageStatus.COMPLETE.value
+        waiting &= messages.c.created_at <= now - grace
+        rows = connection.execute(select(messages.c.row, messages.c.details).where(waiting)).all()
+        for row in rows:
+            failed = {"judging": Judging.FAILED.value, "judging_failure": NOT_JUDGED}
+            details = {**row.details, "answer": {**row.details["answer"], **failed}}
+            connection.execute(
+                update(messages).where(messages.c.row == row.row).values(details=details)
+            )
         return len(rows)
 
 

@@ -142,6 +142,11 @@ class SqlSession:
         finally:
             self._leases.release(self.id, answer)
 
+    def erase(self, index: int) -> None:
+        with self._writing() as (connection, session):
+            transcript.erase(connection, self._key, session, index)
+            summary_rows.remove_over(connection, self._key, index - 1, index + 1)
+
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
             return transcript.judge(connection, self._key, answer)
@@ -160,9 +165,6 @@ class SqlSession:
 
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read_said, start, TO_THE_END if end is None else end)
-
-    def said_at(self, indices: Sequence[int]) -> list[Message]:
-        return self._look(transcript.read_said_at, indices)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -348,3 +350,8 @@ class SqlConversationStore:
         """End answers whose process died while it wrote them; returns how many."""
         grace = {"grace": timedelta()} if is_alone else {}
         return leases.interrupt_lost(self._engine, self._clock(), **grace)
+
+    def give_up_judging(self, *, is_alone: bool = False) -> int:
+        """End checks whose process died; returns how many."""
+        grace = {"grace": timedelta()} if is_alone else {}
+        return leases.give_up_judging(self._engine, self._clock(), **grace)

@@ -118,6 +118,18 @@ def remove(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(summaries).where(summaries.c.id.in_(ids)))
 
 
+def remove_over(connection: Connection, key: Key, start: int, end: int) -> None:
+    """Delete those that stand for one of these messages; what they covered is summarised anew.
+
+    One that is being made of them now will come too late.
+    """
+    its, now = summaries.c.session_id == key.id, epoch(connection, key)
+    over = and_(its, summaries.c.start < end, summaries.c.end > start)
+    connection.execute(delete(summaries).where(over))
+    connection.execute(update(summaries).where(its, summaries.c.epoch == now).values(epoch=now + 1))
+    connection.execute(update(sessions).where(sessions.c.id == key.id).values(epoch=now + 1))
+
+
 def forget(connection: Connection, session_id: str) -> int:
     """Delete all summaries and begin a new epoch; returns how many there were.
 

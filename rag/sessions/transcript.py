@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
+from rag.citations.given import in_words
 from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
@@ -35,6 +36,7 @@ from rag.sessions.rows import SAID, details_of, message_from, said_from
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80
+ERASED = "Deleted."  # stands where an answer was
 BLANKS = " \t\r\n"
 NEWEST = ~(
     select(literal_column("1"))
@@ -50,7 +52,6 @@ NEWEST = ~(
 
 # Put together once: every turn reads and writes by them.
 _IN_RANGE = (messages.c.index >= bindparam("first")) & (messages.c.index < bindparam("stop"))
-_AT = messages.c.index.in_(bindparam("wanted", expanding=True))
 
 
 def _of_session(*columns: Any) -> Select[Any]:
@@ -64,7 +65,6 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
     message_vectors.c.index == messages.c.index,
 )
 _SAID = _of_session(*SAID).where(_IN_RANGE)
-_SAID_AT = _of_session(*SAID).where(_AT)
 _WITHOUT_VECTORS = (
     select(*SAID)
     .where(messages.c.session_id == bindparam("its_id"), OWNED)
@@ -186,7 +186,31 @@ def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Messag
     old, question = there.get(index), there.get(index - 1)
     if old is None or question is None or old.role != Role.ASSISTANT:
         raise NotFound(f"Message {index} is not an answer of this session.")
+    if old.error == ERASED:
+        raise NotFound(f"Message {index} was deleted.")
     return old, question
+
+
+def erase(connection: Connection, key: Key, session: Session, index: int) -> None:
+    """Blank a question and all that was answered to it; the caller holds the session's row lock."""
+    old, question = _last(connection, key, index)
+    if old.status is MessageStatus.PENDING:
+        raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
+    its = messages.c.session_id == session.id
+    connection.execute(
+        update(messages)
+        .where(its, messages.c.index == index)
+        .values(content="", status=MessageStatus.FAILED.value, details={"error": ERASED})
+    )
+    connection.execute(
+        update(messages).where(its, messages.c.index == index - 1).values(content="")
+    )
+    vectors = message_vectors.c.index.in_([index - 1, index])
+    connection.execute(
+        delete(message_vectors).where(message_vectors.c.session_id == session.id, vectors)
+    )
+    if session.title and " ".join(question.content.split()).startswith(session.title):
+        connection.execute(update(sessions).where(sessions.c.id == session.id).values(title=""))
 
 
 def finish(connection: Connection, key: Key, answer: Message) -> Message:
@@ -221,12 +245,6 @@ def read(connection: Connection, key: Key, start: int, end: int) -> list[Message
 def read_said(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
     rows = found(connection, key, _SAID, first=start, stop=end)
-    return [said_from(row) for row in _newest(rows)]
-
-
-def read_said_at(connection: Connection, key: Key, indices: Sequence[int]) -> list[Message]:
-    """The newest revisions of the messages at these indices, in order, as `read_said`."""
-    rows = found(connection, key, _SAID_AT, wanted=list(indices))
     return [said_from(row) for row in _newest(rows)]
 
 
@@ -302,7 +320,8 @@ def bring(
 
 
 def canonical_message(message: ImportedMessage) -> ImportedMessage:
-    """An answer with its citations spelled as ours are; nothing else is touched."""
+    """An answer with its citations spelled as ours are, JSON as its entries, where no array is a
+    citation; nothing else is touched."""
     if message.role != Role.ASSISTANT:
         return message
-    return replace(message, content=canonical(message.content))
+    return replace(message, content=canonical(in_words(message.content)))

@@ -1,16 +1,30 @@
 """What must exist beside the database and in it: told as it is, and made again where it can be."""
 
 from rag.storage.indexes import Differences, check_room, compare, repair
-from rag.storage.manifest import Manifest, note_manifest, refuse_emptied
-from rag.storage.rows import documents_without_rows
+from rag.storage.kept import Places, documents_without_original
+from rag.storage.manifest import (
+    Manifest,
+    note_manifest,
+    noted,
+    refuse_emptied,
+    refuse_foreign,
+    set_back,
+)
+from rag.storage.rows import documents_of, tables_without_rows
 
 __all__ = [
     "Differences",
     "Manifest",
+    "Places",
     "check_room",
     "compare",
-    "documents_without_rows",
+    "documents_of",
+    "documents_without_original",
     "note_manifest",
+    "noted",
     "refuse_emptied",
+    "refuse_foreign",
     "repair",
+    "set_back",
+    "tables_without_rows",
 ]

@@ -1,37 +1,42 @@
-"""What the database held when it was last looked at, written beside it.
+"""What must exist, written beside the database as it was when it was last looked at.
 
-A database that was deleted, emptied or never put back after a move looks like a new one. Beside
-indexes of a library, or where this says what there was, it is told as what it is: gone.
+A database that was deleted, emptied, put back from an old backup or taken from elsewhere looks like
+a good one. Beside what is noted here it is told as what it is. Vectors and words need no note: they
+are compared with the database, chunk by chunk.
 """
 
 import json
+import secrets
+from collections.abc import Mapping, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlalchemy import Engine, func, select
 
-from rag.database import collections, documents, reading, sessions, tables
+from rag.database import collections, documents, reading, sessions, tables, versions, writing
 from rag.documents.storing.index_debts import IndexDebts
 from rag.errors import SetupError
+from rag.records import EVERYTHING
+from rag.storage.kept import Kept, Places, kept_by
 
 FILE = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Counts of what cannot be made again."""
+    """Counts and checksums of what cannot be made again, and how far the library had come."""
 
     documents: int
     chunks: int
     tables: int
     conversations: int
     noted_at: str
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        return self.documents, self.chunks, self.tables, self.conversations
+    library: int = 0  # by which its database is known; 0 where it has no room for that
+    versions: dict[str, int] = field(default_factory=dict)  # of collections: they only grow
+    originals: dict[str, Kept] = field(default_factory=dict)  # by the hash of their content
+    rows: dict[str, Kept] = field(default_factory=dict)  # of tables, by their ids
 
     def __str__(self) -> str:
         return (
@@ -41,30 +46,104 @@ class Manifest:
 
 
 def held_by(engine: Engine) -> Manifest:
-    """What is there now."""
+    """What the database holds now."""
     of_documents, chunks = IndexDebts(engine).document_counts()
     count = select(func.count())
     with reading(engine) as connection:
         of_tables = connection.execute(count.select_from(tables)).scalar_one()
         conversations = connection.execute(count.select_from(sessions)).scalar_one()
+        library = 0
+        if engine.dialect.name == "sqlite":
+            library = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        come = versions(connection, EVERYTHING)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Manifest(of_documents, chunks, of_tables, conversations, now)
+    return Manifest(of_documents, chunks, of_tables, conversations, now, library, come)
 
 
-def note_manifest(engine: Engine, folder: Path) -> None:
-    """Write down what is there, where it is not what was noted before."""
+def note_manifest(
+    engine: Engine,
+    folder: Path,
+    places: Places,
+    *,
+    remade: Set[str] = frozenset(),
+    accepts: bool = False,
+) -> None:
+    """Write down what is there, where it is not what was noted before.
+
+    `remade` are tables whose rows were written again. How far the library had come stays noted,
+    until somebody `accepts` a database that was put back.
+    """
     now, before = held_by(engine), noted(folder)
-    if before is None or before.counts != now.counts:
-        half = folder / f"{FILE}.part"
-        half.write_text(json.dumps(asdict(now)), encoding="utf-8")
-        half.replace(folder / FILE)
+    if not now.library and engine.dialect.name == "sqlite":
+        now = replace(now, library=_named(engine))
+    if before is not None:
+        now = now if accepts else replace(now, versions=_furthest(before.versions, now.versions))
+        files = {"originals": before.originals, "rows": before.rows}
+        if (
+            asdict(now) | files == asdict(before) | files | {"noted_at": now.noted_at}
+            and not remade
+        ):
+            return
+        rows = {key: kept for key, kept in before.rows.items() if key not in remade}
+        before = replace(before, rows=rows)
+    known = (before.originals, before.rows) if before is not None else None
+    originals, rows = kept_by(engine, places, known)
+    half = folder / f"{FILE}.part"
+    half.write_text(json.dumps(asdict(replace(now, originals=originals, rows=rows))))
+    half.replace(folder / FILE)
+
+
+def _furthest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    return {key: max(at, before.get(key, at)) for key, at in now.items()}
+
+
+def _named(engine: Engine) -> int:
+    name = 1 + secrets.randbelow(2**31 - 1)
+    with writing(engine) as connection:
+        connection.exec_driver_sql(f"PRAGMA user_version = {name}")
+    return name
 
 
 def noted(folder: Path) -> Manifest | None:
     """What was written down last; None where nothing can be read."""
     with suppress(OSError, ValueError, TypeError):
-        return Manifest(**json.loads((folder / FILE).read_text(encoding="utf-8")))
+        told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        for part in ("originals", "rows"):
+            told[part] = {key: Kept(*of) for key, of in told.get(part, {}).items()}
+        return Manifest(**told)
     return None
+
+
+def set_back(engine: Engine, folder: Path) -> str:
+    """In what an old backup stands in the place of a newer database, and what to do; "" if not."""
+    before = noted(folder)
+    if before is None:
+        return ""
+    now = held_by(engine)
+    if all(now.versions.get(key, at) >= at for key, at in before.versions.items()):
+        return ""
+    return (
+        f"The database is older than what was noted here at {before.noted_at}: it holds {now}, and "
+        f"there were {before}. If an old backup was put back, put back the newest one, or send "
+        "again what came after it. `groundnote doctor --repair` keeps this database as it is: "
+        "vectors that belong to none of its documents go then."
+    )
+
+
+def refuse_foreign(engine: Engine, folder: Path) -> None:
+    """Raises SetupError where the database is that of another library."""
+    before = noted(folder)
+    if before is None or not before.library or engine.dialect.name != "sqlite":
+        return
+    with reading(engine) as connection:
+        library = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    if library and library != before.library:
+        raise SetupError(
+            f"{engine.url.render_as_string()} is the database of another library; here were "
+            f"{before}, as noted at {before.noted_at}. Put the right database back; nothing is "
+            "repaired or removed before that. To keep this one here, put its own folder in the "
+            f"place of this one, or delete {folder / FILE}."
+        )
 
 
 def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:

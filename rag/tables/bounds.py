@@ -19,7 +19,7 @@ MOST_IN_ALL = 3_000  # entries of a plan, whatever they are
 MOST_KEYS = 50  # of one object
 DEEPEST = 12  # objects and lists in each other: a plan among three others
 LONGEST_TEXT = 2_000  # of one value or name
-MOST_COLUMNS = 2_000  # of a grid whose rows are computed with; its text is searched all the same
+MOST_COLUMNS = 400  # of a grid whose rows are asked: in wider ones DuckDB finds none in its memory
 LONGEST_QUESTION = 2_000  # characters: longer ones tell, and ask no table
 
 

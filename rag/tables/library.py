@@ -3,11 +3,12 @@
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from rag.errors import UserError
+from rag.errors import TooLarge, UserError
 from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex
@@ -242,8 +243,9 @@ class TableLibrary:
         written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in asked]
         limits = replace(self._limits, rows=MOST_VALUES)
         path = self.store.files.path(table.id) if asked else ""
-        for name, answered in zip(asked, run(path, *written, limits=limits), strict=True):
-            found[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
+        with suppress(TooLarge):  # one table that is known by its columns alone harms no other
+            for name, answered in zip(asked, run(path, *written, limits=limits), strict=True):
+                found[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
         return found
 
     def _probe(self, table: Table) -> Probe | None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.errors import UserError
+from rag.limits.patience import TABLE_PLAN
 from rag.records import ChatMessage, Role, Table
 from rag.seams import ChatModel
 from rag.short_calls import json_object, reply_soon
@@ -15,7 +16,6 @@ from rag.tables.running.result import TableResult
 MOST_TABLES = 4
 MOST_COLUMNS = 60
 REPLY_TOKENS = 700
-SECONDS = 20.0
 RULES = f"""You turn a question over tables into one plan. Answer with one JSON object only.
 {{"table": "T1", "plan": {{"filters": [{{"column": "…", "op": "…", "values": ["…"], "part": ""}}],
 "group": [{{"column": "…", "part": ""}}], "measures": [{{"kind": "…", "column": "…"}}],
@@ -51,7 +51,7 @@ class ModelPlanner:
             ChatMessage(Role.USER, f"{described}\n\nQuestion: {question}"),
         ]
         for _attempt in range(2):
-            reply = reply_soon(self._model, messages, max_tokens=REPLY_TOKENS, seconds=SECONDS)
+            reply = reply_soon(self._model, messages, max_tokens=REPLY_TOKENS, patience=TABLE_PLAN)
             if "{" not in reply:
                 return None
             try:

@@ -53,7 +53,6 @@ class _Reader:
         self.header: list[str] = []
         self.lead_in = ""
         self.heading = ""
-        self.in_code = False
 
     def read(self) -> Iterator[Window]:
         for sentence in read_sentences(self.text):

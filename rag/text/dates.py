@@ -6,28 +6,32 @@ from collections.abc import Iterator
 import regex
 
 from rag.text.amounts import UNIT_SIGNS, Figure
-from rag.text.languages import all_meanings, any_of
+from rag.text.languages import all_meanings, all_words, any_of, told
 
 _MONTHS: dict[str, int] = all_meanings("months")
 _HOURS: dict[str, float] = all_meanings("numbers")
 _MONTH = rf"(?P<n>{any_of(_MONTHS)})\.?"
+_NO_MONTH = all_words("often_no_month")
+_NTH = told("ordinal_endings")
+_HALVES: dict[str, float] = all_meanings("clock_halves")
 _DATES = (
     re.compile(r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)"),
     re.compile(r"(?<![\w.])(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>(?:19|20)\d\d)(?!\d)"),
-    re.compile(r"\b(?:am|bis|ab|zum|vom|den|seit) (?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?!\d)"),
+    re.compile(rf"\b(?:{told('before_days')}) (?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?!\d)"),
     re.compile(
-        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? {_MONTH}\b"
+        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:{_NTH}|\.)?(?: (?:{told('day_of')}))? {_MONTH}\b"
         r"(?:,? (?P<y>(?:19|20)\d\d))?",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"\b{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d)"
+        rf"\b{_MONTH} (?P<d>\d{{1,2}})(?:{_NTH})?\b(?![:.]\d)"
         r"(?:,? (?P<y>(?:19|20)\d\d))?",
         re.IGNORECASE,
     ),
     re.compile(rf"\b{_MONTH} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
     re.compile(  # a year by itself: no `2000 kg`, no `EUR 2000`
-        r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)(?:s|ern?)?(?![\w%+]|[.,:/]\d|-\d)"
+        r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)"
+        rf"(?:{told('decade_endings')})?(?![\w%+]|[.,:/]\d|-\d)"
         rf"(?![ \u00a0-](?:{any_of(UNIT_SIGNS)})\b)",
         re.IGNORECASE,
     ),
@@ -35,10 +39,10 @@ _DATES = (
 _CLOCK = regex.compile(
     r"(?<![\w.:])(?P<h>\d{1,2}):(?P<m>\d\d)(?![\w:])(?: ?(?P<half>am|pm)\b)?"
     r"|\b(?P<h>\d{1,2}) ?(?P<half>am|pm)\b"
-    rf"|\b(?P<half>half past|halb) (?P<h>{any_of(_HOURS)}|\d{{1,2}})\b",
+    rf"|\b(?P<h>\d{{1,2}}) ?(?:{told('clock_signs')}) ?(?P<m>\d\d)\b"
+    rf"|\b(?P<half>{any_of(_HALVES)}) (?P<h>{any_of(_HOURS)}|\d{{1,2}})\b",
     regex.IGNORECASE,
 )
-_HALVES = {"half past": 0.5, "halb": -0.5}
 
 
 def dates(text: str) -> Iterator[Figure]:
@@ -47,7 +51,7 @@ def dates(text: str) -> Iterator[Figure]:
     for pattern in _DATES:
         for found in pattern.finditer(text):
             parts = found.groupdict()
-            if parts.get("n") == "may":  # `years 7 and 8 may leave`
+            if parts.get("n") in _NO_MONTH:  # `years 7 and 8 may leave`
                 continue
             month = _MONTHS[parts["n"].lower()] if parts.get("n") else int(parts.get("m") or 0)
             day, year = int(parts.get("d") or 0), int(parts.get("y") or 0)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.dates import clocks, dates
-from rag.text.languages import GERMAN, Language, all_meanings, any_of
+from rag.text.languages import Language, all_meanings, all_words, any_of, told
 from rag.text.late import re, regex
 from rag.text.words import language_of
 
@@ -21,8 +21,8 @@ _COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
 _SCALES = {word: value for word, value in _NUMBERS.items() if value >= 1e3}
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
-    rf"(?<![\w.,:/])(?P<sign>[-−+±]|minus )?(?P<number>{_DIGITS})"
-    rf"(?P<ordinal>st|nd|rd|th)?"
+    rf"(?<![\w.,:/])(?P<sign>[-−+±]|(?:{told('minus')}) )?(?P<number>{_DIGITS})"
+    rf"(?P<ordinal>{told('ordinal_endings')})?"
     rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b)?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
     re.IGNORECASE,
@@ -32,26 +32,28 @@ _HUNDREDS = any_of(word for word, value in _NUMBERS.items() if value >= 100)
 _TENS = any_of(word for word, value in _NUMBERS.items() if 20 <= value < 100)
 _ONES = any_of(word for word, value in _NUMBERS.items() if value < 10)
 # These are ordinals only where something is counted off.
-_OFTEN_NONE = {"second", "third", "first", "erste", "ersten", "erster", "erstes"}
-_HALF_MORE = r"(?: and a (?:half|quarter)|einhalb)\b"
+_OFTEN_NONE = all_words("often_no_ordinal")
+_HALF_MORE = rf"(?:{told('half_more')})\b"
 _SPELLED_OUT = regex.compile(
     rf"(?<!\p{{L}})(?:(?P<count>(?:(?:{_TENS})[ -](?:{_ONES})|{any_of(_NUMBERS)})"
     rf"(?:[ -](?:{_HUNDREDS})(?:[ -](?:{_ONES}))?(?!\p{{L}}))*+)(?!\p{{L}})"
     rf"(?:[ -](?P<fraction>{any_of(_FRACTIONS)})(?!\p{{L}}))?"
-    rf"|(?P<half>half|halbe[ns]?)(?: an?| eine[ns]?)?(?= (?:{_UNIT})(?![\w/]))"
-    rf"|an?(?= (?:{_UNIT}){_HALF_MORE})"
+    rf"|(?P<half>{told('half')})(?: (?:{told('articles')}))?(?= (?:{_UNIT})(?![\w/]))"
+    rf"|(?:{told('articles')})(?= (?:{_UNIT}){_HALF_MORE})"
     rf"|(?P<ordinal>{any_of(_ORDINALS.keys() - _OFTEN_NONE)}|(?:{any_of(_OFTEN_NONE)})"
-    r"(?=\W+(?:day|week|month|year|time|tag|woche|monat|jahr)\b))\b)"
+    rf"(?=\W+(?:{told('counted_off')})\b))\b)"
     rf"(?P<more>{_HALF_MORE})?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?"
     rf"(?P<more>{_HALF_MORE})?",
     regex.IGNORECASE,
 )
-_EXACTLY = re.compile(r"\b(?:only|just|exactly|nur|genau)\W+$", re.IGNORECASE)
-_RANGE = re.compile(r"[ \u00a0]?(?:to|bis|–|—|-|and|und|or|oder)[ \u00a0]?", re.IGNORECASE)
+_EXACTLY = re.compile(rf"\b(?:{told('exactly')})\W+$", re.IGNORECASE)
+_AND = told("ands")
+_RANGE = re.compile(
+    rf"[ \u00a0]?(?:{told('up_to')}|–|—|-|{_AND}|{told('ors')})[ \u00a0]?", re.IGNORECASE
+)
 _TIMES = re.compile(r"[ \u00a0]?[×x*][ \u00a0]?$")
 _PER = re.compile(
-    rf"[ \u00a0]?(?:/|per |a |an |each |every |pro |je |im |am )[ \u00a0]?"
-    rf"(?P<per>{_UNIT}|night|nacht)\b",
+    rf"[ \u00a0]?(?:/|(?:{told('per')}) )[ \u00a0]?(?P<per>{_UNIT}|{told('nights')})\b",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
@@ -101,7 +103,8 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
 def _value(number: str, language: Language) -> float:
     """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
     plain = re.sub(r"['’\u00a0\u202f]", "", number)
-    grouping, decimal = ".," if language is GERMAN else ",."
+    decimal = language.decimal_point
+    grouping = "." if decimal == "," else ","
     if re.fullmatch(rf"\d{{1,3}}(?:\{grouping}\d{{3}})+(?:\{decimal}\d+)?", plain):
         plain = plain.replace(grouping, "")
     whole, point, digits = plain.replace(",", ".").rpartition(".")
@@ -123,9 +126,12 @@ def _spelled(text: str) -> Iterator[Figure]:
             continue
         value = _counted(words) if words else 0.5 if found["half"] else 1.0
         value *= _FRACTIONS[found["fraction"].lower()] if found["fraction"] else 1
-        value += sum(0.25 if "quarter" in more else 0.5 for more in found.captures("more"))
+        value += sum(
+            0.25 if "quart" in more or "viertel" in more else 0.5 for more in found.captures("more")
+        )
         unit = _sign(found["unit"] or "")
-        if unit or words not in (["one"], ["eins"]) or _EXACTLY.search(text[:start][-8:]):
+        is_one = value == 1 and len(words) == 1 and not found["fraction"]
+        if unit or not is_one or _EXACTLY.search(text[:start][-12:]):
             yield Figure(value, unit, start=start, end=end)
 
 
@@ -147,7 +153,7 @@ def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure
     return found
 
 
-_BETWEEN = re.compile(r"\b(?:between|zwischen) $", re.IGNORECASE)
+_BETWEEN = re.compile(rf"\b(?:{told('between')}) $", re.IGNORECASE)
 
 
 def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
@@ -163,7 +169,7 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
             and last.unit in ("", figure.unit)
             and _RANGE.fullmatch(between)
             and (last.value < abs(figure.value))
-            and (not re.search(r"and|und", between) or _BETWEEN.search(text[: last.start]))
+            and (not re.search(_AND, between) or _BETWEEN.search(text[: last.start]))
         ):
             value = replace(figure, value=last.value, upper=abs(figure.value), start=last.start)
             found[-1] = value
@@ -174,7 +180,7 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
 
 _BEFORE = re.compile(
     rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
-    r"(?: the| a| an| einer| einem| dem| der)?[ \u00a0]?$",
+    rf"(?: (?:{told('articles')}))?[ \u00a0]?$",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)

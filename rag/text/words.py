@@ -1,6 +1,7 @@
 """Words: tokens, stems, and which of them carry meaning. The only stop list there is."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import snowballstemmer
 
-from rag.text.languages import ENGLISH, GERMAN, LANGUAGES, Language, all_words
+from rag.text.languages import ENGLISH, LANGUAGES, Language, all_words
 
 STOP_WORDS = all_words("function_words")
 QUESTION_WORDS = all_words("question_words")
@@ -20,7 +21,6 @@ _TOKEN = re.compile(
 )
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _POSSESSIVE = re.compile(r"['’]s?$")
-_GERMAN_SIGNS = re.compile(r"[äöüß]")
 _RULES = {each.code: each.stemmer for each in LANGUAGES}
 _stemmers: dict[str, Any] = {}
 _turn = Lock()
@@ -50,8 +50,12 @@ def language_of(text: str) -> Language:
     """The language that most function words of a text belong to; English where none tells."""
     begun = text[:4000]
     lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
-    scores = {each: len(each.function_words.intersection(lowered)) for each in LANGUAGES}
-    scores[GERMAN] += len(_GERMAN_SIGNS.findall(begun.lower()))
+    letters = Counter(begun.lower())
+    scores = {
+        each: len(each.telling_words.intersection(lowered))
+        + sum(letters[one] for one in each.letters)
+        for each in LANGUAGES
+    }
     best = max(LANGUAGES, key=lambda each: scores[each])
     return best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
 
@@ -93,18 +97,29 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
     spoken = language or language_of(text)
     found: list[str] = []
     for token in tokens(text):
-        lowered = token.lowered
+        lowered = _without_elision(token.lowered, spoken)
         if UNSPACED.search(lowered):
             found.extend(_pairs(lowered))
-        elif not is_function_word(lowered) and not lowered[0].isdigit() and len(lowered) > 1:
+        elif (
+            not is_function_word(lowered, spoken) and not lowered[0].isdigit() and len(lowered) > 1
+        ):
             found.append(stem(lowered, spoken.code))
     return tuple(found)
 
 
-def is_function_word(lowered: str) -> bool:
+def _without_elision(lowered: str, language: Language) -> str:
+    """`l'appareil` is `appareil`."""
+    before, _, behind = lowered.partition("'")
+    return behind if behind and before in language.words["elided"] else lowered
+
+
+def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
     """Whether a word tells nothing of what a text is about: `of`, `won't`, `it's`."""
     return (
-        lowered in STOP_WORDS or lowered.endswith("n't") or lowered.partition("'")[0] in STOP_WORDS
+        lowered in STOP_WORDS
+        or lowered in language.function_words
+        or lowered.endswith("n't")
+        or lowered.partition("'")[0] in STOP_WORDS
     )
 
 

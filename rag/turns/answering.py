@@ -1,22 +1,22 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import MarkerGate
-from rag.citations.markers import neutralise
-from rag.errors import ModelError, ModelInterrupted, RagError, TooLarge
+from rag.citations.markers import cited_numbers, neutralise
+from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.hangup import has_hung_up
+from rag.limits.budget import planning
 from rag.records import (
     Answer,
     Card,
-    ChatMessage,
     Citation,
     Discarded,
     Event,
@@ -28,7 +28,6 @@ from rag.records import (
     Source,
     ToolUsed,
     Verdict,
-    Within,
 )
 from rag.seams import (
     DirectAnswer,
@@ -36,7 +35,6 @@ from rag.seams import (
     Embedder,
     ModelDelta,
     SessionHandle,
-    ToolSpec,
     Wishes,
     Writer,
     WriteRequest,
@@ -45,85 +43,14 @@ from rag.seams.judging import Judge
 from rag.tokens import count_tokens
 from rag.turns.composed import all_cited, notices_beside, quoted, set_aside
 from rag.turns.drafting import Draft, Registered, through_gate
+from rag.turns.found import Found, Prepared, Shown
+from rag.turns.given import given, is_for_a_program
 from rag.turns.tools import ToolRoom
 from rag.turns.weakness import weakness
 
 log = logging.getLogger(__name__)
-SURE = 0.3  # relevance from which a source answers as often as with any higher one
-# How many times likelier, by their odds, the best source is to answer than one that …
-BESIDE_THE_POINT = 10  # … is not worth sending
-HARDLY_LIKELY = 6  # … is worth its chunk, but not what stands around that
-LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
 Past = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The context of one call of the writer, with what it was made of."""
-
-    messages: tuple[ChatMessage, ...]
-    max_tokens: int
-    shown: tuple[Source, ...]  # the sources in it, best first
-    tools: tuple[ToolSpec, ...] = ()
-    waiting_tools: tuple[ToolSpec, ...] = ()
-    stats: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def sent_tokens(self) -> int:
-        """Messages and tools, by our count."""
-        return int(self.stats.get("tokens", 0)) + int(self.stats.get("tools", 0))
-
-    @property
-    def tokens(self) -> int:
-        """All that this call needs of a window."""
-        return self.sent_tokens + self.max_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What the writer is shown of what was found."""
-
-    sources: Sequence[Source] = ()
-    whole: int | None = None  # so many with what stands around them, the others without
-    resolved: str = ""  # what a follow-up stands for
-    is_sure: bool = False  # the sources answer, as it seems: tools can wait
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Sources for one question, best first."""
-
-    sources: tuple[Source, ...]
-    relevance: Mapping[int, float]  # by number, 0 to 1
-    resolution: Resolution
-    within: Within  # where they were looked for
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether something was found that answers, as it seems."""
-        return max(self.relevance.values(), default=0.0) >= SURE
-
-    def to_the_point(self) -> Shown:
-        """The first of them, and those that are not far less likely to answer than the best."""
-        shown = tuple(
-            source
-            for place, source in enumerate(self.sources)
-            if place < LEAST_SOURCES or self._is_near(source, BESIDE_THE_POINT)
-        )
-        likely = [n for n, each in enumerate(shown, 1) if self._is_near(each, HARDLY_LIKELY)]
-        return replace(self.all(), sources=shown, whole=max(likely, default=1))
-
-    def all(self) -> Shown:
-        """All of them, with what stands around them."""
-        resolved = self.resolution.query if self.resolution.is_followup else ""
-        return Shown(self.sources, resolved=resolved, is_sure=self.is_sure)
-
-    def _is_near(self, source: Source, times: float) -> bool:
-        """Whether the odds of the best to answer are at most so many times those of this one."""
-        best = max(self.relevance.values(), default=0.0)
-        chance = self.relevance.get(source.number, best)
-        return chance * (1 - best) * times >= best * (1 - chance)
 
 
 class Remarks(Protocol):
@@ -174,8 +101,10 @@ class Answering:
         self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
         """What needs no writer, from the first that can answer so; offers stay with the draft."""
-        for each in self._beside.direct:
-            answer = each.answer(session, question, resolution)
+        for each in () if draft.wishes.needs_model else self._beside.direct:
+            answer = None
+            with suppress(OverBudget), planning():  # the passages tell it then
+                answer = each.answer(session, question, resolution)
             if answer is not None:
                 draft.offers += answer.offers
             if answer is not None and answer.text:
@@ -220,7 +149,7 @@ class Answering:
                 yield delta
         if draft.usage is not None and not asked_again:
             self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
-        if not draft.text.strip():
+        if not (draft.text.strip() or draft.calls):
             raise ModelInterrupted(
                 f"{self._writer.name} returned an empty answer. Ask for the answer again."
             )
@@ -240,7 +169,7 @@ class Answering:
         """
         is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
         fallback = self._writer if is_by_words else self._fallback
-        if fallback is None or has_hung_up() or draft.cited:
+        if fallback is None or has_hung_up() or draft.cited or draft.wishes.needs_model:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
@@ -253,23 +182,39 @@ class Answering:
     def _deltas(
         self, session: SessionHandle, request: WriteRequest
     ) -> Generator[ModelDelta | ToolUsed, None, None]:
-        if self._tools is None:
+        if self._tools is None or request.wishes.needs_model:
             yield from self._writer.write(request)
         else:
             yield from self._tools.write(self._writer, request, session)
 
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
+        if is_for_a_program(draft):
+            return self._given(session, draft, shown)
         if draft.card is not None:
             answer = quoted(draft, draft.card, shown)
         else:
             answer = self._checked(session, draft, shown)
-        answer = replace(answer, offers=draft.offers)
+        answer = replace(answer, offers=draft.offers, rounds=draft.wishes.rounds)
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
         remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
+
+    def _given(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        answer = given(draft, Registered(session, shown))
+        sources = {each.number: each for each in session.sources(cited_numbers(answer.text))}
+        checked = check(answer.text, sources, embedder=self._checks.embedder)
+        if answer.calls:
+            return replace(answer, citations=checked.citations)
+        is_asked = self._checks.judge is not None and _leaves_open(checked.citations)
+        return replace(
+            answer,
+            citations=checked.citations,
+            unsourced=checked.unsourced,
+            judging=Judging.PENDING if is_asked else Judging.OFF,
+        )
 
     def gated(
         self, session: SessionHandle, found: "Found", draft: "Draft", answer: Answer, past: Past
@@ -279,6 +224,7 @@ class Answering:
         The card is made anyway where no model answers, so that nothing is asked for it.
         """
         is_models = draft.writer is self._writer and draft.card is None
+        is_models = is_models and not draft.wishes.needs_model
         if self._fallback is None or answer.declined or not is_models:
             return answer
         shown = {source.number: source for source in found.sources}
@@ -377,7 +323,7 @@ def _request(prepared: Prepared, found: "Found", wishes: Wishes) -> WriteRequest
     return WriteRequest(
         question=found.resolution.query,
         sources=prepared.shown,
-        messages=prepared.messages,
+        messages=(*prepared.messages, *wishes.rounds),
         max_tokens=prepared.max_tokens,
         tools=prepared.tools,
         waiting_tools=prepared.waiting_tools,

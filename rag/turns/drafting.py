@@ -6,6 +6,7 @@ from typing import Any
 
 from rag.answers.loops import end_before_loop
 from rag.citations.gate import MarkerGate
+from rag.citations.json_gate import JsonGate
 from rag.records import (
     Answer,
     Card,
@@ -20,6 +21,7 @@ from rag.records import (
     Resolution,
     Source,
     Text,
+    ToolCall,
     ToolUsed,
     Usage,
 )
@@ -35,17 +37,17 @@ def through_gate(
     deltas: Iterable[ModelDelta | ToolUsed], registered: "Registered", draft: "Draft"
 ) -> Iterator[Event]:
     """What a writer gives, as events; a text that only repeats itself is ended."""
-    gate, watched = MarkerGate(registered), 0
+    gate, watched = draft.gate(registered), 0
     for delta in deltas:
         if isinstance(delta, ToolUsed):
             yield delta
             continue
         if delta.discard:
-            gate, watched = MarkerGate(registered), 0
+            gate, watched = draft.gate(registered), 0
             yield draft.discard("The model had not begun its answer yet.")
         draft.note(delta)
         yield from draft.take(gate, gate.feed(delta.text))
-        if len(draft.text) >= watched + LOOKED_AT_EVERY:
+        if len(draft.text) >= watched + LOOKED_AT_EVERY and not draft.wishes.wants_json:
             watched = len(draft.text)
             if draft.end_loop():
                 return
@@ -81,6 +83,7 @@ class Draft:
     resolution: Resolution | None = None
     usage: Usage | None = None
     card: Card | None = None
+    calls: tuple[ToolCall, ...] = ()  # of the tools of whoever asks
     writer: Writer | None = None
     wishes: Wishes = field(default_factory=Wishes)
     notices: list[Notice] = field(default_factory=list)
@@ -89,7 +92,11 @@ class Draft:
     has_ended: bool = False
     trace: Span = field(default_factory=Span)
 
-    def take(self, gate: MarkerGate, text: str) -> Iterator[Event]:
+    def gate(self, registered: Registered) -> MarkerGate | JsonGate:
+        """What the writer's text passes."""
+        return JsonGate(registered) if self.wishes.wants_json else MarkerGate(registered)
+
+    def take(self, gate: MarkerGate | JsonGate, text: str) -> Iterator[Event]:
         """Keep and announce what the gate let through."""
         if text:
             if not self.text:
@@ -108,12 +115,13 @@ class Draft:
         """Keep what comes beside the text."""
         self.usage = delta.usage or self.usage
         self.card = delta.card or self.card
+        self.calls += delta.tool_calls
         if delta.cut:
             self.notices.append(Notice(NoticeKind.CUT, CUT))
 
     def discard(self, reason: str) -> Discarded:
         """Begin anew."""
-        self.text, self.cited = "", []
+        self.text, self.cited, self.calls = "", [], ()
         return Discarded(reason)
 
     def end_loop(self) -> bool:

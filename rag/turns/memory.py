@@ -20,11 +20,12 @@ from rag.records import (
     Summary,
     SummaryReport,
 )
-from rag.seams import OpenTurn, SessionHandle, TokenCounter
+from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
     ContextPreferences,
+    HistoryRoom,
     Parts,
     Selection,
     assemble,
@@ -33,9 +34,10 @@ from rag.sessions.context import (
     put_back,
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
-from rag.turns.answering import Prepared, Shown
+from rag.turns.found import Prepared, Shown
+from rag.turns.given import room_beside
 from rag.turns.statistics import stats_of
-from rag.turns.tools import ToolOffer
+from rag.turns.tools import ToolOffer, offered
 
 LEAST_SUMMARY, SUMMARY_SHARE = 60, 0.45  # of the history's budget: what a summary may take
 QUOTED_SHARE = 0.15  # of it: paragraphs of earlier turns in the summary
@@ -62,16 +64,6 @@ class MemoryRules:
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
     tools: ToolOffer | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRoom:
-    """How much history fits in a context, in tokens, and how many turns are kept."""
-
-    budget: int
-    high: int  # above it, old turns are summarised
-    low: int  # and about as much is left
-    keep_turns: int  # never summarised as long as they fit
 
 
 class Memory:
@@ -109,7 +101,13 @@ class Memory:
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
-        self, session: SessionHandle, turn: OpenTurn, shown: Shown, *, fewer: int = 0
+        self,
+        session: SessionHandle,
+        turn: OpenTurn,
+        shown: Shown,
+        *,
+        fewer: int = 0,
+        wishes: Wishes = NO_WISHES,
     ) -> Prepared:
         """The context of one question, with `fewer` pairs than the budget would allow."""
         resolved = shown.resolved
@@ -118,6 +116,7 @@ class Memory:
             state = self._state(session)
             self._turns.keep(session, state)
         budget = self._budget(state.session.config)
+        budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
         fitted = fit_sources(
@@ -138,17 +137,10 @@ class Memory:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, context, parts, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
-        told, waiting = (
-            ((), ())
-            if offer is None
-            else offer.specs(
-                session,
-                resolved or question,
-                leaves_out=context.is_compressed,
-                is_sure=shown.is_sure,
-            )
+        is_compressed, asked = context.is_compressed, resolved or question
+        told, waiting, described = offered(
+            offer, session, asked, leaves_out=is_compressed, is_sure=shown.is_sure
         )
-        described = offer.tokens(told) if offer else 0
         return Prepared(
             messages=context.messages,
             max_tokens=budget.max_tokens,

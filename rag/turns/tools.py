@@ -10,14 +10,10 @@ from rag.llm.windows import TokenBudget
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
 from rag.sessions.session_tools import OF_TABLES, OF_THE_PAST, Actions, SessionTools, tool_specs
+from rag.text.languages import told
 
 # In other languages a model is told of the past's tools once its sources do not answer.
-_OF_THE_TALK = re.compile(
-    r"\b(?:conversation|chat|messages?|earlier|previous(?:ly)?|summar\w+|discuss\w*|recap|so far"
-    r"|(?:you|we|i) (?:said|told|asked|mentioned|talked|agreed|decided|wrote)"
-    r"|gespräch\w*|nachricht\w*|vorhin|bisher|zusammenfass\w*|gesagt|besprochen)\b",
-    re.IGNORECASE,
-)
+_OF_THE_TALK = re.compile(rf"\b(?:{told('of_the_talk')})\b", re.IGNORECASE)
 SPEC_TOKENS = 8  # what the protocol wraps each description in
 
 
@@ -78,3 +74,18 @@ class ToolOffer:
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         return sum(self.count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in specs)
+
+
+def offered(
+    offer: ToolOffer | None,
+    session: SessionHandle,
+    question: str,
+    *,
+    leaves_out: bool,
+    is_sure: bool,
+) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...], int]:
+    """Tools that are told at once, those that wait, and what describing the first takes."""
+    if offer is None:
+        return (), (), 0
+    told, waiting = offer.specs(session, question, leaves_out=leaves_out, is_sure=is_sure)
+    return told, waiting, offer.tokens(told)

@@ -21,6 +21,7 @@ from rag.web.api import (
     messages,
     operations,
     sessions,
+    sources,
     tables,
 )
 from rag.web.api.uploads import BYTES_PER_MB
@@ -34,6 +35,7 @@ from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.login import login
 from rag.web.pages.sessions import session_pages
+from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.serving.budgets import give_budgets
@@ -88,7 +90,7 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables, evidence):
+    for module in (documents, collections, sessions, messages, context, tables, evidence, sources):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
@@ -123,8 +125,9 @@ def configure(app: Flask, application: "Application") -> None:
     compress_texts(app)
     protect(app, settings.web)
     give_budgets(app)
-    limit_rates(app, settings.web)
+    limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
-    for blueprint in (login, pages, session_pages, document_pages, collection_pages, table_pages):
+    own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
+    for blueprint in own:
         app.register_blueprint(blueprint)

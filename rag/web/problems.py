@@ -26,6 +26,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydantic's say it all
 TYPES = ("str", "constrained-str")  # of those that a place may hold
 OPENAI_PATHS = "/v1/"
+OF_OPENAI = ("/chat/completions", "/responses", "/models")  # where a base address lacks its end
 _NAMED = re.compile(r"^([a-z_]+(?:\.[a-z_]+)*): ")  # a field, at the beginning of a refusal
 MACHINE_PATHS = ("/api/", "/v1/", "/openapi", "/healthz", "/readyz", "/metrics")
 
@@ -194,6 +195,8 @@ def _detail(error: HTTPException) -> str:
     if error.code == 405:
         allowed_methods = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
         return f"{request.method} is not allowed at {request.path}; allowed: {allowed_methods}."
+    if error.code == 404 and request.path.endswith(OF_OPENAI):
+        return f"There is nothing at {request.path}. The address for clients of OpenAI ends in /v1."
     if error.code == 404:
         return f"There is nothing at {request.path}; /openapi.json lists what there is."
     return error.description or "The request cannot be served as it stands."

@@ -11,6 +11,7 @@ from rag.library.answers import LibraryAnswers
 from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
+from rag.limits.patience import FOLLOW_UP, THREAD
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.stored import Remembered, SummaryOptions
 from rag.memory.thread import asked
@@ -97,7 +98,7 @@ def remembered_of(application: "Application") -> Remembered:
             model,
             max_tokens=wanted.max_summary_tokens,
             temperature=wanted.summary_temperature,
-            timeout_seconds=wanted.timeout_seconds,
+            patience=THREAD.set_to(wanted.timeout_seconds),
         )
     return Remembered(
         application.count,
@@ -139,7 +140,7 @@ def assistant_of(application: "Application") -> Assistant:
             lexicon=documents.lexicon,
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
-            timeout_seconds=follow_up.timeout_seconds,
+            patience=FOLLOW_UP.set_to(follow_up.timeout_seconds),
         ),
         application.memory,
         answering,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,15 +23,20 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.storage import (
     Differences,
-    documents_without_rows,
+    documents_of,
+    documents_without_original,
     note_manifest,
+    noted,
     refuse_emptied,
     repair,
+    set_back,
+    tables_without_rows,
 )
 from rag.text.late import compile_all
 from rag.tracing import Traces
 from rag.wiring.once import once
 from rag.wiring.parts import (
+    kept_places,
     load_limits,
     open_collections,
     open_embedder,
@@ -41,6 +46,7 @@ from rag.wiring.parts import (
     open_tables,
 )
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
+from rag.wiring.sources import book_of, syncs_of, watch_of
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
@@ -54,6 +60,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.retrieval.lexical import LexicalIndex
     from rag.retrieval.search import HybridRetriever
     from rag.retrieval.vectors import ChromaIndex
+    from rag.sources.book import SourceBook
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
     from rag.turns.memory import Memory
@@ -128,6 +135,10 @@ class Application:
         return made
 
     @once
+    def sources(self) -> "SourceBook":
+        return book_of(self)
+
+    @once
     def jobs(self) -> "Background":
         from rag.jobs.background import Background, uploads_for
         from rag.jobs.queue import JobQueue
@@ -135,7 +146,7 @@ class Application:
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
-        return Background(
+        made = Background(
             JobQueue(table, folder=folder, url=jobs.url, workers=jobs.workers),
             self.store,
             ingestion=lambda: self.ingestion,
@@ -143,6 +154,8 @@ class Application:
             uploads=uploads_for(self.engine, folder),
             metrics=self.metrics,
         )
+        made.run_syncs(lambda source_id, report: syncs_of(self).run(source_id, report))
+        return made
 
     @once
     def count(self) -> "CalibratedCounter":
@@ -195,10 +208,15 @@ class Application:
             ask_judge(self)
         except SetupError as error:
             tell(log, "Nothing is judged", error)
+        if older := set_back(self.engine, self.settings.data_dir):
+            tell(log, "The database was put back", older)
         self.store.interrupt_lost(is_alone=self._is_alone())
+        self.store.give_up_judging(is_alone=self._is_alone())
         self.forget_old_sessions()
         self.jobs.start(self.load)
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
+        if self._does_jobs:
+            Thread(target=watch_of, args=(self,), name="watch", daemon=True).start()
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
@@ -216,9 +234,11 @@ class Application:
             with suppress(SQLAlchemyError, OSError, RagError):  # away: the next look is soon
                 self.store.interrupt_lost()
                 self.figures.tell()
-                note_manifest(self.engine, self.settings.data_dir)
+                self._note()
+                self.sources.submit_due()
                 if monotonic() - forgotten_at > TIDY_SECONDS:
                     self.forget_old_sessions()
+                    self.store.give_up_judging()
                     forgotten_at = monotonic()
 
     def _is_alone(self) -> bool:
@@ -252,7 +272,7 @@ class Application:
 
     def warm_up(self) -> None:
         """Load model and index before the first question needs them, and make the index whole."""
-        self._look_at_database()
+        self.look_at_database()
         self.load()
         if self._does_jobs:
             self.loader.start()  # beside the model
@@ -281,7 +301,7 @@ class Application:
             self.fault = str(error)
             raise
 
-    def _look_at_database(self) -> None:
+    def look_at_database(self) -> None:
         """Page by page, once. Raises StorageFailed for what a backup alone mends."""
         damaged = [name for name in damaged_tables(self.engine) if not is_of_words([name])]
         self.fault = damage_in_words(damaged) if damaged else ""
@@ -295,8 +315,14 @@ class Application:
             tell(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
             self.repair()
 
-    def repair(self) -> Differences:
-        """Make vectors and words follow the database again; returns what there was to do."""
+    def _note(self, **options: Any) -> None:
+        note_manifest(self.engine, self.settings.data_dir, kept_places(self.settings), **options)
+
+    def repair(self, *, is_asked: bool = False) -> Differences:
+        """Make vectors, words and rows follow the database again; returns what there was to do.
+
+        Whoever asks for it accepts the database as it is, and has all files read.
+        """
         with self.ingestion.alone():
             found = repair(
                 self.engine,
@@ -304,30 +330,46 @@ class Application:
                 folder=self.settings.data_dir,
                 embed_missing=self.ingestion.synchronise,
             )
-        self.rows_made_again()
-        note_manifest(self.engine, self.settings.data_dir)
+        self.rows_made_again(reads=is_asked)
+        self._note(accepts=is_asked)
         return found
 
-    def rows_made_again(self) -> list[str]:
-        """Names of documents whose rows were gone, and are read again from the kept files."""
-        made = []
-        for document_id, name in documents_without_rows(self.tables).items():
-            original = self._original(document_id)
-            if original is not None:
-                self.ingestion.read_rows_again(document_id, original)
-                made.append(name)
-        return made
+    def without_original(self, *, reads: bool = False) -> dict[str, str]:
+        """Names of documents by id, whose file was kept, and is gone or another one now."""
+        before, places = noted(self.settings.data_dir), kept_places(self.settings)
+        kept = before.originals if before and self.settings.documents.keep_originals else {}
+        return documents_without_original(self.engine, places, kept, reads=reads)
 
-    def _original(self, document_id: str) -> bytes | None:
-        path = self.documents.original(self.documents.document(document_id, EVERYTHING))
-        return path.read_bytes() if path else None
+    def without_rows(self, *, reads: bool = False) -> set[str]:
+        """Ids of tables whose rows are gone, or are not those that were noted."""
+        before, places = noted(self.settings.data_dir), kept_places(self.settings)
+        return tables_without_rows(self.tables, places, before.rows if before else {}, reads=reads)
+
+    def rows_made_again(self, *, reads: bool = False) -> list[str]:
+        """Names of documents whose rows were gone, and are read again from the kept files."""
+        lacking = self.without_rows(reads=reads)
+        lost = self.without_original(reads=True) if lacking else {}
+        made, remade = [], set()
+        for document_id, name in documents_of(self.tables, lacking).items():
+            path = self.documents.original(self.documents.document(document_id, EVERYTHING))
+            if path is not None and document_id not in lost:
+                own = lacking & {
+                    t.id for t in self.tables.tables(EVERYTHING, document_id=document_id)
+                }
+                self.tables.files.remove(own)  # what is not right would be taken for whole
+                remade |= own
+                self.ingestion.read_rows_again(document_id, path.read_bytes())
+                made.append(name)
+        if made:
+            self._note(remade=remade)
+        return made
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""
         self.stopping.set()
         with suppress(SQLAlchemyError, RagError, OSError):
             self.figures.tell()
-            note_manifest(self.engine, self.settings.data_dir)
+            self._note()
         made = vars(self)  # what nobody has used needs no end
         if "jobs" in made:
             self.jobs.stop()

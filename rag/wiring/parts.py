@@ -10,9 +10,11 @@ from sqlalchemy import Engine
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
+from rag.limits.patience import JUDGEMENT
 from rag.llm.windows import ModelWindow
 from rag.seams import Embedder
 from rag.settings import Settings
+from rag.storage import Places
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
     from rag.documents.limits import LoadLimits
@@ -56,6 +58,14 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     except (ValueError, ImportError) as error:
         raise SetupError(f"tables.url is {url!r}: {error}.") from error
     return TableStore(engine, files)
+
+
+def kept_places(settings: Settings) -> Places:
+    """Where the files beside the database lie, as far as they lie on this machine."""
+    rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
+    return Places(
+        settings.data_dir / "originals", None if "://" in str(settings.tables.url) else rows
+    )
 
 
 def open_originals(settings: Settings) -> Originals:
@@ -181,4 +191,5 @@ def open_judge(settings: Settings) -> "Judge | None":
     if wanted.model == "off":
         return None
     model = open_model(settings, None if wanted.model == "auto" else wanted.model)
-    return ModelJudge(model, timeout_seconds=wanted.timeout_seconds) if model else None
+    patience = JUDGEMENT.set_to(wanted.timeout_seconds)
+    return ModelJudge(model, patience=patience) if model else None

@@ -1,6 +1,6 @@
 """What answers need, looked at part by part."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.database import reading
 from rag.errors import IndexAway, ModelUnavailable, StorageFailed
-from rag.storage import check_room, documents_without_rows, refuse_emptied
+from rag.storage import check_room, refuse_emptied, set_back
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -27,7 +27,9 @@ def checks_of(application: "Application") -> dict[str, Check]:
         "index": lambda: _ask_index(application),
         "queue": application.jobs.ping,
         "storage": lambda: check_room(application.settings.data_dir),
-        "tables": lambda: _look_at_rows(application),
+        "tables": lambda: _look_at_files(application.without_rows),
+        "originals": lambda: _look_at_files(application.without_original),
+        "newest": lambda: _look_at_age(application),
     }
     if application.settings.checks.nli_model is not None:
         checks["judge"] = lambda: ask_judge(application)
@@ -75,12 +77,16 @@ def _ask_database(application: "Application") -> None:
     refuse_emptied(application.engine, application.settings.data_dir)
 
 
-def _look_at_rows(application: "Application") -> None:
-    lacking: dict[str, str] = {}
+def _look_at_files(lacking: Callable[[], Collection[str]]) -> None:
     with suppress(SQLAlchemyError):  # a database that is away is told of by its own check
-        lacking = documents_without_rows(application.tables)
-    if lacking:
-        raise StorageFailed(f"The rows of tables of {len(lacking)} documents are gone.")
+        if lost := len(lacking()):
+            raise StorageFailed(f"{lost} files beside the database are gone, or others.")
+
+
+def _look_at_age(application: "Application") -> None:
+    with suppress(SQLAlchemyError):
+        if older := set_back(application.engine, application.settings.data_dir):
+            raise StorageFailed(older)
 
 
 def _ask_index(application: "Application") -> None:

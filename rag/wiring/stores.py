@@ -7,9 +7,10 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.database import migrate, open_engine
+from rag.database.integrity import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.storage.manifest import refuse_emptied
+from rag.storage import refuse_emptied, refuse_foreign
 
 OURS = ("groundnote.db", "chroma")
 
@@ -21,9 +22,12 @@ def open_database(settings: Settings) -> Engine:
         engine = open_engine(settings.database_url)
         migrate(engine)
         refuse_emptied(engine, settings.data_dir)
+        refuse_foreign(engine, settings.data_dir)
     except ArgumentError as error:
         raise SetupError(f"sessions.database_url is no URL of a database: {error}.") from error
     except (SQLAlchemyError, OSError) as error:
+        if is_damage(error):
+            raise SetupError(damage_in_words([UNREADABLE])) from error
         place = make_url(settings.database_url).render_as_string()  # without the password
         raise SetupError(
             f"The database {place} cannot be opened ({getattr(error, 'orig', None) or error}). "

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rag.answers.card import HARDLY, MOST_SHOWN, card_of
 from rag.answers.card_writer import CardWriter
 from rag.answers.markdown import gist, markdown_of
+from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
@@ -236,3 +237,21 @@ def test_no_number_is_invented_whatever_the_documents_say(passages, question):
     text = written(asked(question, *sources))
 
     assert set(cited_numbers(text)) <= {each.number for each in sources}
+
+
+def test_a_quoted_passage_keeps_its_brackets_and_cites_nothing_by_them():
+    passage = "The effect was 17 ms, 95 % CI [3, 9], in both groups of the first trial."
+    said = written(asked("How large was the effect?", source(9, passage)))
+
+    assert "`[3, 9]`" in said
+    assert cited_numbers(said) == [9]
+    assert cited_numbers(canonical(said)) == [9]  # imported again
+
+
+def test_a_folded_passage_is_cut_outside_of_its_brackets():
+    words = "word " * 59 + "[3, 9] and more that is left out here"
+    folded = [source(at, f"Text {at}. {words}") for at in range(1, OPEN + 2)]
+    said = written(asked("word?", *folded))
+
+    assert set(cited_numbers(said)) == set(range(1, OPEN + 2))
+    assert said.rpartition("- ")[2].count("`") % 2 == 0

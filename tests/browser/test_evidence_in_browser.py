@@ -311,6 +311,19 @@ class TestThePassage:
         expect(page.locator("#panel mark")).to_have_count(0)
         expect(page.locator("#panel #passage")).to_be_in_viewport()
 
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_is_opened_and_closed_with_the_keyboard_alone(self, open_page, checked, look):
+        page = open_page(checked, **LOOKS[look])
+        chip = chips(page).first
+
+        chip.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel-title")).to_be_focused()
+        page.keyboard.press("Escape")
+
+        expect(page.locator("#panel")).not_to_be_visible()
+        expect(chip).to_be_focused()
+
     def test_of_what_was_not_checked_says_nothing_of_it(self, page, checked):
         page.goto(checked)
 
@@ -328,6 +341,18 @@ class TestThePassage:
 
 
 class TestAGlance:
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_says_quote_document_and_verdict_in_every_look(self, open_page, checked, look):
+        page = open_page(checked, **LOOKS[look])
+
+        chips(page).first.focus()
+
+        glance = page.get_by_role("tooltip")
+        expect(glance).to_contain_text("Your answer says 410 g. This source says 120 g.")
+        expect(glance).to_contain_text("[1] Aero 5 manual")
+        expect(glance).to_be_in_viewport(ratio=1)
+        assert style(glance, "borderTopStyle") != "none"
+
     def test_is_shown_beside_a_number_while_the_mouse_rests_there(self, page, checked):
         page.goto(checked)
 
@@ -553,11 +578,12 @@ class TestEverybodyCanReadIt:
             page.goto(path)
             assert found_by_axe(page) == [], path
 
-    def test_a_glance(self, page, checked):
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_a_glance(self, open_page, checked, look):
         if not AXE.exists():
             pytest.skip("axe-core is not installed: make clients")
-        page.goto(checked)
-        chips(page).first.hover()
+        page = open_page(checked, **LOOKS[look])
+        chips(page).first.focus()
         expect(page.get_by_role("tooltip")).to_be_visible()
 
         assert found_by_axe(page) == []

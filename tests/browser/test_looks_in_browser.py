@@ -70,6 +70,33 @@ def test_every_text_can_be_read(open_page, conversation, scheme):
         assert page.evaluate(TOO_PALE) == [], path
 
 
+# The sizes of all that is written, but for pictures.
+SIZES = """() => {
+  const sizes = new Set();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    const is_seen = texts.currentNode.textContent.trim() && element.checkVisibility();
+    if (is_seen && !element.closest("svg"))
+      sizes.add(getComputedStyle(element).fontSize);
+  }
+  return [...sizes];
+}"""
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 800}])
+def test_all_pages_together_are_written_in_six_sizes(open_page, conversation, viewport):
+    page = open_page(conversation, viewport=viewport)
+    paths = (conversation, "/", "/documents", "/search?q=reset", f"{conversation}/settings")
+
+    sizes = set()
+    for path in (*paths, f"{conversation}/sources/1", "/sessions"):
+        page.goto(path)
+        sizes.update(page.evaluate(SIZES))
+
+    assert len(sizes) <= 6, sizes
+
+
 def test_what_is_away_is_said_beside_the_question(open_page, live, conversation, monkeypatch):
     monkeypatch.setitem(live.application.seen, "index", False)
     live.application.tried.set()

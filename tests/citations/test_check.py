@@ -131,7 +131,6 @@ def unsourced(text: str) -> list[str]:
         pytest.param("It survives rain [1].", [(1, CONTRADICTED)], id="negation"),
         pytest.param("The Aero 5 Pro weighs 1.2 kg [1].", [(1, CONTRADICTED)], id="sibling"),
         pytest.param("The cover AC-12X fits it [2].", [(2, SUPPORTED)], id="model-code"),
-        pytest.param("Unicorns sing opera loudly [1].", [(1, OFF_SUBJECT)], id="fabricated"),
         pytest.param("It weighs 1.2 kg [7].", [(7, OFF_SUBJECT)], id="no-such-source"),
         pytest.param("電源ボタンを三秒間押すと再起動します[3]。", [(3, SUPPORTED)], id="japanese"),
         pytest.param("Das Gerät wiegt 1,2 kg [1].", [(1, OPEN)], id="another-language"),
@@ -190,7 +189,6 @@ def unsourced(text: str) -> list[str]:
         pytest.param(
             "The battery of the Rill 5 Pro lasts 30 h [6].", [(6, CONTRADICTED)], id="row-above"
         ),
-        pytest.param("Penguins sing opera loudly [6].", [(6, OFF_SUBJECT)], id="beside-a-table"),
         pytest.param(
             "Meals less breakfast leaves EUR 33 [8].", [(8, COMPUTED)], id="operands-named"
         ),
@@ -419,3 +417,12 @@ def test_a_contradiction_tells_both_values() -> None:
     (wrong,) = check("The Tarn 2 costs EUR 199 [4].", SOURCES).citations
 
     assert (wrong.stated, wrong.given) == ("EUR 199", "EUR 149")
+
+
+def test_a_column_is_told_from_one_whose_name_is_a_part_of_its_name() -> None:
+    table = "| | Linnea 240 | Linnea 240 Pro |\n|---|---|---|\n| Stitches | 24 | 60{} |"
+    source = {1: replace(AERO, text="", passage=table.format(""))}
+
+    assert check(table.format(" [1]"), source).citations[0].verdict is Verdict.SUPPORTED
+    turned = table.replace("24 | 60", "60 | 24").format(" [1]")
+    assert check(turned, source).citations[0].verdict is Verdict.CONTRADICTED

@@ -3,11 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rag.citations.checking.disagreeing import disagreement, other_product
-from rag.citations.checking.naming import are_siblings, may_name_siblings
 from rag.records import Source
 from tests.citations.test_check import AERO, FAMILY
 
@@ -37,10 +34,6 @@ MEMO = replace(
     "The price list takes precedence.",
 )
 ALL = [HANDBOOK, LIST, MEMO]
-WORDS = st.sampled_from(
-    ["Aero", "aero", "One", "5", "5G", "2.1", "Pro", "Max", "+", "S-9", "Ärmel"]
-)
-NAMES = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
 
 
 def test_says_both_values_and_which_holds() -> None:
@@ -82,33 +75,6 @@ def test_reads_no_source_for_a_question_that_names_nothing(
     monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
 
     assert other_product(question, "Any Tarn 2 [1].", ALL) == ""
-
-
-@pytest.mark.parametrize("asked", ["tarn 2", "the Tarn Duo", "phase I", "wi-fi pro", "LED lamp"])
-def test_reads_sources_for_whatever_may_be_a_name(
-    monkeypatch: pytest.MonkeyPatch, asked: str
-) -> None:
-    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
-
-    with pytest.raises(TypeError):
-        other_product(f"What about {asked}?", f"See {asked} 2.", ALL)
-
-
-@pytest.mark.parametrize(
-    "answer", ["Any.", "It costs EUR 149 [1].", "The Aero 3 [2].", "Tarn, 4.5"]
-)
-def test_reads_no_source_for_an_answer_that_names_no_sibling(
-    monkeypatch: pytest.MonkeyPatch, answer: str
-) -> None:
-    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
-
-    assert other_product("What does the Tarn Case cost?", answer, ALL) == ""
-
-
-@given(NAMES, NAMES, st.sampled_from(["What about the {}?", "{}", "4 of 2 {}'s, 3", "({}®) 5+"]))
-def test_no_sibling_is_overlooked(asked: str, told: str, said: str) -> None:
-    if are_siblings(asked, told):
-        assert may_name_siblings(f"What does the {asked} cost?", said.format(told))
 
 
 def test_says_that_the_answer_is_about_another_product() -> None:

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from rag.citations.gate import MarkerGate, canonical
 from rag.citations.grammar import MAX_CODE, MOST
+from rag.citations.markers import cited_numbers
 
 TEXTS = st.one_of(
     st.text(alphabet="[]【】［19０, -–\n`~a(:. !\u200b", max_size=60),
@@ -184,3 +185,34 @@ def test_the_markers_of_chatgpt_are_read(marker):
         gate = MarkerGate({1, 2}.__contains__)
         text = gate.feed(said[:split]) + gate.feed(said[split:]) + gate.finish()
         assert text == "It is red [2]. Cite it :content."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ids": [1, 2]}',
+        '{"ids": [1], "rows": {"all": [[2], [3]]}}',
+        '\n[{"page": 1}, {"ids": [4]}]\n',
+        '[{"rows": [[7, 8], [9]]}]',
+        '{"page": 1, "of": [[\n 1,\n 2\n]]}',
+        '```json\n{"ids": [[1, 2], [3]]}\n```',
+    ],
+)
+def test_arrays_of_data_are_no_citations_and_lose_nothing(text):
+    once = canonical(text)
+
+    assert text.strip() in once
+    assert cited_numbers(once) == []
+    assert canonical(once) == once
+
+
+def test_what_data_says_may_cite():
+    assert cited_numbers(canonical('{"answer": "It weighs 3 kg [1].", "ids": [2, 3]}')) == [1]
+    assert cited_numbers(canonical("[1, 2]")) == cited_numbers(canonical("[[1], [2]]")) == [1, 2]
+    assert cited_numbers(canonical("[1] says that it weighs 3 kg, [2] does not.")) == [1, 2]
+
+
+def test_data_nested_without_end_is_left_as_it_is():
+    endless = '{"a":[' * 50_000
+
+    assert canonical(endless) == endless

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from rag.citations.grammar import MAX_CODE, MOST
 from rag.citations.markers import (
+    as_it_stands,
     cited_numbers,
     find_markers,
     keep_markers,
@@ -385,3 +386,29 @@ def test_a_link_to_a_numbered_section_is_no_citation() -> None:
     outline = "- [1. Refunds](/documents/7#s1)\n- [2. Returns](/documents/7#s2)\n"
 
     assert keep_markers(outline, known).text == outline
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("95 % CI [9, 25], p < 0.001", "95 % CI `[9, 25]`, p < 0.001"),
+        ("see [12] and [3][4].", "see `[12]` and `[3][4]`."),
+        (
+            "| from | to |\n|---|---|\n| [1, 3] | [4] |",
+            "| from | to |\n|---|---|\n| `[1, 3]` | `[4]` |",
+        ),
+        ("a `tick [3, 9]", "a `tick (3, 9)"),  # it could open code that ends in ours
+        ("又【3】", "又(3)"),
+    ],
+)
+def test_people_see_figures_in_brackets_as_they_stand(text: str, shown: str) -> None:
+    assert as_it_stands(text) == shown
+
+
+@given(HOSTILE)
+@settings(deadline=None)
+def test_what_people_see_never_becomes_a_citation(text: str) -> None:
+    shown = as_it_stands(text)
+
+    assert find_markers(shown) == []
+    assert find_markers(f"> {shown}\n\nMore.") == [] or shown == neutralise(text)

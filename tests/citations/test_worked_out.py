@@ -61,9 +61,6 @@ Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % 
         ),
         pytest.param(PLANS, "Max has {} more than Plus", "40 GB", ["45 GB", "55 GB"], id="cells"),
         pytest.param(
-            PLANS, "Plus is {} dearer than Basic", "44 %", ["34 %", "31 %"], id="percentage"
-        ),
-        pytest.param(
             PLANS,
             "Together the three plans cost {} a month",
             "€60.50",
@@ -86,13 +83,6 @@ Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % 
         ),
         pytest.param(
             BOATS, "The deposit for two rowing boats is {}", "€100", ["€160", "€80"], id="deposit"
-        ),
-        pytest.param(
-            BOATS,
-            "A canoe for a full day with a dry bag costs {}",
-            "€51",
-            ["€53", "€98"],
-            id="and-with-it",
         ),
         pytest.param(
             BOATS, "Three dry bags for a day cost {}", "€9", ["€12", "€15"], id="three-threes"

@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from rag.documents.storing import claims
 from rag.documents.storing.claims import EmbeddingClaims
 from rag.documents.storing.store import SqlDocumentStore
+from rag.errors import StorageFailed
 from tests.documents.test_document_store import write
 
 
@@ -76,3 +78,17 @@ def test_vectors_are_written_by_one_process_at_a_time(any_engine, ids):
         list(pool.map(write_vectors, range(writes)))
 
     assert most == [1] * writes
+
+
+def test_a_table_that_refuses_every_try_is_told_with_what_to_do(any_engine, ids, monkeypatch):
+    def refused(_self, _limit):
+        nonlocal tries
+        tries += 1
+        raise IntegrityError("INSERT", {}, ValueError())
+
+    tries = 0
+    monkeypatch.setattr(EmbeddingClaims, "_take", refused)
+
+    with pytest.raises(StorageFailed, match=rf"refused {claims.LOOKS} tries .*groundnote doctor"):
+        EmbeddingClaims(any_engine).take(5)
+    assert tries == claims.LOOKS

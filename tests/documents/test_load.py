@@ -904,7 +904,9 @@ class TestRefusals:
             pytest.param("a.md", b"", r"empty \(0 bytes\)", id="zero bytes"),
             pytest.param("a.txt", b" \n\t\x00 ", "no text in it", id="only spaces"),
             pytest.param("a.xyz", b"Subject: x", r"\.xyz files are not read. Supported", id="kind"),
-            pytest.param("a.txt", b"\x89PNG\r\n\x1a\n...", "a picture", id="a picture named text"),
+            pytest.param(
+                "a.txt", b"\x89PNG\r\n\x1a\n...", "the picture", id="a picture named text"
+            ),
             pytest.param(
                 "a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "before 2007", id="old"
             ),

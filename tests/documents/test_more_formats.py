@@ -108,7 +108,7 @@ class TestMails:
         assert "| lamp | 40 |" in whole
         assert document.tables[0].rows
         assert document.report.left_out == (
-            "attachment lamp.png: this is a picture; text in pictures is not read.",
+            "attachment lamp.png: the picture is damaged or was cut off.",
         )
 
     def test_in_mails_are_read_and_a_chain_of_them_ends(self):

@@ -61,7 +61,7 @@ class TestAPdfForm:
         report = read("form.pdf", form()).report
 
         assert (report.pages, report.form_values) == (2, 5)
-        assert report.left_out == ("page 2: no text layer, so scanned, drawn or blank",)
+        assert report.left_out == ("page 2: no text, so drawn or blank",)
 
 
 def test_pictures_of_a_letter_are_told_of():

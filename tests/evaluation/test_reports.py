@@ -11,10 +11,11 @@ from rich.console import Console
 from rag.errors import UserError
 from rag.evaluation import report
 from rag.evaluation.page import as_page
-from rag.evaluation.played import Check, Cited, Played, Replay
+from rag.evaluation.played import Check, CitedSource, Played, Replay
 
 FINE = Played(
-    1, "ask", "How long?", "Five days [1].", "", (Cited(1, "refunds.md", "§ Time", "supported"),),
+    1, "ask", "How long?", "Five days [1].", "",
+    (CitedSource(1, "refunds.md", "§ Time", "supported"),),
     tokens=100, checks=(Check(1, "says 'five'", True, ""),),
 )  # fmt: skip
 SUMMED = Played(2, "compress", "summarised", summary="Five days [1].", tokens=60)
@@ -72,7 +73,10 @@ def test_the_cost_of_compaction_is_counted_in_answers_citations_and_tokens():
         PASSED,
         turns=(
             replace(
-                FINE, answer="Six [2].", cited=(*FINE.cited, Cited(2, "a", "", "open")), tokens=400
+                FINE,
+                answer="Six [2].",
+                cited=(*FINE.cited, CitedSource(2, "a", "", "open")),
+                tokens=400,
             ),
             SUMMED,
         ),

@@ -8,6 +8,7 @@ import pytest
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.followups.model import read_reply
 from rag.followups.resolve import FollowUps
+from rag.limits.patience import Patience
 from rag.records import EVERYTHING
 from tests.fakes import ScriptedModel
 
@@ -79,7 +80,7 @@ class Stuck:
 def test_a_model_that_never_answers_is_not_waited_for():
     model = Stuck()
 
-    resolution = resolve(model, timeout_seconds=0.05)
+    resolution = resolve(model, patience=Patience(0.05))
 
     model.release.set()
     assert resolution.query == "Top 10 products in Q4"
@@ -90,14 +91,14 @@ def test_the_model_sees_the_last_three_turns_and_its_time_limit():
     model = ScriptedModel(reply("Top 10 products in Q4"))
     history = [(f"Question {n}", f"Answer {n} " + "x" * 2000) for n in range(6)]
 
-    resolve(model, history=history, timeout_seconds=4)
+    resolve(model, history=history, patience=Patience(4))
 
     request = model.requests[0]
     shown = request.messages[-1].content
     assert "Question 2" not in shown
     assert all(f"Question {n}" in shown and f"Answer {n}" in shown for n in (3, 4, 5))
     assert len(shown) < 3000
-    assert request.timeout_seconds == 4
+    assert request.patience.seconds == 4
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_german_question_to_english_documents_is_told_what_helps():
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("Combien coûte le routeur ?", "The question is in French"),
+        ("Quanto costa il router?", "The question is in Italian"),
         ("保証期間は？", "The question is in Japanese"),
         ("Какая гарантия?", "The question is in Cyrillic letters"),
     ],

@@ -3,6 +3,7 @@ import time
 import pytest
 
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
+from rag.limits.patience import THREAD, Patience
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.seams import ToolSpec
 from tests import openai_server as server_side
@@ -157,13 +158,13 @@ class TestAServerThatFails:
 
     def test_by_talking_on_and_on_meets_the_limit_of_the_request(self):
         with OpenAIServer(server_side.endless()) as server:
-            error, text = error_of(model_at(server), asked(timeout_seconds=0.3))
+            error, text = error_of(model_at(server), asked(patience=Patience(0.3)))
 
         assert type(error) is ModelInterrupted
         assert text.startswith("word ")
 
     def test_by_silence_names_the_setting_that_acts(self):
-        short = asked(timeout_seconds=0.3, timeout_setting="summarization_settings.timeout_seconds")
+        short = asked(patience=THREAD.set_to(0.3))
         with OpenAIServer(server_side.hang(), server_side.hang()) as server:
             of_the_request, _ = error_of(model_at(server, timeout_seconds=600), short)
             of_the_model, _ = error_of(model_at(server, timeout_seconds=0.2), short)

@@ -212,3 +212,25 @@ def test_what_is_no_citation_becomes_none(said, numbers):
 
     assert set(cited_numbers(spelled_out(text))) == numbers
     assert said in text
+
+
+def test_of_thousands_of_turns_the_first_is_brought_back(engine):
+    messages = conversation(["The Orla 7 mill grinds 41 kg an hour [1]."])
+    messages += conversation([f"The Vega {n} pump lifts {n} m [{n}]." for n in range(2, 5_000)])
+
+    text = library(messages, 4_000, "How much does the Orla 7 mill grind?")
+
+    assert "grinds 41 kg an hour [1]" in text
+    assert "[1]–[4999]" in text
+
+
+def test_later_and_earlier_values_come_together_the_newest_first(engine):
+    said = [
+        "The Orla 7 mill costs 410 euro [1].",
+        "The Vega 3 pump costs 90 euro [2].",
+        "The Orla 7 mill costs 455 euro since May [3].",
+        "The Vega 4 pump costs 95 euro [4].",
+    ]
+    for text in both(engine, conversation(said), 900, "What does the Orla 7 mill cost?"):
+        recalled = text[text.index(TITLE) :]
+        assert recalled.index("455 euro since May [3]") < recalled.index("410 euro [1]")

@@ -338,8 +338,12 @@ class TestOddHistories:
                 id="lone surrogates",
             ),
             pytest.param(
-                [user("x" * 200_000), assistant("y " * 100_000 + "[7]."), *conversation(3)],
+                [user("x" * 1_000_000), assistant("y " * 500_000 + "[7]."), *conversation(3)],
                 id="many characters",
+            ),
+            pytest.param(
+                [user("Go"), assistant("mild words " * 10_000 + "[7]."), *conversation(3)],
+                id="a paragraph of 20,000 words",
             ),
             pytest.param([user("Go"), assistant("[33]" * 3_000), *conversation(3)], id="markers"),
             pytest.param([user("Vega 5 " * 5_000), assistant("Yes."), *conversation(3)], id="name"),

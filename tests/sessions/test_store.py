@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
+from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
-from rag.database import chunks, documents, summaries, writing
+from rag.database import chunks, documents, messages, summaries, writing
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
@@ -209,6 +210,58 @@ class TestRegenerate:
         assert session.begin_again(1).answer.revision == 1
 
 
+class TestErase:
+    def test_blanks_a_turn_in_every_revision_and_nothing_else(self, session, any_engine):
+        answered(session, "How long?", "Five days, really [1].")
+        answered(session, "And the second?", "Ten years, secretly [1].")
+        turn = session.begin_again(3)
+        session.finish(replace(turn.answer, content="Nine", status=MessageStatus.COMPLETE))
+        answered(session, "And the third?")
+        session.register([hit("a")])
+        session.erase(3)
+
+        contents = [message.content for message in session.messages()]
+        assert contents == [
+            "How long?", "Five days, really [1].", "", "", "And the third?", "Five days [1].",
+        ]  # fmt: skip
+        assert session.source_count() == 1
+        with any_engine.connect() as connection:
+            kept = connection.execute(select(messages.c.content)).scalars().all()
+        assert not any("secretly" in each or "second" in each for each in kept)
+        assert session.search("secretly").total == 0
+        for again in (session.erase, session.begin_again):
+            with pytest.raises((NotFound, Conflict)):
+                again(3)
+
+    def test_takes_along_what_quotes_it(self, session):
+        for _ in range(4):
+            answered(session, "How long?")
+        session.add_summary(summary(0, 4), epoch=session.epoch())
+        session.add_requested_summary(summary(2, 4))
+        session.save_vectors({index: np.ones(2, np.float32) for index in range(8)})
+        before = session.epoch()
+        session.erase(3)
+
+        assert (session.summaries(), session.requested_summaries()) == ([], [])
+        assert sorted(session.vectors(range(8))) == [0, 1, 4, 5, 6, 7]
+        assert not session.add_summary(summary(0, 4), epoch=before)
+
+    def test_leaves_summaries_of_other_turns(self, session):
+        for _ in range(3):
+            answered(session, "How long?")
+        session.add_summary(summary(0, 2), epoch=session.epoch())
+        session.erase(5)
+
+        assert len(session.summaries()) == 1
+
+    def test_is_refused_while_it_is_written_and_to_others(self, session, store):
+        session.begin("How long?")
+        with pytest.raises(Conflict):
+            session.erase(1)
+        with pytest.raises(NotFound):
+            session.erase(0)
+
+
 class TestRegister:
     def test_a_chunk_keeps_its_number_for_the_whole_session(self, session):
         first = session.register([hit("a"), hit("b")])
@@ -318,6 +371,20 @@ class TestImport:
         assert session.source_count() == 0
         assert session.messages()[0].content == "So [99]? Or [99999]?"
         assert [source.number for source in session.register([hit("new")])] == [1]
+
+    @pytest.mark.parametrize(
+        ("said", "numbers"),
+        [
+            ('{"ids": [1, 2], "rows": [[4, 5], [6]]}', set()),
+            ('{"answer": "It weighs 3 kg [7].", "sources": [1]}', {7}),
+            ("See [7].\n\n```json\n[1, 2]\n```", {7}),
+        ],
+    )
+    def test_an_array_in_data_cites_nothing(self, session, said, numbers):
+        session.append([ImportedMessage("assistant", said)], [])
+
+        assert set(cited_numbers(session.messages()[0].content)) == numbers
+        assert session.source_count() == max(numbers, default=0)
 
     def test_never_gives_a_taken_number_to_another_chunk(self, session):
         session.register([hit("a")])
@@ -549,7 +616,6 @@ class TestSessions:
 
         assert question == replace(session.message(0), known_sources=None)
         assert answer == replace(session.message(1), answer=None)
-        assert session.said_at([1]) == [answer]
 
     def test_vectors_are_saved_once_per_message(self, session):
         session.save_vectors({0: np.zeros(3, dtype=np.float32), 1: np.ones(3, dtype=np.float32)})

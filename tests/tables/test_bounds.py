@@ -1,15 +1,20 @@
 """A plan is bounded by name before anything is made of it, and its SQL grows as it does."""
 
+from contextlib import suppress
+from itertools import count
 from time import process_time
 
 import pytest
 
-from rag.errors import TooLarge
-from rag.records import ColumnType, RawTable, Table, TableColumn
-from rag.tables.bounds import DEEPEST, MOST
+from rag.errors import OverBudget, TooLarge
+from rag.limits import budget
+from rag.limits.budget import planning, spend
+from rag.records import EVERYTHING, ColumnType, RawTable, Table, TableColumn
+from rag.tables.bounds import DEEPEST, MOST, MOST_COLUMNS
 from rag.tables.plan import Filter, Op, TablePlan, plan_from
 from rag.tables.reading.read import typed_tables
 from rag.tables.running.sql import Sql
+from tests.applications import app_of, application_over
 
 COLUMNS = tuple(TableColumn(f"C{at}", ColumnType.NUMBER) for at in range(5))
 TABLE = Table("t", "d", "d.csv", "D", 0, "D", "", 10, COLUMNS)
@@ -99,3 +104,70 @@ class TestItsSql:
         written = Sql(TABLE).stretch(0, 10, " ".join(map(str, range(50)))).sql(dialect="duckdb")
 
         assert written.count("CONTAINS(") == 50
+
+
+HARD = "[1]" * 600  # each figure stands in every column
+
+
+def wide(width):
+    names = ",".join(f"Part {at}" for at in range(width))
+    rows = "\n".join(",".join(f"{at * row} of {row}" for at in range(width)) for row in range(30))
+    return f"{names}\n{rows}\n"
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    files = {f"wide-{at}.csv": wide(MOST_COLUMNS) for at in range(2)}
+    with application_over(tmp_path_factory.mktemp("data"), files) as made:
+        yield made
+
+
+@pytest.mark.slow
+class TestTheWidestTable:
+    def test_is_shown_searched_and_known_by_its_values(self, application):
+        library = application.asked.library
+        table = library.store.tables(EVERYTHING)[0]
+
+        assert len(table.columns) == MOST_COLUMNS
+        assert len(library.rows(table, 0, 20).rows) == 20
+        assert len(library.rows(table, 0, 20, "3 of 3").rows) > 0
+        assert len(library.rows(table, 0, 20, "nothing such").rows) == 0
+        assert library.index(table) is not None
+
+    def test_is_planned_over_in_a_few_seconds_whatever_is_asked(self, application):
+        began = process_time()
+        with suppress(OverBudget), planning():
+            application.asked.library.understand(HARD, EVERYTHING)
+
+        assert process_time() - began < 10
+
+
+class TestPlanningThatTakesTooLong:
+    QUESTION = "What is the price of the Aero 5?"
+
+    @pytest.fixture
+    def client(self, tmp_path, monkeypatch):
+        def endless(*_asked, **_options):
+            for _ in count():
+                spend()
+
+        files = {"prices.csv": "Product,Price\nAero 5,100\nAero 6,200\n"}
+        monkeypatch.setattr(budget, "PLANNING_SECONDS", 0.05)
+        with application_over(tmp_path, files) as application:
+            monkeypatch.setattr(application.asked.library, "understand", endless)
+            yield app_of(application).test_client()
+
+    def test_is_refused_where_a_table_was_asked(self, client):
+        told = client.post("/api/v1/tables/query", json={"question": self.QUESTION})
+
+        assert told.status_code == 413
+        assert "at most 0.05" in told.get_json()["detail"]
+
+    def test_leaves_a_question_in_a_conversation_to_the_passages(self, client):
+        session = client.post("/api/v1/sessions", json={}).get_json()["id"]
+        path = f"/api/v1/sessions/{session}/messages"
+
+        told = client.post(path, json={"content": self.QUESTION})
+
+        assert told.status_code == 200
+        assert "Aero 5" in told.get_json()["content"]

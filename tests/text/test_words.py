@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from rag.text.languages import ENGLISH, GERMAN
 from rag.text.words import STOP_WORDS, content_words, language_of, stem, terms, tokens
 
 RAG = Path(__file__).parents[2] / "rag"
@@ -24,16 +23,16 @@ def test_keeps_the_plus_of_a_name_and_the_signs_of_a_figure() -> None:
 @pytest.mark.parametrize(
     ("text", "language"),
     [
-        ("Refunds are paid within five days.", ENGLISH),
-        ("Eine Rückerstattung erfolgt innerhalb von fünf Tagen.", GERMAN),
-        ("Aero 5", ENGLISH),
-        ("| Product | Weight |\n|---|---|\n| Aero 5 Pro | 620 g |", ENGLISH),
-        ("Wie schwer ist der Aero 5 Pro?", GERMAN),
-        ("", ENGLISH),
+        ("Refunds are paid within five days.", "en"),
+        ("Eine Rückerstattung erfolgt innerhalb von fünf Tagen.", "de"),
+        ("Aero 5", "en"),
+        ("| Product | Weight |\n|---|---|\n| Aero 5 Pro | 620 g |", "en"),
+        ("Wie schwer ist der Aero 5 Pro?", "de"),
+        ("", "en"),
     ],
 )
 def test_tells_the_language(text: str, language: object) -> None:
-    assert language_of(text) is language
+    assert language_of(text).code == language
 
 
 def test_stems_german_as_german() -> None:

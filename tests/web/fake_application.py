@@ -12,6 +12,7 @@ from typing import Any
 
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
+from rag.memory.stored import Remembered
 from rag.metrics import Metrics
 from rag.records import (
     Answer,
@@ -40,6 +41,8 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from rag.sources.book import SourceBook
+from rag.sources.table import SourceTable
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
@@ -236,6 +239,10 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        self.sources = SourceBook(
+            SourceTable(engine), self.documents, settings.sources, lambda source: None
+        )
+        self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 

@@ -183,6 +183,12 @@ class TestCompletion:
         assert response.status_code == status
         assert response.get_json()["error"]["message"]
 
+    @pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/models"])
+    def test_an_address_without_its_end_is_told_of(self, client, path):
+        told = client.post(path, json={}).get_json()["detail"]
+
+        assert told.endswith("ends in /v1.")
+
     def test_tells_of_a_model_that_is_away(self, client, application):
         application.assistant.failure = ModelUnavailable("No model server.")
 

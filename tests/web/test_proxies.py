@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.guesses import WRONG_PER_MINUTE, Guesses, SharedGuesses
+from rag.web.access.guesses import WRONG_PER_MINUTE, Guesses
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
@@ -122,8 +122,8 @@ class TestAddresses:
 class TestWrongTokens:
     def test_are_counted_by_all_processes_together(self, monkeypatch):
         """`memory://` stands for a store that both have."""
-        one = SharedGuesses("memory://")
-        other = SharedGuesses("memory://")
+        one = Guesses()
+        other = Guesses()
         other._counters = one._counters
         for _ in range(WRONG_PER_MINUTE):
             one.was_wrong("198.51.100.1")
@@ -133,7 +133,7 @@ class TestWrongTokens:
         assert Guesses().wait_seconds("198.51.100.1", "x") == 0
 
     def test_are_counted_by_each_alone_while_the_store_is_away(self):
-        guesses = SharedGuesses("redis://127.0.0.1:1/0")
+        guesses = Guesses("redis://127.0.0.1:1/0")
         for _ in range(WRONG_PER_MINUTE):
             guesses.was_wrong("198.51.100.1")
 

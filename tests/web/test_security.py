@@ -1,3 +1,5 @@
+import os
+import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -15,6 +17,8 @@ from rag.web.access.security import host_name, trusted_hosts
 from rag.web.pages.login import own_path
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
+
+REDIS = os.environ.get("GROUNDNOTE_TEST_REDIS_URL")
 
 
 @pytest.fixture
@@ -318,9 +322,10 @@ class TestGuessing:
         assert (wrong[0], wrong[-1]) == (401, 429)
         assert status("token-of-anna") == 200, "who was known before is not locked out"
 
-    def test_is_counted_by_address_and_forgotten_after_a_minute(self):
+    def test_is_counted_by_address_and_forgotten_after_a_minute(self, monkeypatch):
         now = [100.0]
-        guesses = Guesses(now=lambda: now[0])
+        monkeypatch.setattr(time, "time", lambda: now[0])
+        guesses = Guesses()
         for _ in range(10):
             guesses.was_wrong("10.0.0.1")
 
@@ -331,7 +336,7 @@ class TestGuessing:
         assert guesses.wait_seconds("10.0.0.1", "new") == 0
 
     def test_counts_all_addresses_that_one_line_has(self):
-        guesses = Guesses(now=lambda: 100.0)
+        guesses = Guesses()
         for n in range(10):
             guesses.was_wrong(f"2001:db8::{n}")
 
@@ -458,6 +463,22 @@ class TestRateLimits:
     def test_that_cannot_be_kept_are_refused_by_name(self, make_client, key, value):
         with pytest.raises(SetupError, match=f"web.{key} is .*xpected"):
             make_client(web={key: value})
+
+    def test_hold_while_the_place_of_the_counters_is_away(self, make_client):
+        redis = {"url": "redis://127.0.0.1:1/0"}
+        client = make_client(web={"rate_limit": "1 per minute"}, jobs=redis)
+
+        assert [client.get("/api/v1/sessions").status_code for _ in range(2)] == [200, 429]
+
+    @pytest.mark.skipif(not REDIS, reason="GROUNDNOTE_TEST_REDIS_URL names no Redis")
+    def test_are_counted_by_all_processes_together(self, make_client):
+        one, other = (
+            make_client(web={"rate_limit": "2 per second"}, jobs={"url": REDIS}) for _ in range(2)
+        )
+
+        statuses = [each.get("/api/v1/sessions").status_code for each in (one, other, one, other)]
+
+        assert statuses == [200, 200, 429, 429]
 
     def test_do_not_stop_health_checks(self, make_client):
         client = make_client(web={"rate_limit": "1 per minute"})

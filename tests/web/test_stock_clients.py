@@ -25,6 +25,18 @@ def cited_in(text, annotations):
     return [text[each.start_index : each.end_index] for each in annotations]
 
 
+def ask_after(stock, response, question="And the Mini?"):
+    return stock.responses.create(
+        model="groundnote", input=question, previous_response_id=response.id
+    )
+
+
+def three_turns(stock):
+    first = stock.responses.create(model="groundnote", input="How heavy?")
+    second = ask_after(stock, first, "And the Pro?")
+    return first, second, ask_after(stock, second, "And the Max?")
+
+
 class TestResponses:
     def test_hold_text_annotations_and_usage(self, stock, live):
         response = stock.responses.create(model="groundnote", input="How heavy?")
@@ -133,17 +145,40 @@ class TestResponsesOfBefore:
         with pytest.raises(openai.NotFoundError, match="resp_unknown_1"):
             stock.responses.retrieve("resp_unknown_1")
 
-    def test_are_deleted_with_their_conversation_by_the_newest(self, stock):
-        first = stock.responses.create(model="groundnote", input="How heavy?")
-        second = stock.responses.create(
-            model="groundnote", input="And the Pro?", previous_response_id=first.id
-        )
-        with pytest.raises(openai.ConflictError):
-            stock.responses.delete(first.id)
+    def test_are_deleted_one_by_one(self, stock, application):
+        first, second, third = three_turns(stock)
         stock.responses.delete(second.id)
 
-        with pytest.raises(openai.NotFoundError):
-            stock.responses.retrieve(first.id)
+        for gone in (
+            lambda: stock.responses.retrieve(second.id),
+            lambda: stock.responses.delete(second.id),
+            lambda: ask_after(stock, second),
+        ):
+            with pytest.raises(openai.NotFoundError):
+                gone()
+        assert stock.responses.retrieve(first.id).output_text == ANSWER
+        assert stock.responses.retrieve(third.id).output_text == ANSWER
+        session = application.store.open(first.session_id, owner="local")
+        assert [each.content for each in session.messages()] == [
+            "How heavy?", ANSWER, "", "", "And the Max?", ANSWER,
+        ]  # fmt: skip
+        assert session.source_count() == 2
+        assert session.search("And the Pro?").total == 0
+        fourth = ask_after(stock, third)
+        assert fourth.session_id == first.session_id
+
+    def test_the_newest_takes_nothing_with_it(self, stock):
+        _, second, third = three_turns(stock)
+        stock.responses.delete(third.id)
+
+        assert stock.responses.retrieve(second.id).output_text == ANSWER
+        assert ask_after(stock, second).output[0].content[0].annotations[0].url.endswith("/1")
+
+    def test_a_conversation_goes_with_its_last_response(self, stock, application):
+        for response in three_turns(stock):
+            stock.responses.delete(response.id)
+
+        assert application.store.sessions("local") == []
 
 
 class TestCompletions:

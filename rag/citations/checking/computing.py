@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import chain, combinations, permutations, product
+from itertools import combinations, permutations, product
 
 from rag.citations.checking.operands import Operands
 from rag.text.amounts import UNIT_SIGNS, Figure, date_parts, number_shown
@@ -12,27 +12,18 @@ from rag.text.languages import all_meanings, told
 from rag.text.words import tokens
 
 # A bound is no difference: "more than 80", "5 or more".
-_DIFFERENCE, _INCREASE, _DECREASE = (
-    re.compile(
-        rf"\b(?<!or )(?:{words})\b(?! than (?:[€$£]|EUR )?\d| als \d)",
-        re.IGNORECASE,
-    )
-    for words in (
-        "|".join(map(told, ("increases", "decreases", "differences"))),
-        told("increases"),
-        told("decreases"),
-    )
+_DIFFERENCE = re.compile(
+    rf"\b(?<!or )(?:{'|'.join(map(told, ('increases', 'decreases', 'differences')))})\b"
+    rf"(?! (?:{told('than')}) (?:[€$£]|EUR )?\d)",
+    re.IGNORECASE,
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
-_WITH = re.compile(rf"\b(?:{told('additions')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
-_OF = re.compile(r"(?:%|percent|prozent) (?:of|from|von|vom|der|des)\b", re.IGNORECASE)
 _TOLERANCE = 0.005
 _ROUGH = 0.06
-_HALF = 0.5  # of a percentage that was worked out
 _MOST = 14  # figures of one dimension that are combined
 _MOST_COUNTS = 6
-_GROUPS = ((2, 3 * _MOST), (3, _MOST), (4, 8))  # so many are summed, of so many
+_GROUPS = ((2, 3 * _MOST), (3, _MOST))  # so many are summed, of so many
 _MULTIPLES: dict[str, float] = all_meanings("multiples")
 _JOINT: dict[str, float] = all_meanings("joint")
 _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
@@ -57,20 +48,12 @@ class Sum:
         """As far as it is to be known."""
         return not self.is_proof or self.grounds.counts(many, amount)
 
-    def is_named_apart(self, amount: Figure) -> bool:
-        """As far as it is to be known."""
-        return not self.is_proof or self.grounds.is_named_apart(amount)
-
 
 def compute(asked: Sum) -> str:
     """How a figure follows from others in a way that the words name; "" where it does not."""
     figure = asked.figure
     margin = _margin(figure, _ROUGH if figure.comparator == "~" else _TOLERANCE)
-    exact = _clocks(asked.known) if figure.kind == "clock" else _results(asked)
-    found = (how for value, how in exact if abs(value - figure.base) <= margin)
-    shares = _percentages(asked) if figure.unit == "%" else ()
-    rounded = (how for value, how in shares if abs(value - figure.value) <= max(_HALF, margin))
-    return next(chain(found, rounded), "")
+    return next((how for value, how in _results(asked) if abs(value - figure.base) <= margin), "")
 
 
 def adds_up(text: str) -> bool:
@@ -78,15 +61,10 @@ def adds_up(text: str) -> bool:
     return bool(_SUM.search(text))
 
 
-def may_follow(figure: Figure, known: Sequence[Figure]) -> bool:
-    """Whether it is the sum or difference of two figures, or one so many times or parted so often.
-
-    No words name it, so that it proves nothing; but a reader may have worked it out.
-    """
-    same = [each.base for each in _alike(figure, known)]
-    sums = (abs(one + sign * other) for one, other in combinations(same, 2) for sign in (1, -1))
-    times = (each * by**sign for each in same for by in range(2, 13) for sign in (1, -1))
-    return any(abs(each - abs(figure.base)) <= _margin(figure) for each in chain(sums, times))
+def is_difference(figure: Figure, known: Sequence[Figure]) -> bool:
+    """Whether it lies between two others, whatever words say so."""
+    pairs = _pairs(_alike(figure, known))
+    return any(abs(a.base - b.base - figure.base) <= _margin(figure) for a, b in pairs)
 
 
 def _margin(figure: Figure, tolerance: float = _TOLERANCE) -> float:
@@ -109,9 +87,6 @@ def _results(asked: Sum) -> Iterator[_Result]:
         yield from _spans(known)
     if adds_up(text):
         yield from _sums(_alike(figure, amounts, each_once=False))
-    elif asked.is_proof and _WITH.search(text):
-        both = (pair for pair in combinations(same, 2) if asked.grounds.tell_all(*pair))
-        yield from ((a.base + b.base, f"{a.shown} + {b.shown}") for a, b in both)
     is_share = _SHARE.search(text) or any(e.unit == "%" for e in asked.grounds.named(figure))
     shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
     times = (pair for pair in product(counts, shared) if asked.counts(*pair))
@@ -128,11 +103,10 @@ def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -
     """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
     said = [each.lowered for each in tokens(asked.text)]
     periods = {asked.figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
-    taken = _MULTIPLES | _JOINT if adds_up(asked.text) else _MULTIPLES
-    named = [factor for word, factor in taken.items() if word in said]
     for amount in amounts:
         times = [e.value for e in counts if e is not amount and asked.counts(e, amount)]
-        times += named
+        taken = _MULTIPLES | _JOINT if adds_up(asked.text) else _MULTIPLES
+        times += [factor for word, factor in taken.items() if word in said]
         times += [
             factor
             for (long, short), factor in _PERIODS.items()
@@ -145,30 +119,14 @@ def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -
 
 
 def _several(asked: Sum, same: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
-    """`240 + 2 × 45`, `2 × 8 + 3 × 5`, `2 × (6.50 + 3.20)`."""
-    is_sum = adds_up(asked.text)
+    """`240 + 2 × 45`, `2 × 8 + 3 × 5`."""
     for one, other in permutations(same[:_MOST], 2):
-        fitting = [each for each in counts if asked.counts(each, other)]
-        for many in fitting:
-            shown = number_shown(many.value)
-            if is_sum or asked.is_named_apart(one):
-                yield one.base + many.value * other.base, f"{one.shown} + {shown} × {other.shown}"
-            if is_sum and asked.counts(many, one):
-                both = one.base + other.base
-                yield many.value * both, f"{shown} × ({one.shown} + {other.shown})"
-            for more in counts:
-                if more is not many and asked.counts(more, one):
-                    total = more.value * one.base + many.value * other.base
-                    shown_more = number_shown(more.value)
-                    yield total, f"{shown_more} × {one.shown} + {shown} × {other.shown}"
-
-
-def _clocks(known: Sequence[Figure]) -> Iterator[_Result]:
-    """So long before or after a time of day: `last admission is 45 minutes before closing`."""
-    for start, span in product(known, known):
-        if start.kind == "clock" and span.dimension == "time":
-            yield start.value + span.base / 3600, f"{span.shown} after {start.shown}"
-            yield start.value - span.base / 3600, f"{span.shown} before {start.shown}"
+        for many in (each for each in counts if asked.counts(each, other)):
+            times = f"{number_shown(many.value)} × {other.shown}"
+            yield one.base + many.value * other.base, f"{one.shown} + {times}"
+            for more in (each for each in counts if each is not many and asked.counts(each, one)):
+                total = more.value * one.base + many.value * other.base
+                yield total, f"{number_shown(more.value)} × {one.shown} + {times}"
 
 
 def _spans(known: Sequence[Figure]) -> Iterator[_Result]:
@@ -205,27 +163,10 @@ def _shares(amounts: Sequence[_Result], known: Sequence[Figure]) -> Iterator[_Re
 
 
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
-    """Of two to four amounts."""
+    """Of two or three amounts."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
             yield sum(each.base for each in group), " + ".join(each.shown for each in group)
-
-
-def _percentages(asked: Sum) -> Iterator[_Result]:
-    """What share one amount is of another, or how much more or less, as the words say.
-
-    What is more is so by a share of the lower of both, what is less by one of the higher.
-    """
-    text = asked.text
-    is_change = bool(_DIFFERENCE.search(text))
-    is_more, is_less = bool(_INCREASE.search(text)), bool(_DECREASE.search(text))
-    for high, low in _pairs(_measured(asked.known)):
-        ratio = low.base / high.base
-        shares = (ratio, 1 / ratio) if _OF.search(text) else ()
-        rise = (1 / ratio - 1,) if is_change and is_more >= is_less else ()
-        fall = (1 - ratio,) if is_change and is_less >= is_more else ()
-        for each in (*shares, *rise, *fall):
-            yield 100 * each, f"{number_shown(100 * each)} % from {low.shown} and {high.shown}"
 
 
 def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
@@ -233,12 +174,6 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
     for one, other in combinations(figures, 2):
         if one.dimension == other.dimension:
             yield (one, other) if one.base >= other.base else (other, one)
-
-
-def _measured(known: Sequence[Figure]) -> list[Figure]:
-    """Amounts that one may be divided by another of."""
-    amounts = [each for each in known if each.kind == "amount" and each.unit not in ("", "%")]
-    return [each for each in _distinct(amounts) if each.base > 0][:_MOST]
 
 
 def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:

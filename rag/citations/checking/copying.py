@@ -1,9 +1,8 @@
-"""A statement beside a window of its source, term by term: a copy, or one with a thing changed.
+"""A statement beside the windows of its source, term by term: a copy, or one with a thing changed.
 
-A copy is the only way to be supported. Every word that tells something, every figure, name,
-negation and condition of the statement stands in one window of the source, in the same order, with
-nothing left out but whole clauses that limit nothing. It is narrow on purpose: what is said in
-other words is open.
+A copy is the only way for prose to be supported. Every word that tells something, every figure,
+name, negation and condition stands in the source in the same order: in one window, or in several
+sentences of it that the statement joins. What is left out are whole clauses that limit nothing.
 """
 
 import re
@@ -12,38 +11,80 @@ from collections.abc import Iterator, Sequence
 from rag.citations.checking.given import tells
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
-from rag.citations.leaning import limits
+from rag.citations.leaning import leans, limits
 from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words
-from rag.text.related import alternatives, opposites
+from rag.text.languages import told
+from rag.text.related import opposites
 
-_BOUNDARY = re.compile(r"[,;:–—()\"“”]|\s-\s|\b(?:and|or|und|oder|sowie)\b")
-_PAIRWISE = all_words("pairwise")
-_FEWEST = 3  # terms that follow each other in both, to be one changed
+_BOUNDARY = re.compile(rf"[,;:–—()\"“”]|\s-\s|\b(?:{told('ands')}|{told('ors')})\b")
+_FEWEST = 3  # terms that follow each other in both, to be one changed, or one of several sentences
 
 
 def is_carried(said: Reading, names: Sequence[str], source: SourceText) -> bool:
-    """Whether a statement stands in one window of the source."""
-    is_read_alike = said.language is source.language and bool(said.terms)
-    return is_read_alike and any(
-        _holds(said, names, source, at) for at in range(len(source.places))
-    )
+    """Whether a statement stands in the source, in one window or in sentences that it joins."""
+    if said.language is not source.language or not said.terms:
+        return False
+    if not source.words.issuperset(said.words):
+        return False  # told by the words alone, without reading more of it
+    return any(_holds(said, names, source, at) for at in range(len(source.places)))
 
 
 def _holds(said: Reading, names: Sequence[str], source: SourceText, at: int) -> bool:
     place = source.places[at]
+    if place.window.kind == "cell":
+        free = _free(place, source) - source.labels.difference(place.around.words)
+        is_of_it = place.words.union(source.context.content).issuperset(said.words)
+        return (
+            is_of_it and _is_apart(said, names, source, [at]) and _is_of_the_cell(said, place, free)
+        )
     if place.window.kind in ("code", "row"):
         return False
-    if not place.words.union(source.context.content).issuperset(said.words):
-        return False  # told by the words alone, without reading more of it
-    if place.own.is_supposed != said.is_supposed or not _names_the_same(names, place, source):
-        return False
-    if _is_limited_around(said, place, source, at):
-        return False
-    free = frozenset((*place.around.words, *source.context.words))  # they may stand anywhere
-    if place.window.kind == "cell":  # but for the names of other rows and columns
-        return _is_of_the_cell(said, place, free - source.labels.difference(place.around.words))
-    return any(_fits(said, place, free, begin) for begin in range(len(place.own.terms) or 1))
+    begins = range(len(place.own.terms) or 1)
+    return any(
+        _is_apart(said, names, source, used)
+        for begin in begins
+        if _may_begin(said, place, begin)
+        for used in _covered(said, 0, source, at, begin)
+    )
+
+
+def _covered(
+    said: Reading, first: int, source: SourceText, at: int, begin: int
+) -> Iterator[list[int]]:
+    """The windows that hold all terms from `first` on, each after the other, from here."""
+    place = source.places[at]
+    there = place.own.terms
+    done, end = _followed(said.terms, first, place, begin, _free(place, source))
+    left = (*there[:begin], *there[end:])
+    if end == begin or not _is_boundary(place.own, end - 1, end) or any(e.limits for e in left):
+        return
+    lacking = len(said.terms) - done
+    if not lacking:
+        yield [at]
+    elif min(end - begin, lacking) >= _FEWEST and _is_boundary(said, done - 1, done):
+        for later in range(at + 1, len(source.places)):
+            following = source.places[later]
+            stands_alone = later == at + 1 or not leans(following.own.text)
+            if following.window.kind == "sentence" and stands_alone:
+                yield from ([at, *used] for used in _covered(said, done, source, later, 0))
+
+
+def _followed(
+    terms: Sequence[Term], first: int, place: Place, begin: int, free: frozenset[str]
+) -> tuple[int, int]:
+    """Up to which term they follow each other, and up to which of the window."""
+    there, end = place.own.terms, begin
+    for done in range(first, len(terms)):
+        if end < len(there) and _same(terms[done], there[end]):
+            end += 1
+        elif terms[done].key not in free:
+            return done, end
+    return len(terms), end
+
+
+def _free(place: Place, source: SourceText) -> frozenset[str]:
+    """Words that may stand anywhere: of title, headings, lead-in."""
+    return frozenset((*place.around.words, *source.context.words))
 
 
 def _is_of_the_cell(said: Reading, place: Place, free: frozenset[str]) -> bool:
@@ -54,34 +95,20 @@ def _is_of_the_cell(said: Reading, place: Place, free: frozenset[str]) -> bool:
     return all(told) and all(any(_same(term, each) for term in own) for each in value)
 
 
-def _fits(said: Reading, place: Place, free: frozenset[str], begin: int) -> bool:
-    """Whether the terms of a statement follow each other in a window from here."""
-    there = place.own.terms
-    end = begin
-    for term in said.terms:
-        if end < len(there) and _same(term, there[end]):
-            end += 1
-        elif term.key not in free:
-            return False
-    left = (*there[:begin], *there[end:])
-    is_whole = _may_begin(said, place, begin) and _is_boundary(place, end - 1, end)
-    return begin < end and is_whole and not any(each.limits for each in left)
-
-
 def _may_begin(said: Reading, place: Place, begin: int) -> bool:
     """Nothing is left out before, but a clause, or the name that a pronoun stands for."""
     names = {word for name in place.own.names for word in name.split()}
-    if all(each.spelled in names for each in place.own.terms[:begin]) and begin:
+    if begin and all(each.spelled in names for each in place.own.terms[:begin]):
         return not said.names
-    return _is_boundary(place, begin - 1, begin)
+    return _is_boundary(place.own, begin - 1, begin)
 
 
-def _is_boundary(place: Place, before: int, behind: int) -> bool:
-    """Whether a clause ends between two terms, or the window does."""
-    there, text = place.own.terms, place.own.text
-    if before < 0 or behind >= len(there):
+def _is_boundary(reading: Reading, before: int, behind: int) -> bool:
+    """Whether a clause ends between two terms, or all of it does."""
+    terms = reading.terms
+    if before < 0 or behind >= len(terms):
         return True
-    return bool(_BOUNDARY.search(text, there[before].end, there[behind].start))
+    return bool(_BOUNDARY.search(reading.text, terms[before].end, terms[behind].start))
 
 
 def _same(said: Term, there: Term) -> bool:
@@ -93,22 +120,28 @@ def _same(said: Term, there: Term) -> bool:
     return is_exact and is_whole and bool(one.unit) >= bool(other.unit) and agree(one, other)
 
 
-def _is_limited_around(said: Reading, place: Place, source: SourceText, at: int) -> bool:
+def _is_apart(said: Reading, names: Sequence[str], source: SourceText, used: Sequence[int]) -> bool:
+    """Whether nothing around the windows says of what else, or how far, they hold."""
+    places = [source.places[at] for at in used]
+    own = [name for each in places for name in (*each.own.names, *each.around.names)]
+    limited = any(_is_limited_around(said, source, at) for at in used)
+    return not limited and _names_the_same(names, own, source)
+
+
+def _is_limited_around(said: Reading, source: SourceText, at: int) -> bool:
     """Whether its lead-in or heading denies or limits, or the sentence behind it."""
     own = {term.key for term in said.terms}
+    place = source.places[at]
     above = (*place.around.terms, *source.context.terms)
     if any(term.limits and term.key not in own for term in above):
-        return True
-    if any(word in _PAIRWISE for word in place.own.raw) and not said.raw & _PAIRWISE:
         return True
     following = source.places[at + 1] if at + 1 < len(source.places) else None
     is_prose = following is not None and following.window.kind == place.window.kind == "sentence"
     return bool(is_prose and following and limits(following.own.text, cites=False))
 
 
-def _names_the_same(names: Sequence[str], place: Place, source: SourceText) -> bool:
+def _names_the_same(names: Sequence[str], own: Sequence[str], source: SourceText) -> bool:
     """Whether no other thing of the family is meant: its name stands in the window or above it."""
-    own = (*place.own.names, *place.around.names)
     if not names:
         return not any(are_siblings(one, other) for one in own for other in source.names)
     there = own if any(are_siblings(n, each) for n in names for each in own) else source.names
@@ -132,19 +165,21 @@ def altered(said: Reading, sources: Sequence[SourceText]) -> tuple[Place, Figure
         return None
     words = frozenset(said.words)
     found: tuple[Place, Figure | None] | None = None
-    for place in (each for source in sources for each in source.places):
-        if place.window.kind in ("row", "code") or len(words - place.own.content) > 1:
-            continue
-        there, theirs = _split(place.own.terms)
-        for start, changed in _repeats(own, there):
-            inside = {at - start for at in theirs if start <= at < start + len(own)}
-            is_denied = inside != denials - {len(own)}
-            if not changed and not is_denied:
-                return None
-            if len(changed) + is_denied == 1:
-                keys = (there[start + at].key for at in changed)
-                figure = next((key for key in keys if isinstance(key, Figure)), None)
-                found = found or (place, figure)
+    for source in sources:
+        for place in source.places:
+            if place.window.kind in ("row", "code") or len(words - place.own.content) > 1:
+                continue
+            there, theirs = _split(place.own.terms)
+            elsewhere = source.words - place.own.content
+            for start, changed in _repeats(own, there, elsewhere):
+                inside = {at - start for at in theirs if start <= at < start + len(own)}
+                is_denied = inside != denials - {len(own)}
+                if not changed and not is_denied:
+                    return None
+                if len(changed) + is_denied == 1:
+                    keys = (there[start + at].key for at in changed)
+                    figure = next((key for key in keys if isinstance(key, Figure)), None)
+                    found = found or (place, figure)
     return found
 
 
@@ -160,14 +195,16 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
     return kept, denials
 
 
-def _repeats(own: Sequence[Term], there: Sequence[Term]) -> Iterator[tuple[int, list[int]]]:
+def _repeats(
+    own: Sequence[Term], there: Sequence[Term], elsewhere: frozenset[str]
+) -> Iterator[tuple[int, list[int]]]:
     """Where all terms stand in a row, and which one of them in another way."""
     for start in range(len(there) - len(own) + 1):
         changed: list[int] = []
         for at, (one, other) in enumerate(zip(own, there[start:], strict=False)):
             if not _tells(one, other):
                 changed.append(at)
-                if len(changed) > 1 or not _excludes(one, other):
+                if len(changed) > 1 or not _excludes(one, other, elsewhere, len(own)):
                     break
         else:
             yield start, changed
@@ -179,13 +216,17 @@ def _tells(one: Term, other: Term) -> bool:
     return one.key == other.key
 
 
-def _excludes(one: Term, other: Term) -> bool:
-    """Whether only one of both can stand there: two figures, opposite words, other days."""
+def _excludes(one: Term, other: Term, elsewhere: frozenset[str], terms: int) -> bool:
+    """Whether only one of both can stand there: two figures, opposite words, two of its words.
+
+    A source that uses both words means two things by them, and a synonym by neither.
+    """
     if isinstance(one.key, Figure) and isinstance(other.key, Figure):
         figures = (one.key, other.key)
         is_bare = any(e.kind == "amount" and not e.unit for e in figures)  # `at 8`: a time
         return is_bare or one.key.kind == other.key.kind
     if isinstance(one.key, Figure) or isinstance(other.key, Figure):
         return False
-    against = opposites().get(one.key, frozenset()) | alternatives(one.spelled)
-    return other.key in against or other.spelled in against
+    if other.key in opposites().get(one.key, frozenset()):
+        return True
+    return terms > _FEWEST and one.is_word and other.is_word and one.key in elsewhere

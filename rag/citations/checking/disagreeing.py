@@ -6,21 +6,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, product
 
-from rag.citations.checking.asking import may_name, possible_names, product_names
 from rag.citations.checking.given import Given, given_by
-from rag.citations.checking.naming import (
-    are_siblings,
-    may_name_siblings,
-    names_agree,
-    same_name,
-)
+from rag.citations.checking.naming import are_siblings, names_agree, same_name
 from rag.citations.checking.reading import SourceText, read, read_source, share
 from rag.records import Source
 from rag.text.amounts import UNIT_SIGNS, Figure, agree
 from rag.text.blocks import plain
 from rag.text.dates import dates
 from rag.text.figures import read_figures
-from rag.text.languages import told
+from rag.text.languages import all_words, told
 from rag.text.names import Lexicon
 from rag.text.words import language_of, stem, tokens
 
@@ -31,8 +25,8 @@ _HOLDS = tuple(
 _MOST_VALUES = 4
 _ATTRIBUTE = 0.5  # of the question's words beside the name
 _FEW = 3  # words
-_MEASURES = {"long", "much", "mani", "year", "tell", "take", "last"}  # they ask for any figure
-_HOW = re.compile(r"\b(?:how|wie) (\w+)", re.IGNORECASE)  # `how warm` asks for one as well
+_MEASURES = all_words("any_measure")  # stems that ask for any figure
+_HOW = re.compile(rf"\b(?:{told('how')}) (\w+)", re.IGNORECASE)  # `how warm` asks for one as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +77,7 @@ def disagreement(question: str, sources: Sequence[Source]) -> str:
 def _asked(question: str, sources: Sequence[SourceText]) -> _Wanted | None:
     """None where too little is asked to tell what it is about, or of several things."""
     lexicon = Lexicon(name for source in sources for name in source.lexicon.names)
-    names = product_names(question, lexicon) if may_name(question) else []
+    names = _product_names(question, lexicon)
     reading = read(question, lexicon, language_of(question))
     own = {word for name in names for word in name.split()}
     own |= {stem(each.lower(), reading.language.code) for each in _HOW.findall(question)}
@@ -113,28 +107,24 @@ def _measures(source: Source) -> bool:
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
     """What to say of an answer that names only a sibling of the product that was asked about."""
-    if not may_name(question) or not may_name_siblings(plain(question), plain(answer)):
-        return ""  # mostly, and no source is read for it
+    named = (word for word in question.split()[1:] if word.strip(".,?!") != "I")
+    if not any(any(map(str.isupper, word)) for word in named) and not re.search(r"\d", question):
+        return ""  # it names nothing, and no source is read for it
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
-    asked = product_names(question, lexicon)
-    if len(asked) != 1:
-        return ""
-    if not any(are_siblings(asked[0], name) for name in possible_names(answer, lexicon)):
-        return ""
-    told = product_names(answer, lexicon)
-    if any(same_name(asked[0], name) for name in told):
+    asked, told = (_product_names(each, lexicon) for each in (question, answer))
+    if len(asked) != 1 or any(same_name(asked[0], name) for name in told):
         return ""
     sibling = next((name for name in told if are_siblings(asked[0], name)), None)
-    if sibling is None or _says_a_figure(answer[: answer.lower().find(sibling)]):
-        return ""
+    if sibling is None or read_figures(answer[: answer.lower().find(sibling)]):
+        return ""  # something was said before, of what `it` stands for
     spelled = {name.lower(): name for name in lexicon.names}
     about = spelled.get(asked[0], asked[0])
     return f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
 
 
-def _says_a_figure(before: str) -> bool:
-    """Whether something was said already, of what `it` stands for."""
-    return bool(read_figures(before))
+def _product_names(text: str, lexicon: Lexicon) -> list[str]:
+    """Those that tell one product from another."""
+    return [name for name in read(text, lexicon, language_of(text)).names if _tells_apart(name)]
 
 
 def _values(asked: _Wanted, source: SourceText) -> Iterator[_Value]:

@@ -11,17 +11,13 @@ from functools import lru_cache
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
-from rag.text.languages import all_words, any_of
-from rag.text.words import is_function_word
+from rag.text.languages import all_words, any_of, told
 
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
-_JOINS = re.compile(r"\s*(?:to|and|or|from|bis|und|oder|von|–|-)?\s*", re.IGNORECASE)
-_ENDS = {"to", "bis"}  # of a range
-_WORD = re.compile(r"\s([^\W\d_]{2,})")
+_ENDS = set(told("up_to").split("|"))  # of a range
 _CLOSE = 0.1  # of a figure, up to which a bound tells of it
-_CLOSE_SHARE = 2  # per cent, up to which a part is told by a fraction
 _FINEST = 4  # decimals that figures are rounded to
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
@@ -32,7 +28,7 @@ class Given:
 
     figure: Figure
     place: Place
-    words: frozenset[str]  # around it; of a cell its label, its header and what else its row says
+    words: frozenset[str]  # around it; of a cell its label and its header
     names: tuple[str, ...]
     lent: frozenset[str] = frozenset()  # before the first of its kind: they hold for later ones
     counted: frozenset[str] = frozenset()  # the word right behind it, else right before
@@ -49,19 +45,16 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
     """
     reading, text = place.own, place.own.text
     figures = reading.figures
-    kinds: dict[tuple[str, str, bool], _Runs] = {}
     for figure in figures:
-        kind = (figure.kind, figure.unit, counts_things(text, figure))
-        if kind not in kinds:
-            kinds[kind] = _Runs(text, [e for e in figures if _are_alike(text, figure, e)])
-        runs = kinds[kind]
-        at = runs.place[figure]
-        start, end = runs.ends[at]
+        start, end = figure.start, figure.end
+        alike = [each for each in figures if comparable(figure, each)]
+        before_it = [each for each in alike if each.end <= start]
+        behind_it = [each for each in alike if each.start >= end]
         left, right = text.rfind(";", 0, start) + 1, text.find(";", end) % (len(text) + 1)
-        if at:
-            left = _divided(text, runs.ends[at - 1][1], start)[1]
-        if at + 1 < len(runs.ends):
-            right = min(right, _divided(text, end, runs.ends[at + 1][0])[0])
+        if before_it:
+            left = _divided(text, before_it[-1].end, start)[1]
+        if behind_it:
+            right = min(right, _divided(text, end, behind_it[0].start)[0])
         before, behind = _between(reading, left, start), _between(reading, end, right)
         own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
         yield Given(
@@ -69,7 +62,7 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
             place=place,
             words=_keys((*before, *behind)).union(place.around.words),
             names=tuple(own) or names,
-            lent=_keys(_between(reading, 0, runs.ends[0][0])) if at else frozenset(),
+            lent=_keys(_between(reading, 0, before_it[0].start)) if before_it else frozenset(),
             counted=_counted(before, behind, start, end),
         )
 
@@ -83,8 +76,6 @@ def tells(said: Figure, there: Figure) -> bool:
         return True
     if not comparable(said, there) or said.kind != "amount":
         return False
-    if there.unit == "%" and not said.unit and said.value < 1:  # `three quarters`
-        return abs(100 * said.value - there.value) <= _CLOSE_SHARE
     if bool(said.unit) != bool(there.unit):
         return False
     if said.comparator and not there.comparator:
@@ -95,33 +86,6 @@ def tells(said: Figure, there: Figure) -> bool:
     return there.value % 1 > 0 and any(
         round(there.value, digits) == said.value != 0 for digits in range(_FINEST)
     )
-
-
-def counts_things(text: str, figure: Figure) -> bool:
-    """`10 units` beside `22 %`: of another kind, as `15` is not in `90 seconds instead of 15`."""
-    word = _WORD.match(text, figure.end)
-    return word is not None and not figure.unit and not is_function_word(word[1].lower())
-
-
-def _are_alike(text: str, one: Figure, other: Figure) -> bool:
-    """Whether a reader tells them apart by the words around them."""
-    if (counts_things(text, one) and other.unit) or (counts_things(text, other) and one.unit):
-        return False
-    return comparable(one, other)
-
-
-class _Runs:
-    """Figures of one kind, those in a row as one, such as the ends of a range."""
-
-    def __init__(self, text: str, figures: Sequence[Figure]) -> None:
-        self.ends: list[tuple[int, int]] = []
-        self.place: dict[Figure, int] = {}
-        for figure in figures:
-            if self.ends and _JOINS.fullmatch(text, self.ends[-1][1], figure.start):
-                self.ends[-1] = (self.ends[-1][0], figure.end)
-            else:
-                self.ends.append((figure.start, figure.end))
-            self.place[figure] = len(self.ends) - 1
 
 
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
@@ -156,29 +120,18 @@ def given_by(source: SourceText) -> tuple[Given, ...]:
     """The figures of a source, those of a table from its cells."""
     found: list[Given] = []
     names = source.heading.names
-    rows = _words_of_rows(source)
     for place in source.places:
         if place.window.kind == "cell":
-            found += _of_cell(place, rows.get(place.window.start, frozenset()))
+            found += _of_cell(place)
         elif place.window.kind not in ("row", "code"):
             names = place.own.names or names
             found += given_in(place, names)
     return tuple(found)
 
 
-def _words_of_rows(source: SourceText) -> dict[int, frozenset[str]]:
-    """What tells a row from others beside its label: the cells that hold no figure."""
-    found: dict[int, frozenset[str]] = {}
-    for place in source.places:
-        if place.window.kind == "cell" and not place.own.figures:
-            told = found.get(place.window.start, frozenset[str]())
-            found[place.window.start] = told | _keys(_between(place.own, 0, len(place.own.text)))
-    return found
-
-
-def _of_cell(place: Place, row: frozenset[str]) -> Iterator[Given]:
-    """The figures of a cell, given for its label, its header and what else its row says."""
-    words = row.union(place.around.words, place.own.words)
+def _of_cell(place: Place) -> Iterator[Given]:
+    """The figures of a cell, given for its label and its header."""
+    words = frozenset((*place.around.words, *place.own.words))
     names = place.around.names or place.own.names
     label = len(place.own.text.partition(": ")[0])
     for figure in place.own.figures:

@@ -3,10 +3,8 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 
 from rag.text.names import VARIANTS
-from rag.text.words import UNSPACED
 
 _POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
@@ -48,20 +46,6 @@ def are_siblings(said: str, there: str) -> bool:
             return False
     apart = (*one[shared:], *other[shared:])
     return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
-
-
-def may_name_siblings(text: str, other: str) -> bool:
-    """Whether two texts may name two things of one family, told without knowing any names.
-
-    Behind the words that both names begin with stands a model's sign, in both of them where that
-    is one word, since no name of one word has siblings.
-    """
-    if UNSPACED.search(text) or UNSPACED.search(other):  # where a word ends is not told apart
-        return True
-    pairs = [set(pairwise(_words(each))) for each in (text, other)]
-    one, another = ({word for word, sign in each if _tells_a_model(sign)} for each in pairs)
-    shared = {word for _, word in pairs[0] & pairs[1]}
-    return not (one.isdisjoint(another) and shared.isdisjoint(one | another))
 
 
 def _tells_a_model(word: str) -> bool:

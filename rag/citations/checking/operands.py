@@ -93,19 +93,6 @@ class Operands:
         counted = said.counted | ({stem(many.unit)} if many.unit else set())
         return not others or any(counted & (each.words | each.lent) for each in given)
 
-    def is_named_apart(self, amount: Figure) -> bool:
-        """Whether the statement names it by a word that no other amount is given for."""
-        others = frozenset[str]().union(
-            *(each.words for each in self._alike(amount) if each.figure.base != amount.base)
-        )
-        said = frozenset(self.case.reading.words)
-        return any(said & (each.words - others) for each in self._of(amount))
-
-    def tell_all(self, one: Figure, other: Figure) -> bool:
-        """Whether each word of the statement stands with one of them."""
-        told = (words for words, each in self._named if each.figure in (one, other))
-        return frozenset[str]().union(*told).issuperset(self.case.reading.words)
-
     def is_per(self, amount: Figure, period: str) -> bool:
         """Whether it is of so long, as itself, its header or its sentence says."""
         return any(

@@ -16,37 +16,20 @@ from rag.records import Source
 from rag.text.amounts import UNIT_SIGNS, Figure
 from rag.text.blocks import Window, plain, read_windows
 from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, Language, all_meanings, all_words, any_of, told
+from rag.text.languages import ENGLISH, Language, all_meanings, all_words
 from rag.text.names import Lexicon, Name, find_names
 from rag.text.related import canonical
 from rag.text.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
 from rag.text.words import tokens as tokens_of
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
-_LONG = 5  # letters
 _NEAREST = 3  # windows that a model is asked about
 _NUMBERS = frozenset(all_meanings("numbers"))
 # Without any of these, or a digit, a text holds no figure.
-_COUNTING = _NUMBERS | all_meanings("ordinals").keys() | {"half", "halb", "halbe", "halben"}
+_COUNTING = _NUMBERS | all_meanings("ordinals").keys() | all_meanings("fractions").keys()
 _NEGATIONS = all_words("negations")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")
-# A condition in front denies nothing of what follows: `Without proof, …`, `If it is not …, …`.
-_CONDITION = re.compile(rf"^\W*(?:without|ohne|{told('conditions')})\b[^,]*,", re.IGNORECASE)
-_SUPPOSES = re.compile(
-    rf"^\W*(?:and |or |but |und |oder |aber )?(?:{told('conditions')}|{told('supposes')})\b",
-    re.IGNORECASE,
-)
-_VARIANT = r"(?: (?:s|duo|mini|pro|max|plus|lite|ultra|air|se|xl)\b)?"
-_ROOT = re.compile(r"\b[^\W\d_]+-[^\W\d_]+\b")
-# Negations that deny nothing: bounds, and what is not the only thing.
-_NO_NEGATION = re.compile(
-    r"\b(?:no|not|never|nicht) (?:only|just|nur|"
-    r"(?:more|less|fewer|later|longer|earlier|mehr|weniger|länger|später) (?:than|als)"
-    rf"(?= [^\w]*(?:\d|EUR|{any_of(_NUMBERS)}))"
-    r")\b|\bno (?:matter|doubt|problem)\b|\bwhether or not\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +61,6 @@ class Reading:
     def raw(self) -> frozenset[str]:
         """All words as they are spelled, in lower case."""
         return frozenset(token.lowered for token in self.tokens)
-
-    @cached_property
-    def codes(self) -> frozenset[str]:
-        """HDMI, IPX4, 192.168.50.1."""
-        every = (token for token in self.tokens if _is_code(token.text))
-        return frozenset(each.lowered for each in every if each.lowered not in UNIT_SIGNS)
 
     @cached_property
     def content(self) -> frozenset[str]:
@@ -124,20 +101,8 @@ class Reading:
         """Stems, distinct, in order; those of names among them, but not those of figures."""
         return tuple(dict.fromkeys(str(term.key) for term in self.terms if term.is_word))
 
-    @cached_property
-    def is_negated(self) -> bool:
-        denied = [term.start for term in self.terms if term.denies]
-        condition = _CONDITION.match(self.text) if denied else None
-        return bool(denied) and denied[-1] >= (condition.end() if condition else 0)
-
-    @cached_property
-    def is_supposed(self) -> bool:
-        """A condition, which asserts nothing."""
-        return bool(_SUPPOSES.match(self.text)) and not _CONDITION.match(self.text)
-
     def _terms(self) -> Iterator[Term]:
         waiting, done = deque(self.figures), 0
-        denying_nothing: list[tuple[int, int]] | None = None
         for token in self.tokens:
             while waiting and waiting[0].end <= token.start:
                 waiting.popleft()
@@ -149,18 +114,15 @@ class Reading:
                 continue
             lowered = token.lowered
             if _denies(lowered):
-                if denying_nothing is None:
-                    denying_nothing = [e.span() for e in _NO_NEGATION.finditer(self.text)]
-                denies = not any(s <= token.start < e for s, e in denying_nothing)
-                yield from self._denial(lowered, token, denies)
+                yield from self._denial(lowered, token)
             else:
                 yield from self._word(lowered, token)
 
-    def _denial(self, lowered: str, token: Token, denies: bool) -> Iterator[Term]:
+    def _denial(self, lowered: str, token: Token) -> Iterator[Term]:
         is_function = is_function_word(lowered)
         key = "not" if is_function else canonical(stem(lowered, self.language.code))
         place = (token.start, token.end)
-        yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=denies)
+        yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=True)
         if lowered in ("can't", "cannot"):
             yield Term("can", lowered, *place)
 
@@ -207,7 +169,7 @@ def _figures(text: str, language: Language) -> tuple[Figure, ...]:
 
 @lru_cache(maxsize=4096)
 def shaped(text: str, language: Language) -> tuple[Name, ...]:
-    """Names by their shape: no bare codes, and in German, where nouns look alike, with a figure.
+    """Names by their shape; in German, where nouns look alike, those with a figure.
 
     `Add 350` of `Add 350 µl` is none.
     """
@@ -219,21 +181,9 @@ def shaped(text: str, language: Language) -> tuple[Name, ...]:
             for each in _figures(text, language)
         )
         is_unit = name.text.lower() in UNIT_SIGNS or is_amount
-        is_code = " " not in name.text and _is_code(name.text)
-        if (has_digit or language is ENGLISH) and not is_unit and not is_code:
+        if (has_digit or language is ENGLISH) and not is_unit:
             found.append(name)
     return tuple(found)
-
-
-def _is_code(word: str) -> bool:
-    if word.isalpha() and word[1:].islower():  # most words: at most one capital, and no figure
-        return False
-    if word.count(".") > 1:
-        return True
-    capitals = sum(letter.isupper() for letter in word)
-    letters = sum(letter.isalpha() for letter in word)
-    has_digit = any(letter.isdigit() for letter in word)
-    return letters > 1 and (capitals > 1 or (has_digit and not word[0].isdigit()))
 
 
 # ── Sources ──────────────────────────────────────────────────────────────────────────────────
@@ -250,11 +200,6 @@ class Place:
     @cached_property
     def words(self) -> frozenset[str]:
         return self.own.content | self.around.content
-
-    @cached_property
-    def keys(self) -> frozenset[str]:
-        """Of its own terms, but for figures."""
-        return frozenset(term.key for term in self.own.terms if isinstance(term.key, str))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -288,8 +233,6 @@ class SourceText:
         above = " · ".join(self._headings)
         texts = [above, *(each.text for each in self.windows if each.kind != "row")]
         found = [name.text for text in texts for name in shaped(plain(text), self.language)]
-        for root in dict.fromkeys(_ROOT.findall(above)):
-            found += re.findall(rf"\b{re.escape(root)}{_VARIANT}", f"{above}\n{self.text}")
         for window in self.windows:
             if window.kind == "cell":
                 label = window.text.partition(":")[0]
@@ -319,7 +262,7 @@ class SourceText:
     def nearest(self, words: Sequence[str]) -> list[Place]:
         """The few that share most words with a statement, each row whole."""
         whole = [each for each in self.places if each.window.kind != "cell"]
-        return sorted(whole, key=lambda e: -share(words, e.words, self.words))[:_NEAREST]
+        return sorted(whole, key=lambda e: -share(words, e.words))[:_NEAREST]
 
     @cached_property
     def told(self) -> tuple[frozenset[str], ...]:
@@ -334,10 +277,6 @@ class SourceText:
     def names(self) -> tuple[str, ...]:
         said = (name for each in self.places for name in each.own.names + each.around.names)
         return tuple(dict.fromkeys((*self.context.names, *said)))
-
-    @cached_property
-    def codes(self) -> frozenset[str]:
-        return self.context.codes.union(*(place.own.codes for place in self.places))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
@@ -363,30 +302,6 @@ def _names_something(label: str) -> bool:
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
 
 
-def share(said: Sequence[str], there: frozenset[str], among: frozenset[str] | None = None) -> float:
-    """The share of some words that others hold, themselves or by a word that begins alike.
-
-    Where many windows of one source are looked at, `among` are all its words.
-    """
-    if not said:
-        return 1.0
-    every = there if among is None else among
-    held = (word in there or not _begun(word, every).isdisjoint(there) for word in said)
-    return sum(held) / len(said)
-
-
-def is_held(word: str, there: frozenset[str]) -> bool:
-    """Whether others hold a word, or one that begins alike."""
-    return word in there or not _begun(word, there).isdisjoint(there)
-
-
-@lru_cache(maxsize=65536)
-def _begun(word: str, among: frozenset[str]) -> frozenset[str]:
-    """The words that begin alike."""
-    if len(word) < _LONG:
-        return frozenset()
-    return frozenset(
-        each
-        for each in among
-        if len(each) >= _LONG and (each.startswith(word) or word.startswith(each))
-    )
+def share(said: Sequence[str], there: frozenset[str]) -> float:
+    """The share of some words that others hold."""
+    return sum(word in there for word in said) / len(said) if said else 1.0

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.checking.given import tells
 from rag.citations.checking.naming import are_siblings
 from rag.citations.checking.reading import Reading, SourceText, read
 from rag.citations.markers import without_markers
-from rag.text.amounts import Figure, comparable
+from rag.text.amounts import Figure, agree, comparable
 from rag.text.blocks import cells_of, plain
 from rag.text.layout import CELL
 from rag.text.names import Lexicon
@@ -151,6 +150,9 @@ def _of_cell(said: Cell, table: _Table, own: Sequence[str], column: int) -> Wron
 
 def _called(name: str, names: Sequence[str]) -> list[int]:
     """Which of them are called so: by the same words, else the one that shares most of them."""
+    spelled = [at for at, each in enumerate(names) if each.lower() == name.lower()]
+    if spelled:
+        return spelled
     said = _keys(name)
     shares = [_share(said, _keys(each)) for each in names]
     best = max(shares, default=0.0)
@@ -179,11 +181,15 @@ def _read(text: str) -> Reading:
 def _says(said: str, there: str) -> bool:
     """Whether two cells say the same: each figure and each word of one stands in the other."""
     one, other = _read(said), _read(there)
-    figures = all(any(tells(each, e) for e in other.figures) for each in one.figures)
-    words = set(one.words) <= set(other.words) and one.is_negated == other.is_negated
+    figures = all(any(agree(each, e) for e in other.figures) for each in one.figures)
+    words = set(one.words) <= set(other.words) and _denials(one) == _denials(other)
     counted = len(one.figures) == len(other.figures)
     bare = one.text.lower() == other.text.lower()
     return bare or (bool(one.figures or one.words) and figures and words and counted)
+
+
+def _denials(reading: Reading) -> int:
+    return sum(term.denies for term in reading.terms)
 
 
 def _gives_another(said: str, there: str) -> bool:
@@ -191,7 +197,7 @@ def _gives_another(said: str, there: str) -> bool:
     figures = list(_figures(said))
     others = list(_figures(there))
     return any(
-        any(comparable(each, e) for e in others) and not any(tells(each, e) for e in others)
+        any(comparable(each, e) for e in others) and not any(agree(each, e) for e in others)
         for each in figures
     )
 

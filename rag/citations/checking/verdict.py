@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag.citations.checking.case import Case, Said
-from rag.citations.checking.computing import Sum, adds_up, compute, may_follow
+from rag.citations.checking.computing import Sum, compute, is_difference
 from rag.citations.checking.copying import altered, is_carried
-from rag.citations.checking.given import Given
 from rag.citations.checking.operands import Operands
 from rag.citations.checking.reading import Place, SourceText, read
 from rag.citations.checking.rows import Row, Wrong, compare
@@ -20,15 +19,13 @@ from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
-from rag.text.amounts import Figure, agree, comparable, date_parts, number_shown
-from rag.text.languages import all_words, any_of
+from rag.text.amounts import Figure, agree, number_shown
+from rag.text.languages import all_words, any_of, told
 from rag.text.words import language_of
 
 COUNTED = 12  # so many things a reader counts for himself
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
-_PURPOSE = re.compile(r"\W*(?:to|um) (?!\d)", re.IGNORECASE)  # its figures are the reader's own
-_THAN = {"than", "als"}
-_HALF_DAY = 12  # hours
+_THAN = frozenset(told("than").split("|"))
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
 
@@ -113,9 +110,9 @@ class _Verdict(Case):
         if repeated is not None:
             place, figure = repeated
             yield _gives(figure, place) if figure else _Wrong(f"The source says {_quoted(place)}")
-        yield from map(self._wrong_figure, self.weighed)
         if not self.is_copy:
             return
+        yield from map(self._wrong_figure, self.weighed)
         worded = None if refuses else wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
@@ -124,69 +121,33 @@ class _Verdict(Case):
     # ── Figures ──
 
     def _wrong_figure(self, weighed: Weighed) -> _Wrong | None:
-        figure = weighed.said.figure
-        if weighed.carried is not None or self._is_operand(figure):
+        figure, instead = weighed.said.figure, weighed.instead
+        if weighed.carried is not None or instead is None or self._is_worked_with(figure):
             return None
-        if self._may_be_worked_out(figure) or _PURPOSE.match(self.said.text):
-            return None
-        if weighed.instead and self.is_copy:
-            may_differ = not self.reading.raw.isdisjoint(_THAN) and self._may_follow(figure)
-            return None if may_differ else self._told_instead(weighed.instead, figure)
-        missing = self._missing(figure)
-        return _Wrong(missing, figure.shown) if missing else None
-
-    def _is_operand(self, figure: Figure) -> bool:
-        """Whether another figure of the statement was worked out from this one."""
-        return any(figure.shown in self._may_be_worked_out(each) for each in self._own(figure))
-
-    def _may_follow(self, figure: Figure) -> bool:
-        return may_follow(figure, self._own(figure) + self._operands.figures)
-
-    def _told_instead(self, there: Given, said: Figure) -> _Wrong:
-        name = there.names[0] if there.names else ""
+        name = instead.names[0] if instead.names else ""
         named = self._spelled(name) if any(map(str.isdigit, name)) else ""
-        stated = self.reading.text[said.start : said.end]
-        return _gives(there.figure, there.place, named, stated)
+        stated = self.reading.text[figure.start : figure.end]
+        return _gives(instead.figure, instead.place, named, stated)
+
+    def _is_worked_with(self, figure: Figure) -> bool:
+        """Whether it may follow from others, or another one of the statement from it."""
+        there = self._operands.figures
+        if not self.reading.raw.isdisjoint(_THAN) and is_difference(figure, there):
+            return True
+        ways = (self._follows(each) for each in self._own(figure))
+        return bool(self._follows(figure)) or any(figure.shown in way for way in ways)
+
+    def _follows(self, figure: Figure) -> str:
+        return self._how(figure) or self._how(figure, is_proof=True)
 
     def _spelled(self, name: str) -> str:
         """A name as the source spells it."""
         known = (each for source in self.sources for each in source.lexicon.names)
         return next((each for each in known if each.lower() == name), name)
 
-    def _missing(self, figure: Figure) -> str:
-        """A figure that no source gives anywhere, and none that a reader may have worked out.
-
-        In a copy, or where the sources hold little else of the statement: in between, what is told
-        in other words has figures of its own as often as not.
-        """
-        if not self.is_copy:
-            return ""
-        if (self.is_foreign and not figure.unit) or not self._is_new(figure) or self.is_silent:
-            return ""
-        if self.reading.is_negated or self._is_bounded(figure):
-            return ""
-        if not adds_up(self.said.text) and self._may_follow(figure):
-            return ""
-        return f"The source does not give {figure.shown}."
-
-    def _is_bounded(self, figure: Figure) -> bool:
-        """Whether a source says up to where, or from when on: within and beyond is told by it."""
-        there = (each for source in self.sources for each in source.figures)
-        return any(
-            comparable(figure, each) and each.unit and (each.comparator or each.upper is not None)
-            for each in there
-        )
-
     def _is_new(self, figure: Figure) -> bool:
-        """Whether a figure, and no small count, stands nowhere in the sources."""
-        is_counted = not figure.unit and figure.kind == "amount" and figure.value <= COUNTED
-        if is_counted or figure.kind == "ordinal" or figure.comparator == "~":
-            return False
-        digits = re.compile(rf"(?<![\d.,]){number_shown(figure.value)}(?!\d|[.,]\d)")
-        if not figure.unit and any(digits.search(each.source.passage) for each in self.sources):
-            return False  # `n800n` of what is no prose
-        there = [f for source in self.sources for f in source.figures]
-        return not any(agree(figure, each) or _is_its_end(figure, each) for each in there)
+        """Whether it stands nowhere in the sources."""
+        return not any(agree(figure, each) for source in self.sources for each in source.figures)
 
     # ── Sums ──
 
@@ -205,9 +166,6 @@ class _Verdict(Case):
             how = compute(Sum(figure, self.said.text, own, known, there, is_proof))
             self._worked_out[figure, is_proof] = how
         return self._worked_out[figure, is_proof]
-
-    def _may_be_worked_out(self, figure: Figure) -> str:
-        return self._how(figure) or self._how(figure, is_proof=True)
 
     @cached_property
     def _worked_out(self) -> dict[tuple[Figure, bool], str]:
@@ -243,18 +201,3 @@ def _uses(way: str, count: Figure) -> bool:
     """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
     terms = way.count(" + ") + 1
     return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
-
-
-def _is_its_end(figure: Figure, there: Figure) -> bool:
-    """One end of a range, a part of a date, or what was rounded: `76 %` of `76.3 %`."""
-    if figure.kind == there.kind == "date":
-        return any(a and a == b for a, b in zip(date_parts(figure), date_parts(there), strict=True))
-    if figure.kind == there.kind == "clock":  # `half past nine in the evening`
-        return abs(figure.value - there.value) == _HALF_DAY
-    if figure.kind != there.kind and "clock" in (figure.kind, there.kind):
-        return False
-    if figure.unit and there.unit and figure.dimension != there.dimension:
-        return False
-    ends = (there.value, there.higher.value)
-    said = (figure.value, figure.higher.value)
-    return any(round(end) == each or end == each for end in ends for each in said)

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from rag.citations.checking.given import Given, given_by, tells
 from rag.citations.checking.naming import names_agree
-from rag.citations.checking.reading import SourceText, is_held
+from rag.citations.checking.reading import SourceText
 from rag.text.amounts import comparable, date_parts
-from rag.text.languages import all_words
 
-_COMPARES = all_words("comparing")
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
-_DATES_THE_SAME = 0.9  # … to be told another date: texts give many
 _FAR = 0.65  # … of another sentence than the one that gives the figure
 _NEARER = 0.3  # by so much a figure of another sentence has to be nearer
 _SAME_NAME, _OTHER_NAME = 0.25, 0.6
@@ -39,15 +36,12 @@ def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
     for source in sources:
         for given in given_by(source):
             if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
-                found = _Found(_affinity(said, given, source), given)
+                found = _Found(_affinity(said, given), given)
                 (same if _is_same(said, found) else other).append(found)
     if not same:
         rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
         return Weighed(said, instead=rival.given if rival else None)
     best = max(same, key=_nearest)
-    compares = not said.words.isdisjoint(_COMPARES)  # beside another: `eight less than the Pro`
-    if compares:
-        return Weighed(said, carried=best.given)
     return _carried_or_not(said, best, same, other)
 
 
@@ -74,18 +68,15 @@ def _is_same(said: Given, found: _Found) -> bool:
     return is_told and tells(figure, there.figure)
 
 
-def _affinity(said: Given, given: Given, source: SourceText) -> float:
-    words = said.words | said.lent
-    there = given.words | given.lent
-    own = words.difference(source.context.words)  # titles and headings hold for every figure
-    near = max(_share_held(words, there), _share_held(own, there))
+def _affinity(said: Given, given: Given) -> float:
+    near = _share_held(said.words | said.lent, given.words | given.lent)
     agreed = names_agree(said.names, given.names)
     return near + (_SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0)
 
 
 def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
     """Of the words around a figure those that stand around another."""
-    return sum(is_held(word, there) for word in said) / max(1, len(said))
+    return len(said & there) / max(1, len(said))
 
 
 def _nearest(found: _Found) -> tuple[float, int]:
@@ -96,8 +87,7 @@ def _fits(said: Given, found: _Found) -> bool:
     """Whether another figure is given for the same: both with a unit, or counting the same."""
     figure, there = said.figure, found.given.figure
     if figure.kind == "date":
-        alike = list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
-        return alike and found.near >= _DATES_THE_SAME
+        return list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
     if found.near < _SAYS_THE_REST:
         return False
     if figure.kind != "amount" or (figure.unit and figure.dimension == there.dimension):

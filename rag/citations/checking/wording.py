@@ -7,27 +7,26 @@ from functools import lru_cache, reduce
 from typing import NamedTuple
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.reading import Place, Reading, is_held, within
+from rag.citations.checking.reading import Place, Reading, within
 from rag.text.amounts import Figure, agree
 from rag.text.languages import all_words, any_of, told
-from rag.text.related import opposites
 
 _DIVIDES = re.compile(
     rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+"
     rf"|\s+(?=(?:{told('conditions')})\b)",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
-    rf"\W*(?:without|ohne|{told('conditions')}|{told('supposes')})\b", re.IGNORECASE
-)
 # Words that deny in ways of their own: where one stands, nothing is certain.
-_UNSURE = all_words("lacking") | all_words("excepting") | {"but", "aber", "sondern"}
+_BUT = all_words("contrasting")
+_UNSURE = all_words("lacking") | all_words("excepting") | _BUT
 _PROHIBITS = all_words("prohibiting")
-_COMPARES = all_words("comparing") - {"than", "als"}
-_LIMITING = (all_words("restricting") | all_words("limits")) - {"may", "könnte", "but", "aber"}
+_LIMITING = (
+    (all_words("restricting") | all_words("limits"))
+    - all_words("contrasting")
+    - all_words("hedging")
+)
 _UNIVERSAL = all_words("universal")
-_MANY, _MOST = 0.66, 0.75  # of a statement's words in one part, to tell of its limits, its denial
-_LONG = 40  # words; what is longer is no sentence but what a file lost the breaks of
+_MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its limits, its denial
 _FEW = 3  # words; with fewer, a part of a source may say less beside them
 
 
@@ -79,7 +78,7 @@ def _part(reading: Reading, start: int, end: int, before: Sequence[Part]) -> Par
     own = frozenset(str(each.key) for each in terms if each.is_word)
     raw = frozenset(each.lowered for each in within(reading.tokens, start, end))
     is_denied = any(each.denies for each in terms)
-    is_unsure = bool(_CONDITION.match(reading.text[start:end])) or not raw.isdisjoint(_UNSURE)
+    is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((each for each in before if not each.is_unsure), None)
     return Part(own, own | main.own if main else own, raw, is_denied, is_unsure)
@@ -88,7 +87,7 @@ def _part(reading: Reading, start: int, end: int, before: Sequence[Part]) -> Par
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
     """Where the source "denies" or "limits" otherwise."""
     whole = parts(case.reading)
-    if not whole or whole[0].is_unsure or not case.reading.raw.isdisjoint(_COMPARES):
+    if not whole or whole[0].is_unsure:
         return None
     said = [each for each in whole if not each.is_unsure]
     if len({each.is_denied for each in said if each.own}) < 2:
@@ -108,10 +107,10 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
     longest = (2.5 if len(said.words) >= _FEW else 2) * len(said.words)  # to say little else
     for source in case.sources:
         for place in source.places:
-            if place.window.kind in ("row", "code") or not _gives_figures(case, place):
+            if place.window.kind in ("row", "code") or not place.own.words:
                 continue
             there = place.words | source.context.content
-            if _share(said, there) < _MANY or not 0 < len(place.own.words) <= _LONG:
+            if _share(said, there) < _MANY:
                 continue
             above = source.context.words + place.around.words
             for part in parts(place.own):
@@ -123,18 +122,7 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
 
 
 def _share(said: Part, there: frozenset[str]) -> float:
-    """Of its words those that are there, or whose opposites are."""
-    turned = opposites()
-    return sum(
-        is_held(word, there) or not turned.get(word, frozenset()).isdisjoint(there)
-        for word in said.words
-    ) / len(said.words)
-
-
-def _gives_figures(case: Case, place: Place) -> bool:
-    """Whether it is not about other figures."""
-    said, there = case.reading.figures, place.own.figures
-    return not said or not there or any(agree(one, other) for one in said for other in there)
+    return len(said.words & there) / len(said.words)
 
 
 def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
@@ -147,10 +135,9 @@ def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
-    turned = len(said.words) >= _FEW and _is_turned(said, there, place)
-    if not turned and said.raw & _PROHIBITS != place.own.raw & _PROHIBITS:
-        return ""
-    return "denies" if (said.is_denied != there.is_denied) != turned else ""
+    if said.raw & _PROHIBITS != place.own.raw & _PROHIBITS:
+        return ""  # `not allowed`, `forbidden`
+    return "denies" if said.is_denied != there.is_denied else ""
 
 
 def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
@@ -161,11 +148,3 @@ def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
     if any(agree(one, other) for one in figures for other in bounds):
         return False
     return bool(bounds) or bool(place.own.raw & _LIMITING)
-
-
-def _is_turned(said: Part, there: Part, place: Place) -> bool:
-    """Whether one says the opposite word of the other: keeps, deletes."""
-    own = said.words | said.raw
-    window = place.own.raw | place.words
-    other = there.words | there.raw
-    return any(opposites().get(word, frozenset()) & other for word in own - window)

@@ -40,7 +40,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     declared = CHARSET.search(data[:4096])
     encoding = declared.group(1).decode("ascii") if declared else None
     markup = decode(data, declared=encoding)
-    _check_depth(markup, outline.name)
+    check_depth(markup, outline.name)
     tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
@@ -52,13 +52,13 @@ def read_fragment(markup: str, outline: Outline) -> None:
     """Add a piece of HTML that stands in a Markdown file."""
     from selectolax.lexbor import LexborHTMLParser
 
-    _check_depth(markup, outline.name)
+    check_depth(markup, outline.name)
     tree = LexborHTMLParser(markup)
     if tree.body is not None:
         _HtmlWalk(outline).children(tree.body, 0)
 
 
-def _check_depth(markup: str, name: str) -> None:
+def check_depth(markup: str, name: str) -> None:
     """Raises TooLarge."""
     steps = (
         -1 if end else 1 for end, tag in TAG.findall(markup) if tag.lower() not in CLOSED_BY_OTHERS

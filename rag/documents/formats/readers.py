@@ -19,6 +19,7 @@ READERS = {
     FileKind.XLSX: "grids.xlsx",
     FileKind.CSV: "grids.csv",
     FileKind.RST: "rst",
+    FileKind.ASCIIDOC: "asciidoc.reader",
     FileKind.TEXT: "text",
     FileKind.EPUB: "epub",
     FileKind.EML: "mail",
@@ -34,6 +35,11 @@ READERS = {
     FileKind.YAML: "data",
     FileKind.XML: "data",
     FileKind.SUBTITLES: "subtitles",
+    FileKind.PNG: "pictures.reader",
+    FileKind.JPEG: "pictures.reader",
+    FileKind.TIFF: "pictures.reader",
+    FileKind.GIF: "pictures.reader",
+    FileKind.WEBP: "pictures.reader",
 }
 MOST_INSIDE = 50  # files that stand in another one
 DEEPEST_INSIDE = 3  # a mail in a mail in a mail
@@ -68,12 +74,12 @@ class Inside:
             outline.heading(1, name)
             reader_of(kind)(data, outline, self._limits)
         except Unreadable as error:
-            outline.left_out.append(f"attachment {name}: {_reason(error, name)}")
+            outline.left_out.append(f"attachment {name}: {_reason(error)}")
         except TooLarge as error:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
             outline.title = title
 
 
-def _reason(error: Unreadable, name: str) -> str:
-    return str(error).removeprefix(f"{name}: ").partition(" Supported are ")[0]
+def _reason(error: Unreadable) -> str:
+    return error.reason.partition(" Supported are ")[0]

@@ -2,7 +2,7 @@
 
 import fcntl
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from sqlalchemy.exc import IntegrityError
 
 from rag.database import chunks, embedding_claims, reading, writing
 from rag.documents.storing.store_rows import batches
+from rag.errors import StorageFailed
 
+LOOKS = 100  # that others may be quicker in turn; each takes something
 LEASE = timedelta(minutes=1)  # renewed before each request to the model
 _ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
 
@@ -23,12 +25,20 @@ class EmbeddingClaims:
         self._engine = engine
 
     def take(self, limit: int) -> list[str]:
-        """Ids of chunks that are to be embedded, and that nobody else embeds now."""
-        while True:
-            try:
+        """Ids of chunks that are to be embedded, and that nobody else embeds now.
+
+        Raises StorageFailed where others take them away again and again.
+        """
+        for _look in range(LOOKS):
+            with suppress(
+                IntegrityError
+            ):  # another process was quicker: the next sees what it took
                 return self._take(limit)
-            except IntegrityError:
-                continue  # another process was quicker: the next look sees what it took
+        raise StorageFailed(
+            f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
+            "other process embeds just now, look at the database with `groundnote doctor`. Nothing "
+            "is lost: what has no vector yet is taken again."
+        )
 
     def _take(self, limit: int) -> list[str]:
         now = datetime.now(UTC)

@@ -22,7 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from rag.database import collection_members, collections, logins, reading, storable, writing
+from rag.database import (
+    collection_members,
+    collections,
+    document_sources,
+    logins,
+    reading,
+    storable,
+    writing,
+)
 from rag.database import documents as document_table
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Right, Within
@@ -206,6 +214,11 @@ class Collections:
             count = connection.execute(in_it).scalar_one()
             if count:
                 raise Conflict(f"There are {count} documents in it. Move or delete them first.")
+            its_sources = select(func.count()).where(
+                document_sources.c.collection_id == collection_id
+            )
+            if connection.execute(its_sources).scalar_one():
+                raise Conflict("It is kept in step with a source. Remove that first.")
             connection.execute(
                 delete(collection_members).where(
                     collection_members.c.collection_id == collection_id

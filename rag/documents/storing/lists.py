@@ -107,4 +107,5 @@ def document_from(row: Row[Any]) -> Document:
         row.owner,
         row.collection_id,
         report_from(row.report),
+        row.url,
     )

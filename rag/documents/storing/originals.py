@@ -31,7 +31,7 @@ class Originals:
         part = path.with_suffix(".part")
         try:
             with self._turn:
-                if path.exists():
+                if path.is_file() and path.stat().st_size == len(data):
                     return
                 path.parent.mkdir(parents=True, exist_ok=True)
                 part.write_bytes(data)
@@ -40,10 +40,11 @@ class Originals:
             part.unlink(missing_ok=True)  # a full disk needs the room
             tell(log, "An original cannot be kept", error)
 
-    def path(self, content_hash: str) -> Path | None:
-        """Where it lies; None if it was not kept."""
+    def path(self, content_hash: str, size: int | None = None) -> Path | None:
+        """Where it lies; None if it was not kept, or was cut off."""
         path = self._path(content_hash)
-        return path if self._is_on and path.is_file() else None
+        is_there = self._is_on and path.is_file() and size in (None, path.stat().st_size)
+        return path if is_there else None
 
     def discard(self, content_hashes: Iterable[str], holds: Holds) -> None:
         """Let go of those that no document has any more."""

@@ -25,7 +25,15 @@ from sqlalchemy import (
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
-from rag.database import inside, mark_changed, moved_chunks, reading, versions, writing
+from rag.database import (
+    inside,
+    mark_changed,
+    moved_chunks,
+    reading,
+    source_files,
+    versions,
+    writing,
+)
 from rag.database import sections as section_table
 from rag.database import tables as table_table
 from rag.documents.chunk import document_id_for
@@ -39,6 +47,7 @@ from rag.documents.storing.store_rows import (
     chunk_ids_of,
     mark_arrived,
     remove_chunks,
+    rename_document,
     table_ids_of,
     write_documents,
 )
@@ -55,11 +64,28 @@ _OF_OPEN_DOCUMENTS = (
 LEXICONS_KEPT = 64  # for so many sets of collections
 _CHUNKS = chunk_query().where(chunk_table.c.id.in_(bindparam("ids", expanding=True)))
 # Asked for each file of an ingest: what is built anew each time costs several times the query.
-_KNOWN = select(document_table.c.id, document_table.c.content_hash, document_table.c.owner).where(
+_KNOWN_COLUMNS = (
+    document_table.c.id,
+    document_table.c.content_hash,
+    document_table.c.owner,
+    document_table.c.collection_id,
+)
+_KNOWN = select(*_KNOWN_COLUMNS).where(
     document_table.c.collection_id == bindparam("place"),
     document_table.c.name == bindparam("named"),
 )
+_KNOWN_BY_ID = select(*_KNOWN_COLUMNS).where(document_table.c.id == bindparam("its_id"))
 _TAKEN = select(document_table.c.id).where(document_table.c.id == bindparam("its_id"))
+# Whose originals stay: those of documents, and of removed ones that can be had back.
+_HELD_CONTENTS = (
+    (select(document_table.c.content_hash), document_table.c.content_hash),
+    (
+        select(source_files.c.content_hash).where(
+            source_files.c.standing.in_(("removing", "removed", "back"))
+        ),
+        source_files.c.content_hash,
+    ),
+)
 _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
@@ -70,6 +96,7 @@ class KnownDocument:
     id: str
     content_hash: str
     owner: str
+    collection_id: str
 
 
 class SqlDocumentStore(DocumentLists, IndexDebts):
@@ -97,7 +124,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             changes = write_documents(connection, last)
         for each in last.values():
             self.keep_original(each.document.content_hash, each.original)
-        self._let_go_of(before)
+        self.let_go_of(before)
         return changes
 
     def note_arrival(self, file: IncomingFile) -> None:
@@ -122,14 +149,31 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             )
             connection.execute(delete(document_table).where(is_it))
             mark_changed(connection, [place])
-        self._let_go_of(contents)
+        self.let_go_of(contents)
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
+
+    def rename(self, document_id: str, name: str, url: str = "") -> None:
+        """Call a document otherwise; nothing of it is embedded again.
+
+        Raises NotFound, and Conflict where its collection has another of that name.
+        """
+        with writing(self._engine) as connection:
+            is_it = document_table.c.id == document_id
+            row = connection.execute(select(document_table).where(is_it)).first()
+            if row is None:
+                raise _no_document(document_id)
+            _refuse_twin(connection, row, row.collection_id, name)
+            rename_document(connection, row, name, url)
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
     def original(self, document: Document) -> Path | None:
         """The file that it was read from, if it was kept; who may open one may open the other."""
-        return self._originals.path(document.content_hash) if self._originals else None
+        return self.original_of_content(document.content_hash, document.size_bytes)
+
+    def original_of_content(self, content_hash: str, size: int | None = None) -> Path | None:
+        """The file of a document that may be gone, if it is still kept."""
+        return self._originals.path(content_hash, size) if self._originals else None
 
     def keep_original(self, content_hash: str, data: bytes | None) -> None:
         """The file of a document that is stored."""
@@ -141,18 +185,25 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         if self._originals is not None:
             self._originals.tidy(self._contents)
 
-    def _let_go_of(self, contents: Iterable[str]) -> None:
+    def let_go_of(self, contents: Iterable[str]) -> None:
+        """Of originals by their content, as far as nothing needs them any more."""
         if self._originals is not None:
             self._originals.discard(contents, self._holds)
 
     def _holds(self, content_hash: str) -> bool:
-        query = select(document_table.c.id).where(document_table.c.content_hash == content_hash)
         with reading(self._engine) as connection:
-            return connection.execute(query.limit(1)).first() is not None
+            return any(
+                connection.execute(query.where(column == content_hash).limit(1)).first() is not None
+                for query, column in _HELD_CONTENTS
+            )
 
     def _contents(self) -> set[str]:
         with reading(self._engine) as connection:
-            return set(connection.execute(select(document_table.c.content_hash)).scalars())
+            return {
+                each
+                for query, _column in _HELD_CONTENTS
+                for each in connection.execute(query).scalars()
+            }
 
     def _contents_of(self, connection: Connection, document_ids: Iterable[str]) -> set[str]:
         """Of what they were read before; nothing is asked where no originals are kept."""
@@ -177,8 +228,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def known(self, name: str, collection_id: str) -> KnownDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
+        return self._known(_KNOWN, {"place": collection_id, "named": name})
+
+    def known_by_id(self, document_id: str) -> KnownDocument | None:
+        """The same of a document that keeps its id whatever it is called."""
+        return self._known(_KNOWN_BY_ID, {"its_id": document_id})
+
+    def _known(self, query: Select[Any], asked: dict[str, str]) -> KnownDocument | None:
         with reading(self._engine) as connection:
-            row = connection.execute(_KNOWN, {"place": collection_id, "named": name}).first()
+            row = connection.execute(query, asked).first()
         return None if row is None else KnownDocument(*row)
 
     def free_id(self, file: IncomingFile) -> str:
@@ -287,16 +345,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             row = connection.execute(select(document_table).where(is_it)).first()
             if row is None:
                 raise _no_document(document_id)
-            twin = select(document_table.c.id).where(
-                document_table.c.collection_id == collection_id,
-                document_table.c.name == row.name,
-                document_table.c.id != document_id,
-            )
-            if connection.execute(twin).first() is not None:
-                raise Conflict(
-                    f"{row.name}: that collection has a document of this name already. Delete one "
-                    "of the two first."
-                )
+            _refuse_twin(connection, row, collection_id, row.name)
             connection.execute(
                 update(document_table).where(is_it).values(collection_id=collection_id)
             )
@@ -328,6 +377,19 @@ def _sections_of(document_ids: Sequence[str], within: Within) -> Select[Any]:
         )
         .order_by(section_table.c.index)
     )
+
+
+def _refuse_twin(connection: Connection, row: Row[Any], collection_id: str, name: str) -> None:
+    twin = select(document_table.c.id).where(
+        document_table.c.collection_id == collection_id,
+        document_table.c.name == name,
+        document_table.c.id != row.id,
+    )
+    if connection.execute(twin).first() is not None:
+        raise Conflict(
+            f"{name}: that collection has a document of this name already. Delete one of the two "
+            "first."
+        )
 
 
 def _no_document(document_id: str) -> NotFound:

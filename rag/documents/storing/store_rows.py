@@ -10,13 +10,14 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
 from rag.database import jobs, mark_changed, removed_chunks, storable
 from rag.database import sections as section_table
 from rag.database import tables as table_table
+from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
@@ -54,6 +55,35 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     mark_changed(connection, collections.values())
     mark_arrived(connection, [each.job_id for each in stored.values() if each.job_id])
     return ChunkChanges(added, tuple(removed), gone)
+
+
+def rename_document(connection: Connection, row: Row[Any], name: str, url: str) -> None:
+    """Call it otherwise: its id, its chunks and theirs stay, and nothing is embedded again.
+
+    A title that was only its name is its new name.
+    """
+    title = row.title if row.title != name_in_words(row.name) else name_in_words(name) or row.title
+    values = {"name": name, "title": title, "url": url, "folded": f"{title} {name}".casefold()}
+    is_it = document_table.c.id == row.id
+    connection.execute(update(document_table).where(is_it).values(**values))
+    if (name, title) != (row.name, row.title):
+        _head_chunks(connection, row.id, name, title)
+    mark_changed(connection, [row.collection_id])
+
+
+def _head_chunks(connection: Connection, document_id: str, name: str, title: str) -> None:
+    """As word search reads them."""
+    query = select(chunk_table.c.id, chunk_table.c.heading_path)
+    rows = connection.execute(query.where(chunk_table.c.document_id == document_id)).all()
+    headed = [
+        {"its_id": row.id, "headed": _searched_heading(name, _heading(title, row.heading_path))}
+        for row in rows
+    ]
+    if headed:
+        is_it = chunk_table.c.id == bindparam("its_id")
+        connection.execute(
+            update(chunk_table).where(is_it).values(heading=bindparam("headed")), headed
+        )
 
 
 def mark_arrived(connection: Connection, job_ids: Sequence[str]) -> None:
@@ -213,7 +243,7 @@ def _add_chunks(
                 "section_index": chunk.section_index,
                 "position": chunk.position,
                 "locator": chunk.locator,
-                "heading": _searched_heading(chunk),
+                "heading": _searched_heading(chunk.document_name, chunk.heading),
                 "heading_path": list(chunk.heading_path),
                 "text": chunk.text,
                 "start": chunk.start,
@@ -226,9 +256,13 @@ def _add_chunks(
     )
 
 
-def _searched_heading(chunk: Chunk) -> str:
+def _heading(title: str, path: Sequence[str]) -> str:
+    return Chunk("", "", "", title, 0, 0, tuple(path), "", "", 0, 0).heading
+
+
+def _searched_heading(document_name: str, heading: str) -> str:
     """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
-    known = set(NAME_WORD.findall(chunk.heading.lower()))
-    stem = PurePosixPath(chunk.document_name).stem
+    known = set(NAME_WORD.findall(heading.lower()))
+    stem = PurePosixPath(document_name).stem
     more = [word for word in NAME_WORD.findall(stem) if word.lower() not in known]
-    return " ".join([chunk.heading, *more])
+    return " ".join([heading, *more])

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rag.tables.reading.types import is_blank, read_date, read_number
+from rag.text.languages import told
 
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
-TOTAL = re.compile(
-    r"(?:grand |sub)?totals?\b.*|sum|gesamt(?:summe)?|summe|insgesamt|overall|total.*|average|"
-    r"mean|durchschnitt|\u2211|total(?:es)?",
-    re.IGNORECASE,
-)
+TOTAL = re.compile(rf"{told('totals')}|\u2211", re.IGNORECASE)
 Row = tuple[int, list[str]]  # with its number in the file
 
 

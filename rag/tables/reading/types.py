@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rag.records import ColumnType
-from rag.text.languages import all_meanings
+from rag.text.languages import all_meanings, all_words, told
 
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 ENOUGH = 0.85  # of the filled cells must read as a type
@@ -24,14 +24,15 @@ NUMBER = re.compile(
     (?:\s*(?:\[[^\]]*\]|\([^)]*\)|[*†‡^]+))*""",
     re.VERBOSE,
 )
-ORDINAL = re.compile(r"^(?:st|nd|rd|th)$", re.IGNORECASE)
+ORDINAL = re.compile(rf"^(?:{told('ordinal_endings')})$", re.IGNORECASE)
 SCALE = {  # a small m is a metre
     "k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "Mio.": 1e6, "million": 1e6, "Million": 1e6,
     "bn": 1e9, "billion": 1e9, "Mrd": 1e9,
 }  # fmt: skip
 DURATION = re.compile(r"\+?(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:[.,]\d+)?)")
 QUARTER = re.compile(
-    r"(?:(?P<y1>\d{4})[\s/-]*)?(?:Q|Quarter\s|Quartal\s)(?P<q>[1-4])(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
+    rf"(?:(?P<y1>\d{{4}})[\s/-]*)?(?:Q|(?:{told('quarter')})\s)(?P<q>[1-4])"
+    r"(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
     re.IGNORECASE,
 )
 MONTHS: dict[str, int] = all_meanings("months")
@@ -39,8 +40,9 @@ NUMERIC_DATE = re.compile(
     r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
 )
 WORD = re.compile(r"[^\W\d_]+|\d+")
-TRUE = frozenset({"yes", "true", "y", "ja", "wahr", "✓", "✔", "x"})
-FALSE = frozenset({"no", "false", "n", "nein", "falsch", "✗", "✘"})
+TRUE = all_words("yes") | {"✓", "✔", "x"}
+FALSE = all_words("no") | {"✗", "✘"}
+_AROUND_DAYS = all_words("weekdays") | all_words("around_days")
 MONEY = re.compile(rf"[{CURRENCY}]|\b(?:EUR|USD|GBP|CHF)\b")
 CODE = re.compile(r"0\d+")
 Value = float | int | bool | date | datetime | None
@@ -157,24 +159,17 @@ def _from_digits(found: re.Match[str], month_first: bool) -> date | datetime | N
 def _from_words(text: str) -> date | None:
     if len(text) > 40:
         return None
-    words = WORD.findall(re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", text.casefold()))
+    words = WORD.findall(re.sub(rf"(?<=\d)(?:{told('ordinal_endings')})\b", "", text.casefold()))
     named = [word for word in words if word in MONTHS]
     numbers = [word for word in words if word.isdecimal()]
     others = [word for word in words if not word.isdecimal() and word not in MONTHS]
-    if len(named) != 1 or set(others) - {"of", "the", *DAYS}:
+    if len(named) != 1 or set(others) - _AROUND_DAYS:
         return None
     years = [number for number in numbers if len(number) == 4]
     days = [number for number in numbers if len(number) <= 2]
     if len(years) != 1 or len(days) > 1 or len(numbers) > 2:
         return None
     return date(int(years[0]), MONTHS[named[0]], int(days[0]) if days else 1)
-
-
-DAYS = {
-    "mon", "tue", "wed", "thu", "fri", "sat", "sun", "monday", "tuesday", "wednesday", "thursday",
-    "friday", "saturday", "sunday", "mo", "di", "mi", "do", "fr", "sa", "so", "montag",
-    "dienstag", "mittwoch", "donnerstag", "freitag", "samstag", "sonntag",
-}  # fmt: skip
 
 
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────

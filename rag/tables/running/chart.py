@@ -6,13 +6,14 @@ from html import escape
 
 from rag.tables.reading.types import read_number
 from rag.tables.running.result import ResultColumn, TableResult, shown
+from rag.text.languages import told
 
 MOST_BARS = 30
 MOST_SHARES = 8
 FEWEST = 3  # points that a picture is drawn of unasked
 WIDTH, LABELS, FIGURES, BAR, GAP = 640, 170, 90, 22, 8
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 260, 70, 40, 14, 16
-TIME = re.compile(r"\b(?:year|quarter|month|day|date|week|season|time|jahr|monat|quartal)\b")
+TIME = re.compile(rf"\b(?:{told('times')})\b")
 KINDS = ("bar", "line", "share")
 LABEL_CHARS = 24
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.errors import Left, TooLarge, UserError
 from rag.hangup import hang_up_reason, on_hang_up
+from rag.limits.budget import ITEMS_BETWEEN, paced
 from rag.limits.shares import Lane
 from rag.tables.plan import MOST_ROWS
 
@@ -47,12 +48,14 @@ def run(path: str, *queries: str, limits: Limits | None = None) -> list[Answered
     Raises:
         UserError: DuckDB refused one, with its reason.
         TooLarge: one took too long or too much memory.
+        OverBudget: all of them together did.
         Busy: others are before it, for long.
     """
     if not queries:
         return []
     with QUERIES.place(), _fenced(path) as connection:
-        return [_timed(connection, query, limits or Limits()) for query in queries]
+        each = paced(queries, weight=ITEMS_BETWEEN)  # the clock is looked at before each
+        return [_timed(connection, query, limits or Limits()) for query in each]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
@@ -16,15 +16,27 @@ class Language:
     code: str
     stemmer: str  # its name at Snowball
     joins_words: bool  # two words make one: `Urlaubsantrag`
+    decimal_point: str
+    letters: str  # that tell it from others
+    capitalises_nouns: bool
     words: Mapping[str, frozenset[str]]
     groups: Mapping[str, tuple[tuple[str, ...], ...]]
     meanings: Mapping[str, Mapping[str, Any]]  # of each expression
     patterns: Mapping[str, str]  # regular expressions
+    speech: Mapping[str, str]  # what the product says in it
+    called: Mapping[str, str]  # languages, by their code
+    manners: Mapping[str, Sequence[str]]  # what asks nothing, by what is said to it
+    forms: Mapping[str, Sequence[str]]  # of questions about the library
 
     @property
     def function_words(self) -> frozenset[str]:
         """They tell nothing of what a text is about."""
         return self.words["function_words"]
+
+    @property
+    def telling_words(self) -> frozenset[str]:
+        """Function words that tell this language from others."""
+        return self.function_words - self.words["only_in_it"]
 
 
 def read_lists(name: str) -> dict[str, Any]:
@@ -40,7 +52,19 @@ def read_language(code: str) -> Language:
         ("words", words), ("groups", _groups), ("meanings", meanings), ("patterns", any_pattern)
     ):  # fmt: skip
         told[section] = {name: read(text) for name, text in told[section].items()}
+    told["forms"] = _forms(told["forms"], told.pop("parts"))
     return Language(**told)
+
+
+def _forms(
+    forms: Mapping[str, Sequence[str]], parts: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """With each `{part}` put in, which may have parts itself."""
+
+    def filled(form: str) -> str:
+        return re.sub(r"\{([a-z_]+)\}", lambda found: filled(parts[found[1]]), form)
+
+    return {kind: tuple(map(filled, each)) for kind, each in forms.items()}
 
 
 def words(text: str) -> frozenset[str]:
@@ -60,7 +84,7 @@ def meanings(text: str) -> dict[str, Any]:
     for group in text.split(";"):
         value, _, told = group.partition(":")
         value = value.strip()
-        is_number = re.fullmatch(r"\d[\d./]*", value)
+        is_number = re.fullmatch(r"-?\d[\d./]*", value)
         meant = int(value) if value.isdigit() else float(Fraction(value)) if is_number else value
         found |= dict.fromkeys(_groups(told)[0], meant)
     return found
@@ -76,21 +100,40 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
+def _codes() -> list[str]:
+    """A language is a file whose name has two letters."""
+    names = (each.name.removesuffix(".toml") for each in files("rag.text.languages").iterdir())
+    return sorted(name for name in names if len(name) == 2)
+
+
 ENGLISH = read_language("en")
-GERMAN = read_language("de")
-LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)
+LANGUAGES: tuple[Language, ...] = (
+    ENGLISH, *(read_language(code) for code in _codes() if code != ENGLISH.code)
+)  # fmt: skip
 
 
 def all_words(name: str) -> frozenset[str]:
-    """What any language has of a class of words."""
-    return frozenset[str]().union(*(language.words[name] for language in LANGUAGES))
+    """What any language has of a class of words, but for what means something else in another."""
+    return frozenset[str]().union(
+        *(each.words[name] - each.words["only_in_it"] for each in LANGUAGES)
+    )
+
+
+def all_expressions(name: str) -> tuple[str, ...]:
+    """What any language has of a class of expressions."""
+    return tuple(each for one in LANGUAGES for group in one.groups[name] for each in group)
 
 
 def all_meanings(name: str) -> dict[str, Any]:
     """What the expressions of a class stand for, in any language."""
-    return {each: of for one in LANGUAGES for each, of in one.meanings[name].items()}
+    return {
+        each: of
+        for one in LANGUAGES
+        for each, of in one.meanings[name].items()
+        if each not in one.words["only_in_it"]
+    }
 
 
 def told(name: str) -> str:
     """What any language has for it, as one pattern."""
-    return "|".join(language.patterns[name] for language in LANGUAGES)
+    return "|".join(filter(None, (language.patterns[name] for language in LANGUAGES)))

@@ -10,7 +10,8 @@ from werkzeug.exceptions import TooManyRequests
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
 from rag.web.access.audit import AuditTrail
-from rag.web.access.guesses import Guesses, SharedGuesses
+from rag.web.access.counters import NOWHERE, place_of_counters
+from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
 from rag.web.access.proxies import is_among, networks_of, peer_address
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:  # an extra
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
-NOWHERE = "memory://"  # what is counted is counted in this process
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
 
@@ -76,7 +76,7 @@ class LoginOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._guesses = Guesses() if counters == NOWHERE else SharedGuesses(counters)
+        self._guesses = Guesses(counters)
         self.has_tokens = bool(tokens)
         self.logins = logins
         self.provider = provider
@@ -138,9 +138,7 @@ def has_login() -> bool:
 
 def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
     """Decide how callers are known. Raises SetupError for what would let anybody in."""
-    auth, web = settings.auth, settings.web
-    counters = web.rate_limit_storage
-    counters = settings.jobs.url or NOWHERE if counters == NOWHERE else counters
+    auth, counters = settings.auth, place_of_counters(settings)
     app.extensions[AUDIT] = AuditTrail(engine)
     match auth.mode:
         case "tokens":

@@ -1,6 +1,6 @@
 """The JSON API for programs that bring their own text: the words of documents, and verdicts."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -96,10 +96,12 @@ class UnsourcedModel(Told):
 class CheckedModel(Told):
     """The text as it was read (citations in one spelling), and a verdict for each number in it.
 
-    `sources` are those that were found where none were given.
+    `sources` are those that were found where none were given: then the numbers are a list of this
+    reply's own, which no session knows.
     """
 
     text: str
+    numbers: Literal["sent", "session", "reply"]  # whose they are: of what was sent, or found here
     citations: list[CitationModel]
     unsourced: list[UnsourcedModel]
     sources: list[SourceModel]
@@ -152,9 +154,11 @@ def check_any_text(body: CheckBody) -> CheckedModel:
     embedder = held.embedder if held.settings.embedding.is_packaged else None
     if sources is None:
         found = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
-        return CheckedModel.of(found, sources=list(found.sources.values()))
+        found_here = list(found.sources.values())
+        return CheckedModel.of(found, sources=found_here, numbers="reply")
     found = check_text(body.text, sources, embedder=embedder)
-    return CheckedModel.of(found, sources=[])
+    numbers = "session" if body.sources is None else "sent"
+    return CheckedModel.of(found, sources=[], numbers=numbers)
 
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:

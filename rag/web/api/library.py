@@ -22,6 +22,7 @@ class DocumentModel(Told):
     names: list[str]
     report: ReadingReport
     collection_id: str
+    url: str  # where people open it at its source; "" where that is nowhere
 
 
 class DocumentsModel(Told):

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
+from rag.limits.budget import planning
 from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
 from rag.web.api.requests import Body, PageQuery, TableQuestion
@@ -128,7 +129,8 @@ def query_tables(body: QueryBody) -> ResultModel:
         result = asked.library.run(application().tables.table(plan.table, within), plan)
     else:
         past = asked.past(session) if session is not None else ()
-        result = asked.ask(body.question or "", within, past)
+        with planning():
+            result = asked.ask(body.question or "", within, past)
     source = asked.keep(session, result).number if session is not None else None
     columns = [column.name for column in result.columns]
     return ResultModel.of(result, columns=columns, source=source)

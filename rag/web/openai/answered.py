@@ -4,22 +4,23 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flask import Response, current_app, request
 from pydantic_core import to_jsonable_python
 
+from rag.citations.given import calls_in_words, in_words
 from rag.errors import UserError
 from rag.records import (
-    Answer,
+    ChatMessage,
     Cited,
     Discarded,
     Event,
     Failed,
     Finished,
+    ImportedMessage,
     Judging,
-    NoticeKind,
     Role,
     Text,
 )
@@ -29,9 +30,19 @@ from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
+from rag.web.openai.asked import Asked
 from rag.web.openai.linked import Linked, in_links, linked
-from rag.web.openai.requests import Asked, AskingBody
-from rag.web.openai.transcripts import FoundSession, SessionFinder, TranscriptTable, chain, link
+from rag.web.openai.passed_on import NOBODY
+from rag.web.openai.requests import AskingBody
+from rag.web.openai.told import calls_of, given_text, notices_of, placed
+from rag.web.openai.transcripts import (
+    FoundSession,
+    SessionFinder,
+    TranscriptTable,
+    chain,
+    link,
+    link_of_calls,
+)
 from rag.web.turns import Turn, turns
 
 EXTENSION = "groundnote-transcripts"
@@ -65,8 +76,13 @@ class Answering(ABC):
 
     def told(self, end: Finished) -> Linked:
         """The answer's text as this client is told it."""
-        text = end.message.content
-        return linked(text, self.url_of) if self.body.wants_links else Linked(text, ())
+        text = given_text(end)
+        return linked(text, self.url_of) if self.wants_links else Linked(text, ())
+
+    @property
+    def wants_links(self) -> bool:
+        """Not in JSON, which is no Markdown."""
+        return self.body.wants_links and not self.body.wants_json
 
     @property
     def is_known_by_messages(self) -> bool:
@@ -144,28 +160,35 @@ class Answering(ABC):
     def events(self, turn: Turn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
         events = settled(turn.follow(ping_seconds=PING_SECONDS))
-        return in_links(events, self.url_of) if self.body.wants_links else events
+        return in_links(events, self.url_of) if self.wants_links else events
 
     def remember(self, table: TranscriptTable, end: Finished, streamed: str) -> None:
         """Know this conversation again, whether the client keeps the streamed or the final text."""
         if self.is_known_by_messages:
             hashes = chain(self.asked.past)
             question = link(hashes[-1] if hashes else "", Role.USER, self.asked.question)
+            calls = calls_of(end)
             texts = {streamed, end.message.content, self.told(end).text}
-            answers = {link(question, Role.ASSISTANT, text) for text in texts}
+            if calls:  # some clients keep nothing beside them
+                texts = {calls_in_words(text, calls) for text in (given_text(end), "")}
+            answers = {link(question, Role.ASSISTANT, in_words(text)) for text in texts}
+            if calls:
+                answers.add(link_of_calls(question, (call.id for call in calls)))
             table.remember(self.session, answers, index=end.message.index + 1)
 
     def extension(self, end: Finished) -> dict[str, Any]:
         """What the protocols have no field for."""
         answer = end.message.answer
-        citations = answer.citations if answer else ()
+        citations = placed(end)
         return {
             "session_id": self.session.id,
             "index": end.message.index,
             "resolved_query": end.message.resolved_query,
             "citations": [CitationModel.of(citation).as_json() for citation in citations],
             "sources": [SourceModel.of(source).as_json() for source in end.sources],
-            "unsourced": to_jsonable_python(answer.unsourced if answer else ()),
+            "unsourced": to_jsonable_python(
+                answer.unsourced if answer and not answer.given else ()
+            ),
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
             "offers": [each.label for each in answer.offers] if answer else [],
@@ -173,7 +196,7 @@ class Answering(ABC):
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
         """As the protocols have them, with links to the pages of their sources."""
-        answer, told = end.message.answer, self.told(end)
+        told = self.told(end)
         titles = {source.number: source.document_title for source in end.sources}
         return [
             {
@@ -182,7 +205,8 @@ class Answering(ABC):
                 "url": self.url_of(citation.number),
                 "title": titles.get(citation.number, ""),
             }
-            for citation in (answer.citations if answer else ())
+            for citation in placed(end)
+            if told.place(citation.end) <= len(told.text)
         ]
 
 
@@ -191,25 +215,29 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
 
     While others are before it, a stream says so in comments, which no client takes for an answer.
     """
-    wishes, wanted = body.wishes(), body.collections()
+    has_model = application().settings.llm.is_configured
+    wishes, wanted = body.wishes(has_model=has_model), body.collections()
+    if asked.rounds and not has_model:
+        raise UserError(NOBODY.format(body.said_in))
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _transcripts()
 
-    def begin() -> Turn:
+    def begin() -> tuple[Turn, Answering]:
         found = protocol.named(body) or _known_as(body.name, asked) or _found_for(asked)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
-        return _begun(found, asked.question, wishes)
+        rounds = _rounds(found, asked, body.said_in)
+        turn = _begun(found, asked, replace(wishes, rounds=rounds))
+        return turn, protocol(turn.session, replace(asked, rounds=rounds), body)
 
     def frames() -> Frames:
-        turn = begin()
-        return protocol(turn.session, asked, body).frames(turn, table)
+        turn, answering = begin()
+        return answering.frames(turn, table)
 
     if body.stream:
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
-    turn = begin()
-    answering = protocol(turn.session, asked, body)
+    turn, answering = begin()
     end = turn.judged(finished(turn), timeout=body.seconds_for_judge(0))
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
@@ -230,14 +258,51 @@ def _known_as(name: str, asked: Asked) -> FoundSession | None:
 def _found_for(asked: Asked) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder = SessionFinder(application().store, _transcripts(), config=default_config())
-    return finder.session_for(current_owner(), asked.past, instructions=asked.instructions)
+    past = asked.past
+    if asked.called and asked.question:
+        before = chain([*past, ImportedMessage(Role.USER, asked.question)])[-1]
+        waiting = finder.waiting_for(current_owner(), link_of_calls(before, asked.called))
+        if waiting is not None:
+            return waiting
+        past = asked.up_to_the_calls()
+    return finder.session_for(current_owner(), past, instructions=asked.instructions)
 
 
-def _begun(found: FoundSession, question: str, wishes: Wishes) -> Turn:
-    """The turn; a refused question leaves everything as it was."""
+def _rounds(found: FoundSession, asked: Asked, field: str) -> tuple[ChatMessage, ...]:
+    """The calls of this turn so far, with their results. Raises UserError where there is no call.
+
+    What we kept of them is better than what the client sends: their server may want it back whole.
+    """
+    if not asked.rounds:
+        return ()
+    last = found.session.recent(1)
+    kept = asked.since(last[0]) if last else None
+    if kept is None and asked.rounds[0].role is Role.TOOL:
+        call_id = (asked.rounds[0].tool_call_id or "")[:60]
+        raise UserError(f"{field}: no call {call_id!r} waits for a result in this conversation.")
+    return kept or asked.rounds
+
+
+def _goes_on(found: FoundSession, asked: Asked) -> bool:
+    """Whether the last answer of a conversation called the tools whose results came now."""
+    last = found.session.recent(1)
+    if not (asked.rounds and last) or last[0].role != Role.ASSISTANT:
+        return False
+    said = asked.up_to_the_calls()[-1].content
+    return asked.since(last[0]) is not None or found.is_new or last[0].content == said
+
+
+def _begun(found: FoundSession, asked: Asked, wishes: Wishes) -> Turn:
+    """The turn, new or gone on with; a refused question leaves everything as it was."""
+    assistant, index = application().assistant, found.session.read().message_count - 1
+
+    def ask(noting: SessionHandle) -> Iterator[Event]:
+        if _goes_on(found, asked):
+            return assistant.regenerate(noting, index, wishes)
+        return assistant.ask(noting, asked.question, wishes)
+
     try:
-        assistant = application().assistant
-        return turns().start(found.session, lambda noting: assistant.ask(noting, question, wishes))
+        return turns().start(found.session, ask)
     except UserError:
         if found.is_new:
             found.session.delete()
@@ -251,32 +316,6 @@ def _transcripts() -> TranscriptTable:
     table = current_app.extensions[EXTENSION]
     assert isinstance(table, TranscriptTable)
     return table
-
-
-def notices_of(answer: Answer) -> list[str]:
-    """What people are told beside an answer, and how many of its statements are warned of."""
-    told = [each.text for each in answer.notices]
-    warned = len({each.start for each in answer.citations if each.verdict.is_warning})
-    if warned:
-        are = "statement is" if warned == 1 else "statements are"
-        told.append(f"{warned} {are} not what the cited source says: see `citations`.")
-    if answer.unsourced:
-        count = len(answer.unsourced)
-        are = "statement is" if count == 1 else "statements are"
-        told.append(f"{count} {are} without a source: see `unsourced`.")
-    return told + ([answer.judging_failure] if answer.judging_failure else [])
-
-
-def is_whole(end: Finished) -> bool:
-    """Whether no limit cut the answer."""
-    notices = end.message.answer.notices if end.message.answer else ()
-    return all(each.kind is not NoticeKind.CUT for each in notices)
-
-
-def counted(end: Finished) -> tuple[int, int]:
-    """Tokens read and written, as the model server counted them; zeros when no model was called."""
-    usage = end.message.answer.usage if end.message.answer else None
-    return (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
 
 
 def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:

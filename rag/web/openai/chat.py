@@ -14,8 +14,10 @@ from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
-from rag.web.openai.answered import Answering, answered, counted, is_whole
+from rag.web.openai import tasks
+from rag.web.openai.answered import Answering, answered
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
+from rag.web.openai.told import calls_of, calls_told, counted, is_whole, used
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
@@ -61,7 +63,10 @@ def _model(name: str) -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    return answered(body, body.asked(), Completion)
+    asked = body.asked()
+    if tasks.is_task(body, asked):
+        return tasks.done(body, asked)
+    return answered(body, asked, Completion)
 
 
 @dataclass(slots=True)
@@ -84,11 +89,13 @@ class Completion(Answering):
         return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
+        calls, text = calls_told(calls_of(end)), self.told(end).text
         message = {
             "role": "assistant",
-            "content": self.told(end).text,
+            "content": text if text or not calls else None,
             "refusal": None,
             "annotations": self._annotations(end),
+            **({"tool_calls": calls} if calls else {}),
         }
         choice = {
             "index": 0,
@@ -99,7 +106,7 @@ class Completion(Answering):
         return {
             **self._head("chat.completion"),
             "choices": [choice],
-            "usage": _usage(end),
+            "usage": used(*counted(end)),
             **self.extension(end),
         }
 
@@ -114,11 +121,13 @@ class Completion(Answering):
 
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
+        for place, call in enumerate(calls_told(calls_of(end))):
+            yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             head = self._head("chat.completion.chunk")
-            yield data_line({**head, "choices": [], "usage": _usage(end)})
+            yield data_line({**head, "choices": [], "usage": used(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
         """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
@@ -146,9 +155,6 @@ class Completion(Answering):
 
 
 def _finish_reason(end: Finished) -> str:
+    if calls_of(end):
+        return "tool_calls"
     return "stop" if is_whole(end) else "length"
-
-
-def _usage(end: Finished) -> dict[str, int]:
-    read, written = counted(end)
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

@@ -1,25 +1,25 @@
 """What clients of the OpenAI protocol ask, understood."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
 
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
-from rag.records import ImportedMessage, Role
+from rag.records import Role
 from rag.seams import Wishes
 from rag.web.api.requests import MAX_QUESTION_CHARS, Place, Words
+from rag.web.openai.asked import Asked, understood
+from rag.web.openai.messages import ClientMessage
+from rag.web.openai.passed_on import passed_on
 
 MODEL = "groundnote"
+MOST_TOOLS = 128  # as at OpenAI
 LINKS = "links"
 CITATION_FORMS = ("numbers", LINKS)
 MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
-INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
-TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
-ROLES = (*INSTRUCTION_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL, "function", "")
 
 REFUSED: ResponseDict = {
     status: {
@@ -31,37 +31,6 @@ REFUSED: ResponseDict = {
 
 
 Stop = Annotated[str, Field(max_length=1_000)]
-
-
-class ContentPart(BaseModel):
-    """A part of a message; only text can be answered."""
-
-    type: Place
-    text: Words = ""
-    refusal: Words = ""  # in an assistant's message
-
-
-class ClientMessage(BaseModel):
-    """One message of the client's transcript; items of other kinds have no role."""
-
-    role: Place = ""
-    content: Words | Annotated[list[ContentPart], Field(max_length=1000)] | None = None
-    type: Place = ""
-    id: Place = ""  # of an item that a reference stands for
-
-    @property
-    def is_reference(self) -> bool:
-        """Whether it only names what was said."""
-        return self.type == "item_reference"
-
-    def text(self, field: str) -> str:
-        """Raises UserError, which names the field of the request, for what is not text."""
-        if not isinstance(self.content, list):
-            return self.content or ""
-        others = sorted({part.type for part in self.content if part.type not in TEXT_PARTS})
-        if others:
-            raise UserError(f"{field}: a part is of type {', '.join(others)}; only text is read.")
-        return "".join(part.text or part.refusal for part in self.content)
 
 
 class StreamOptions(BaseModel):
@@ -98,6 +67,9 @@ class AskingBody(BaseModel):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
+    tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
+    tool_choice: Stop | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
 
     def seconds_for_judge(self, usual: float) -> float:
@@ -131,13 +103,21 @@ class AskingBody(BaseModel):
             raise UserError(f"metadata.citations: {told[:60]!r} is not known. Known: {known}.")
         return told == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
-    def wishes(self) -> Wishes:
+    said_in: ClassVar[str] = ""  # the field that holds what was said
+
+    def form(self) -> tuple[str, dict[str, Any] | None]:
+        """The field in which a form of the answer is asked for, and that form."""
+        raise NotImplementedError
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the answer is no text for people."""
+        wanted = self.form()[1]
+        return bool(wanted) and wanted != {"type": "text"}
+
+    def wishes(self, *, has_model: bool) -> Wishes:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
         extra = {**(self.model_extra or {})}
-        if extra.get("tool_choice") == "none":
-            extra["tools"] = None
-        if isinstance(extra.get("text"), Mapping):
-            extra["text"] = extra["text"].get("format")
         if isinstance(extra.get("include"), list):
             extra["include"] = [each for each in extra["include"] if "logprobs" in str(each)]
         for name, harmless in REFUSED_UNLESS.items():
@@ -145,16 +125,19 @@ class AskingBody(BaseModel):
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limit = self.max_completion_tokens or self.max_output_tokens or self.max_tokens
-        return Wishes(limit, self.temperature, tuple(each for each in stop if each))
+        as_it_is = passed_on(
+            tools=self.tools,
+            choice=self.tool_choice,
+            parallel=self.parallel_tool_calls,
+            form=self.form(),
+            has_model=has_model,
+        )
+        return Wishes(limit, self.temperature, tuple(each for each in stop if each), as_it_is)
 
 
 # Parameters that change an answer, each with the values that ask for nothing.
 REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
-    "response_format": (None, {"type": "text"}),
-    "text": (None, {"type": "text"}),
-    "tools": (None, []),
     "functions": (None, []),
-    "tool_choice": (None, "auto", "none"),
     "function_call": (None, "auto", "none"),
     "logprobs": (None, False),
     "top_logprobs": (None, 0),
@@ -172,51 +155,41 @@ REFUSED_UNLESS: dict[str, tuple[Any, ...]] = {
 class ChatBody(AskingBody):
     """A chat completion."""
 
+    said_in = "messages"
+
     messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
+    response_format: dict[str, Any] | None = None
 
-    def asked(self) -> "Asked":
+    def form(self) -> tuple[str, dict[str, Any] | None]:
+        return "response_format", self.response_format
+
+    def asked(self) -> Asked:
         """Raises UserError."""
-        return understood(self.messages, "messages")
+        return understood(self.messages, self.said_in)
 
     def session_id(self) -> str | None:
         """Of the session to go on with, where the client names it."""
         return self.metadata.session_id if self.metadata else None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, understood: the last question, what was said before, the client's instructions."""
-
-    question: str
-    past: tuple[ImportedMessage, ...]
-    instructions: tuple[str, ...]
-
-
-def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
-    """Raises UserError, which names the field of the request."""
-    others = [message.role for message in messages if message.role not in ROLES]
-    if others:
-        raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
-    instructions = tuple(m.text(field) for m in messages if m.role in INSTRUCTION_ROLES)
-    spoken = [
-        ImportedMessage(message.role, message.text(field))
-        for message in messages
-        if message.role in (Role.USER, Role.ASSISTANT)
-    ]
-    if not spoken or spoken[-1].role != Role.USER:
-        raise UserError(f"{field}: the last one must be the user's question.")
-    return Asked(spoken[-1].content, tuple(spoken[:-1]), instructions)
-
-
 class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
+
+    said_in = "input"
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
     previous_response_id: Place | None = None
     store: bool | None = None
+    text: dict[str, Any] | None = None
+
+    def form(self) -> tuple[str, dict[str, Any] | None]:
+        wanted = (self.text or {}).get("format")
+        if wanted is not None and not isinstance(wanted, dict):
+            raise UserError("text.format: it must be an object with a `type`.")
+        return "text", wanted
 
     def items(self) -> list[ClientMessage]:
         """The question, or the whole conversation."""
@@ -228,4 +201,4 @@ class ResponseBody(AskingBody):
         said = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
             said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
-        return understood(said, "input")
+        return understood(said, self.said_in)

@@ -3,21 +3,24 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Response
 from pydantic import BaseModel
 
-from rag.errors import Conflict, NotFound
-from rag.records import Failed, Finished, Message, Role
+from rag.errors import NotFound
+from rag.records import Answer, Failed, Finished, Message, Role
 from rag.seams import SessionHandle
+from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
 from rag.web.api.sse import failure, frame
 from rag.web.current import application
 from rag.web.described import DescribedApi
-from rag.web.openai.answered import Answering, answered, counted, is_whole
-from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ResponseBody
+from rag.web.openai.answered import Answering, answered
+from rag.web.openai.messages import ClientMessage
+from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
+from rag.web.openai.told import calls_of, counted, given_text, is_whole
 from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
 
@@ -28,8 +31,11 @@ api = DescribedApi(
     tag="openai",
     refusals=REFUSED,
 )
-_ID = re.compile(r"resp_([A-Za-z0-9-]{1,40})_(\d{1,9})")
-_ITEM_ID = re.compile(r"msg_([A-Za-z0-9-]{1,40})_(\d{1,9})")
+# The session, the index of the answer, and how often the client's tools were called before it.
+_PLACE = r"_([A-Za-z0-9-]{1,40})_(\d{1,9})(?:_(\d{1,4}))?"
+_ID = re.compile(f"resp{_PLACE}")
+_ITEM_ID = re.compile(f"msg{_PLACE}")
+_CALL_ID = re.compile(rf"fc{_PLACE}_(\d{{1,4}})")
 
 
 class ResponsePath(BaseModel):
@@ -54,7 +60,9 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
     question = ResponseBody(input=session.message(answer.index - 1).content)
     cited = {each.number for each in answer.answer.citations} if answer.answer else set()
     end = Finished(answer, tuple(session.sources(sorted(cited))))
-    return Responding(session, question.asked(), question).whole(end)
+    rounds = answer.answer.rounds if answer.answer else ()
+    before = rounds[:-1] if rounds and rounds[-1].tool_calls else rounds
+    return Responding(session, replace(question.asked(), rounds=before), question).whole(end)
 
 
 @api.get("/responses/<response_id>/input_items", responses={"200": None})
@@ -70,13 +78,15 @@ def list_input_items(path: ResponsePath) -> dict[str, Any]:
 
 @api.delete("/responses/<response_id>", responses={"200": None})
 def delete_response(path: ResponsePath) -> dict[str, Any]:
-    """Delete a conversation by its newest response; one in its middle is kept with it."""
+    """Delete one question with its answer; a conversation that says nothing more goes with it.
+
+    What else was said stays, with its numbers and sources.
+    """
     session, answer = _answer_of(path.response_id)
-    if session.read().message_count > answer.index + 1:
-        raise Conflict(
-            "The conversation went on from this response. Delete its newest one, or the session."
-        )
-    session.delete()
+    session.erase(answer.index)
+    application().remembered.forget(session)
+    if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
+        session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}
 
 
@@ -86,25 +96,49 @@ def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
         if named := _ID.fullmatch(response_id):
             session = open_session(named[1])
             message = session.message(int(named[2]))
-            if message.role == Role.ASSISTANT and message.index:
-                return session, message
+            if message.role == Role.ASSISTANT and message.index and message.error != ERASED:
+                return session, at_round(message, int(named[3] or 0))
     raise NotFound(f"There is no response {response_id[:60]!r}.")
+
+
+def at_round(message: Message, times: int) -> Message:
+    """An answer as it was when tools had been called so often. Raises NotFound."""
+    rounds = message.answer.rounds if message.answer else ()
+    calls = [place for place, each in enumerate(rounds) if each.tool_calls]
+    is_last = times == len(calls) - bool(rounds and rounds[-1].tool_calls)
+    if is_last or message.answer is None:
+        return message
+    if times > len(calls):
+        raise NotFound("Tools were not called so often.")
+    then = Answer(rounds[calls[times]].content, rounds=rounds[: calls[times] + 1])
+    return replace(message, content=then.text, answer=then)
 
 
 def _referred(item: ClientMessage) -> ClientMessage:
     """What an item of ours said. Raises NotFound."""
-    with suppress(NotFound):
+    with suppress(NotFound, IndexError):
         if named := _ITEM_ID.fullmatch(item.id):
             message = open_session(named[1]).message(int(named[2]))
-            return ClientMessage(role=message.role, content=message.content)
+            if not message.content:
+                raise NotFound("It was deleted.")
+            said = given_text(Finished(at_round(message, int(named[3] or 0)), ()))
+            return ClientMessage(role=message.role, content=said)
+        if named := _CALL_ID.fullmatch(item.id):
+            message = open_session(named[1]).message(int(named[2]))
+            call = calls_of(Finished(at_round(message, int(named[3] or 0)), ()))[int(named[4])]
+            told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+            return ClientMessage(type="function_call", **told)
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
 
 
 def _after(previous: str) -> FoundSession:
     """The session of an earlier response; a copy of it up to there where it went on since."""
     with suppress(NotFound):
-        session_id, index = named.groups() if (named := _ID.fullmatch(previous)) else ("", 0)
+        named = _ID.fullmatch(previous)
+        session_id, index = (named[1], named[2]) if named else ("", 0)
         session, count = open_session(session_id), int(index) + 1
+        if session.message(count - 1).error == ERASED:
+            raise NotFound("It was deleted.")
         told = session.read().message_count
         if told == count:
             return FoundSession(session, is_new=False)
@@ -120,6 +154,11 @@ class Responding(Answering):
     body: ResponseBody
     number: int = 0  # of the next event
     index: int | None = None  # of the answer, once it has begun
+    has_message: bool = False  # an item of text has begun
+
+    @property
+    def is_known_by_messages(self) -> bool:
+        return not (self.body.name or self.body.previous_response_id)
 
     @staticmethod
     def named(body: ResponseBody) -> FoundSession | None:
@@ -137,7 +176,7 @@ class Responding(Answering):
         return self._state(end.message.index) | {
             "status": "completed" if has_all else "incomplete",
             "incomplete_details": None if has_all else {"reason": "max_output_tokens"},
-            "output": [self._item("completed", _part(self.told(end).text, self._annotations(end)))],
+            "output": self._output(end),
             "usage": {
                 "input_tokens": read,
                 "input_tokens_details": {"cached_tokens": 0},
@@ -155,12 +194,18 @@ class Responding(Answering):
         state = self._state(index)
         yield self._event("response.created", response=state)
         yield self._event("response.in_progress", response=state)
+
+    def _message_begun(self) -> str:
+        if self.has_message:
+            return ""
+        self.has_message = True
         item = self._item("in_progress")
-        yield self._event("response.output_item.added", output_index=0, item=item)
-        yield self._placed("response.content_part.added", part=_part("", []))
+        added = self._event("response.output_item.added", output_index=0, item=item)
+        return added + self._placed("response.content_part.added", part=_part("", []))
 
     def delta(self, text: str) -> str:
-        return self._placed("response.output_text.delta", delta=text, logprobs=[])
+        begun = self._message_begun()
+        return begun + self._placed("response.output_text.delta", delta=text, logprobs=[])
 
     def failed(self, event: Failed) -> str:
         error = {"code": "server_error", "message": failure(event)["detail"]}
@@ -168,6 +213,22 @@ class Responding(Answering):
         return self._event("response.failed", response=state)
 
     def closing(self, end: Finished) -> Iterator[str]:
+        calls = self._calls(end)
+        if self.told(end).text or self.has_message or not calls:
+            yield from self._message_ended(end)
+        for place, item in enumerate(calls, start=int(self.has_message)):
+            at, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
+            begun = item | {"arguments": "", "status": "in_progress"}
+            yield self._event("response.output_item.added", output_index=place, item=begun)
+            yield self._event("response.function_call_arguments.delta", **at, delta=arguments)
+            told = {**at, "name": item["name"], "arguments": arguments}
+            yield self._event("response.function_call_arguments.done", **told)
+            yield self._event("response.output_item.done", output_index=place, item=item)
+        ended = self.whole(end)
+        yield self._event(f"response.{ended['status']}", response=ended)
+
+    def _message_ended(self, end: Finished) -> Iterator[str]:
+        yield self._message_begun()
         text, annotations = self.told(end).text, self._annotations(end)
         for number, each in enumerate(annotations):
             told = {"annotation_index": number, "annotation": each}
@@ -177,13 +238,31 @@ class Responding(Answering):
         yield self._placed("response.content_part.done", part=part)
         item = self._item("completed", part)
         yield self._event("response.output_item.done", output_index=0, item=item)
-        ended = self.whole(end)
-        yield self._event(f"response.{ended['status']}", response=ended)
+
+    def _output(self, end: Finished) -> list[dict[str, Any]]:
+        """The text, where there is one, and the calls."""
+        calls, text = self._calls(end), self.told(end).text
+        if calls and not (text or self.has_message):
+            return calls
+        return [self._item("completed", _part(text, self._annotations(end))), *calls]
+
+    def _calls(self, end: Finished) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": f"fc_{self._at(end.message.index)}_{number}",
+                "type": "function_call",
+                "status": "completed",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+            }
+            for number, call in enumerate(calls_of(end))
+        ]
 
     def _state(self, index: int) -> dict[str, Any]:
         """Before anything is written."""
         return {
-            "id": f"resp_{self.session.id}_{index}",
+            "id": f"resp_{self._at(index)}",
             "object": "response",
             "created_at": self.created,
             "status": "in_progress",
@@ -193,20 +272,26 @@ class Responding(Answering):
             "incomplete_details": None,
             "instructions": self.body.instructions,
             "metadata": self.body.metadata.attached() if self.body.metadata else {},
-            "parallel_tool_calls": False,
+            "parallel_tool_calls": bool(self.body.parallel_tool_calls),
             "previous_response_id": self.body.previous_response_id,
             "store": True,
             "temperature": self.body.temperature,
-            "tool_choice": "auto",
-            "tools": [],
+            "text": self.body.text or {"format": {"type": "text"}},
+            "tool_choice": self.body.tool_choice or "auto",
+            "tools": self.body.tools or [],
             "top_p": None,
             "usage": None,
             "session_id": self.session.id,
         }
 
+    def _at(self, index: int | None) -> str:
+        """Where the answer stands; the first reply of a turn has no third figure."""
+        times = sum(bool(each.tool_calls) for each in self.asked.rounds)
+        return f"{self.session.id}_{index}" + (f"_{times}" if times else "")
+
     @property
     def _item_id(self) -> str:
-        return f"msg_{self.session.id}_{self.index}"
+        return f"msg_{self._at(self.index)}"
 
     def _item(self, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
         return _message(self._item_id, Role.ASSISTANT, status, *parts)

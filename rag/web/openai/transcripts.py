@@ -44,6 +44,11 @@ def link(previous: str, role: str, content: str) -> str:
     return sha256(f"{previous}\0{role}\0{text}".encode()).hexdigest()
 
 
+def link_of_calls(previous: str, call_ids: Iterable[str]) -> str:
+    """The hash after calls of tools, which no other conversation has."""
+    return link(previous, "calls", "\0".join(call_ids))
+
+
 @dataclass(frozen=True, slots=True)
 class FoundSession:
     """The session that goes on from a transcript."""
@@ -165,6 +170,10 @@ class SessionFinder:
             return FoundSession(fork, is_new=True)
         system = [ImportedMessage(Role.SYSTEM, text) for text in instructions]
         return FoundSession(self._begin(owner, [*system, *past]), is_new=True)
+
+    def waiting_for(self, owner: str, hash_: str) -> FoundSession | None:
+        """The one session that stands exactly there."""
+        return self._only_open(owner, self.table.find(owner, hash_))
 
     def _only_open(self, owner: str, states: Sequence[KnownState]) -> FoundSession | None:
         """The one session that stands there; of several that say the same, who can tell whose."""

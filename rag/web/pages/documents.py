@@ -14,7 +14,7 @@ from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
 from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
-from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState
+from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
 from rag.web.access import rights
 from rag.web.api.uploads import RefusedFile, library_name, sort_upload
 from rag.web.current import application
@@ -138,7 +138,14 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         shown=shown,
         may_create=rights.may_create(),
         may_change_some=any(map(may_change, page.documents)),
+        manages=_managed(shown or DEFAULT_COLLECTION),
     )
+
+
+def _managed(collection_id: str) -> str:
+    """The collection, if the caller manages it."""
+    is_managed = rights.rights().get(collection_id, Right.NONE) >= Right.MANAGE
+    return collection_id if is_managed else ""
 
 
 def batch_of(jobs: list[Job]) -> list[Job]:

@@ -10,6 +10,7 @@ import sys
 
 from groundnote import HistoryTrimmer
 
+ABLE = ("vision", "function_calling", "json_output", "structured_output", "family")  # of AutoGen
 TURNS, MOST_TOKENS = 24, 900
 PADDING = "It was measured in the laboratory, twice, and written down by the people there. "
 
@@ -152,6 +153,54 @@ def by_haystack():
     return [message.text for message in told]
 
 
+def by_autogen():
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_core.models import (
+        AssistantMessage,
+        ChatCompletionClient,
+        CreateResult,
+        RequestUsage,
+        UserMessage,
+    )
+
+    from groundnote.integrations.autogen import TrimmedContext
+
+    seen = []
+
+    class Scripted(ChatCompletionClient):
+        model_info = capabilities = property(lambda self: dict.fromkeys(ABLE, False))
+        count_tokens = remaining_tokens = lambda *args, **options: 0
+        total_usage = actual_usage = lambda self: RequestUsage(0, 0)
+
+        async def create(self, messages, **options):
+            seen[:] = [str(message.content) for message in messages]
+            used = RequestUsage(0, 0)
+            return CreateResult(
+                finish_reason="stop", content="102 g [2].", usage=used, cached=False
+            )
+
+        def create_stream(self, *args, **options):
+            raise NotImplementedError
+
+        async def close(self):
+            pass
+
+    async def run():
+        context = TrimmedContext(HistoryTrimmer(max_tokens=MOST_TOKENS))
+        for turn in range(1, TURNS + 1):
+            await context.add_message(UserMessage(content=question(turn), source="user"))
+            await context.add_message(AssistantMessage(content=said(turn), source="reader"))
+        agent = AssistantAgent(
+            "reader", Scripted(), model_context=context, system_message="Answer with citations."
+        )
+        result = await agent.run(task=LAST)
+        kept = await context.save_state()
+        return result.messages[-1].content, len(kept["messages"])
+
+    assert asyncio.run(run()) == ("102 g [2].", 2 * TURNS + 2)
+    return ["\n".join(seen[:2]), *seen[2:]]  # the agent's own rules are a message before ours
+
+
 def main():
     from rag.tokens import count_tokens
 
@@ -162,6 +211,7 @@ def main():
         "agents": by_agents,
         "pydantic ai": by_pydantic_ai,
         "haystack": by_haystack,
+        "autogen": by_autogen,
     }.items():
         texts = by()
         whole = "\n".join(texts)

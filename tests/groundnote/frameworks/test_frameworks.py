@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 PYTHON = Path(sys.prefix) / "frameworks" / "bin" / "python"
-NAMES = ("langchain", "llama index", "agents", "pydantic ai", "haystack")
+NAMES = ("langchain", "llama index", "agents", "pydantic ai", "haystack", "autogen")
 
 
 @cache

@@ -13,13 +13,58 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 PYTHON = Path(sys.prefix) / "clients" / "bin" / "python"
 ANSWER = "It weighs 120 g [1]."
+FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
+# Each client by each protocol: whether a citation arrives in a form of its own.
+OF_FRAMEWORKS = {
+    "openai_chat": True,
+    "openai_responses": True,
+    "langchain": False,
+    "langchain_responses": True,
+    "agents": True,
+    "agents_responses": True,
+    "pydantic_ai": True,
+    "pydantic_ai_responses": True,
+    "haystack": False,
+    "haystack_responses": True,
+}
+OF_CLIENTS = {
+    "litellm_chat": True,
+    "litellm_responses": True,
+    "llama_index": True,
+    "llama_index_responses": True,
+    "llm": False,
+}
 
 
-def made_by(command, live):
+OF_JAVASCRIPT = dict.fromkeys(("openai", "responses", "ai sdk, chat", "ai sdk, responses"), True)
+NAMES = {
+    "openai": ("openai (JavaScript)", "chat"),
+    "responses": ("openai (JavaScript)", "responses"),
+    "ai sdk, chat": ("AI SDK", "chat"),
+    "ai sdk, responses": ("AI SDK", "responses"),
+    "openai_chat": ("openai (Python)", "chat"),
+    "openai_responses": ("openai (Python)", "responses"),
+    "langchain": ("LangChain", "chat"),
+    "langchain_responses": ("LangChain", "responses"),
+    "agents": ("Agents SDK", "chat"),
+    "agents_responses": ("Agents SDK", "responses"),
+    "pydantic_ai": ("Pydantic AI", "chat"),
+    "pydantic_ai_responses": ("Pydantic AI", "responses"),
+    "haystack": ("Haystack", "chat"),
+    "haystack_responses": ("Haystack", "responses"),
+    "litellm_chat": ("LiteLLM", "chat"),
+    "litellm_responses": ("LiteLLM", "responses"),
+    "llama_index": ("LlamaIndex", "chat"),
+    "llama_index_responses": ("LlamaIndex", "responses"),
+    "llm": ("`llm`", "chat"),
+}
+
+
+def made_by(command, live, *names):
     """What the clients of a script made of our answers."""
-    offline = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    offline = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
     done = subprocess.run(
-        [*map(str, command), f"{live.url}/v1"],
+        [*map(str, command), f"{live.url}/v1", *names],
         cwd=HERE,
         env=os.environ | offline,
         capture_output=True,
@@ -50,7 +95,7 @@ def test_those_in_javascript_get_cited_answers(live):
         pytest.skip("the clients are not installed: make clients")
     made = made_by(["node", HERE / "ask.mjs"], live)
 
-    assert made.keys() == {"openai", "responses", "ai sdk, chat", "ai sdk, responses"}
+    assert made.keys() == {*OF_JAVASCRIPT}
     check(made, live)
     assert made["responses"]["goesOn"]
     assert made["openai"]["refused"].startswith("400")
@@ -65,3 +110,33 @@ def test_those_in_python_get_cited_answers(live):
     assert made.keys() == {"litellm", "llama index"}
     check(made, live)
     assert "response_format" in made["litellm"]["refused"]
+
+
+@pytest.mark.parametrize(
+    ("python", "expected"), [(FRAMEWORKS, OF_FRAMEWORKS), (PYTHON, OF_CLIENTS)]
+)
+def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, python, expected):
+    if not python.exists():
+        pytest.skip("the clients are not installed: make clients")
+    made = made_by([python, HERE / "cite.py"], live, *expected)
+
+    assert {name: bool(got["urls"]) for name, got in made.items()} == expected
+    for name, got in made.items():
+        assert got["text"] == ANSWER, name
+        assert all(url.endswith("/sources/1") for url in got["urls"]), name
+        start, link = got["linked"].split("[[1]](")
+        assert start == "It weighs 120 g ", name
+        assert link.startswith(f"{live.url}/sessions/"), name
+
+
+def test_the_page_of_clients_says_what_arrives():
+    page = (HERE.parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    told = {
+        (client, protocol): not form.startswith("links")
+        for client, protocol, form in rows
+        if protocol in ("chat", "responses")
+    }
+    tried = OF_FRAMEWORKS | OF_CLIENTS | OF_JAVASCRIPT
+
+    assert told == {NAMES[name]: expected for name, expected in tried.items()}

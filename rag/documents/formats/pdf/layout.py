@@ -36,6 +36,7 @@ class Page:
     lines: tuple[PdfLine, ...]
     is_broken: bool = False
     form_values: tuple[tuple[str, str], ...] = ()
+    place: str = ""  # where it is another than its number says
 
 
 def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
@@ -46,7 +47,7 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
         outline.fallback_title = style.largest_on(pages[0])
     writing = _PdfWriting(outline)
     for page in pages:
-        outline.place(f"page {page.number}", page=page.number)
+        outline.place(page.place or f"page {page.number}", page=page.number)
         writing.page(page, _levels(page, bookmarks, style))
 
 

@@ -10,6 +10,8 @@ from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
 from rag.documents.formats.pdf.tables import PdfCell, PdfLine, join_symbols
+from rag.documents.formats.pictures import ocr
+from rag.documents.formats.pictures.ocr import OcrClock
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.reports import pages_named
@@ -38,6 +40,7 @@ CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 MIN_FONT_SIZE = 4.0
+SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
@@ -92,11 +95,41 @@ def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
     if document.get_formtype():
         document.init_forms()
     pages = list(_pages(document, limits.max_characters, outline.name))
+    pages = list(_recognised(document, pages, outline, limits))
     if not any(page.lines or page.form_values for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
     outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
     write_pages(pages, _bookmarks(document), outline)
     _report(pages, outline)
+
+
+def _recognised(
+    document: Any, pages: list[Page], outline: Outline, limits: LoadLimits
+) -> Iterator[Page]:
+    """The pages, those without text as OCR reads them, where it is installed, until time is up."""
+    clock, is_able = OcrClock(limits), ocr.is_installed()
+    for page in pages:
+        is_blank = not (page.lines or page.form_values or page.is_broken)
+        if not (is_able and is_blank) or clock.is_over:
+            yield page
+            continue
+        lines = _seen_lines(document, page.number)
+        outline.recognised += bool(lines)
+        yield replace(page, lines=lines, place=f"page {page.number}, {ocr.MARK}" if lines else "")
+
+
+def _seen_lines(document: Any, number: int) -> tuple[PdfLine, ...]:
+    import pypdfium2
+
+    try:
+        page = document[number - 1]
+        width, height = page.get_size()
+        scale = min(SCAN_SCALE, ocr.SIDES[-1] / max(width, height, 1))
+        picture = page.render(scale=scale).to_pil()
+        page.close()
+    except (pypdfium2.PdfiumError, ValueError, MemoryError):
+        return ()
+    return ocr.recognise(picture)
 
 
 def _report(pages: list[Page], outline: Outline) -> None:
@@ -105,7 +138,10 @@ def _report(pages: list[Page], outline: Outline) -> None:
     blank = [page.number for page in pages if not (page.lines or page.form_values)]
     blank = [number for number in blank if number not in broken]
     if blank:
-        outline.left_out.append(f"{pages_named(blank)}: no text layer, so scanned, drawn or blank")
+        told = (
+            "no text, so drawn or blank" if ocr.is_installed() else f"no text layer; {ocr.INSTALL}"
+        )
+        outline.left_out.append(f"{pages_named(blank)}: {told}")
     if broken:
         outline.left_out.append(f"{pages_named(broken)}: damaged")
 
@@ -115,7 +151,7 @@ def _why_no_text(document: Any, pages: list[Page]) -> str:
         return DAMAGED
     return (
         f"the PDF has no text layer on its {len(document)} page(s): it is scanned or drawn. "
-        "Run text recognition (OCR) on it, then ingest it."
+        f"Run text recognition (OCR) on it, then ingest it; {ocr.INSTALL}."
     )
 
 

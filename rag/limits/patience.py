@@ -1,0 +1,31 @@
+"""How long each call of a model may take, and which setting says so: all of it in one place."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """With one kind of call."""
+
+    seconds: float
+    setting: str = ""  # that gives it more; "" where none does
+
+    def set_to(self, seconds: float) -> "Patience":
+        """As the settings have it."""
+        return replace(self, seconds=seconds)
+
+    @property
+    def advice(self) -> str:
+        """What helps where it was not enough."""
+        return f"Ask again, or raise {self.setting}." if self.setting else "Ask again."
+
+
+ANSWER = Patience(60, "llm.timeout_seconds")  # with each piece of a reply, whatever it is for
+FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole of it
+JUDGEMENT = Patience(10, "checks.timeout_seconds")
+THREAD = Patience(60, "summarization_settings.timeout_seconds")
+TABLE_PLAN = Patience(20)
+CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
+CONNECT_SECONDS = 10.0
+WINDOW_SECONDS = 5.0  # of a server that is asked what its model takes
+RETRY_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead

@@ -1,0 +1,50 @@
+"""Where documents come from by themselves: what a kind of source has to be able to do."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as its source lists it, not yet read."""
+
+    name: str  # within the source, with forward slashes; each name is listed once
+    mark: str  # the source's own for this version (time and size, ETag, commit); "" has none
+    size: int | None = None  # bytes, where the source says so
+    url: str = ""  # where people open it; "" where that is nowhere
+    is_settled: bool = True  # False while it is being written to: it is looked at again soon
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What whoever adds a source may say besides its address."""
+
+    include: tuple[str, ...] = ()  # globs of names; none: all
+    exclude: tuple[str, ...] = ()
+    depth: int = 3  # of links that are followed from a page
+    most_files: int = 20_000
+    max_bytes: int = 64 * 1024 * 1024  # of one file
+    private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
+    aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
+
+
+class Source(Protocol):
+    """A folder, a share, a repository, a site: it is listed, and read file by file."""
+
+    def listed(self) -> Iterator[ListedFile]:
+        """All there is now, in any order. Raises SourceAway.
+
+        Where it cannot be seen whole it raises, at the latest at its end: what was not listed is
+        taken for removed.
+        """
+
+    def read(self, file: ListedFile) -> bytes:
+        """The bytes of a file that was listed. Raises UserError, and SourceAway."""
+
+    def close(self) -> None:
+        """Let go of connections and of what was put aside."""
+
+
+OpenSource = Callable[[str, SourceOptions], Source]  # of an address; raises UserError

@@ -1,0 +1,1 @@
+"""Folders, repositories and sites whose documents are kept in step."""

@@ -1,0 +1,192 @@
+"""Connections that leave this network only: whoever names an address must not reach ours by it.
+
+A name is resolved once and every address that it leads to is checked; the connection goes to one
+that was checked. So no spelling of an address, no redirect and no name that changes what it leads
+to comes around it. Everything here that fetches connects through a guard.
+"""
+
+import ipaddress
+import socket
+import time
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rag.errors import Forbidden, SourceAway
+
+PORTS = frozenset({80, 443, 8000, 8080, 8443, 8888})  # of hosts that are not named as allowed
+CONNECT_SECONDS = 10.0
+MOST_ADDRESSES = 4  # of a name, that are tried
+LONGEST_HOST = 253
+# Public by their numbers, and yet where a virtual machine is told its secrets.
+PLATFORM = tuple(map(ipaddress.ip_network, ("168.63.129.16/32", "192.0.0.0/24")))
+TRANSLATED = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96"))
+TRANSLATED_HERE = ipaddress.ip_network("64:ff9b:1::/48")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Guard:
+    """Says which hosts may be asked, and connects to them."""
+
+    def __init__(
+        self, private_hosts: Iterable[str] = (), *, ports: Collection[int] | None = PORTS
+    ) -> None:
+        """`private_hosts` are names, addresses or networks that may be asked all the same.
+
+        Without `ports` every one may be asked, as of file servers, which have their own.
+        """
+        self._ports = ports
+        named = [host.strip().lower().rstrip(".").strip("[]") for host in private_hosts]
+        self._names = frozenset(filter(None, named))
+        self._networks = [network for network in map(_network, self._names) if network]
+
+    def connect(self, host: str, port: int, timeout: float | None = None) -> socket.socket:
+        """A connection to an address that was checked. Raises Forbidden and SourceAway."""
+        failed: OSError | None = None
+        for address in self.addresses(host, port)[:MOST_ADDRESSES]:
+            try:
+                return socket.create_connection((address, port), timeout or CONNECT_SECONDS)
+            except OSError as error:
+                failed = error
+        raise SourceAway(f"{host[:100]} cannot be reached on port {port} ({failed}).") from failed
+
+    def addresses(self, host: str, port: int) -> list[str]:
+        """What a name leads to. Raises Forbidden if any of it lies in this network."""
+        name = host.strip("[]").lower().rstrip(".")
+        if not 0 < len(name) <= LONGEST_HOST or not name.isprintable() or "%" in name:
+            raise Forbidden(f"{host[:100]!r} is no host that can be asked.")
+        if not 0 < port < 65536:
+            raise Forbidden(f"{port} is no port that can be asked.")
+        try:
+            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise SourceAway(f"The name {host[:100]} is not known ({error}).") from error
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        is_named = name in self._names
+        for address in addresses:
+            self._check(host, address, port, is_named=is_named)
+        return addresses
+
+    def _check(self, host: str, written: str, port: int, *, is_named: bool) -> None:
+        address = _address(written)
+        if address is None or not self._may_be_asked(address, is_named=is_named):
+            raise Forbidden(
+                f"{host[:100]} leads to {written}, an address of this network or machine, and is "
+                "not asked. Whoever runs the server can name it in sources.private_hosts."
+            )
+        is_open = self._ports is None or port in self._ports or is_named
+        if not is_open and not self._is_in_networks(address):
+            allowed = ", ".join(map(str, sorted(self._ports or ())))
+            raise Forbidden(f"Port {port} of {host[:100]} is not asked; allowed are {allowed}.")
+
+    def _may_be_asked(self, address: Address, *, is_named: bool) -> bool:
+        inner = _inside(address)
+        if any(map(_is_never_asked, (address, inner))):
+            return False
+        return is_named or self._is_in_networks(inner) or _is_public(inner)
+
+    def _is_in_networks(self, address: Address) -> bool:
+        inner = _inside(address)
+        return any(inner.version == each.version and inner in each for each in self._networks)
+
+
+def _network(named: str) -> Network | None:
+    with suppress(ValueError):
+        return ipaddress.ip_network(named, strict=False)
+    return None
+
+
+def _address(written: str) -> Address | None:
+    """None of what has a zone, and so belongs to one cable of this machine."""
+    with suppress(ValueError):
+        return None if "%" in written else ipaddress.ip_address(written)
+    return None
+
+
+def _inside(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one carries, if it does."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in TRANSLATED[0] or (address in TRANSLATED[1] and int(address) > 1):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo[1] if address.teredo else None
+    return address.ipv4_mapped or address.sixtofour or teredo or address
+
+
+def _is_never_asked(address: Address) -> bool:
+    """Not even where its host is named: machines are told their secrets there."""
+    return (
+        address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+        or any(address in each for each in PLATFORM)
+        or (isinstance(address, ipaddress.IPv6Address) and address in TRANSLATED_HERE)
+    )
+
+
+def _is_public(address: Address) -> bool:
+    is_of_a_site = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+    return address.is_global and not address.is_reserved and not is_of_a_site
+
+
+class GuardedNetwork:
+    """The network of an httpcore connection pool: each connection is guarded, and ends in time."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self.deadline = float("inf")  # of time.monotonic
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Sequence[Any] | None = None,
+    ) -> Any:
+        from httpcore._backends.sync import SyncStream
+
+        sock = self._guard.connect(host, port, self.left(timeout))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return _TimedStream(SyncStream(sock), self)
+
+    def connect_unix_socket(self, path: str, **_options: Any) -> Any:
+        raise Forbidden("Sockets of this machine are not asked.")
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def left(self, timeout: float | None) -> float:
+        """Of the time of this request. Raises SourceAway."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise SourceAway("It took too long to answer.")
+        return min(left, CONNECT_SECONDS if timeout is None else timeout)
+
+
+class _TimedStream:
+    """A stream that ends when the time of its request does, however slowly it drips."""
+
+    def __init__(self, stream: Any, network: GuardedNetwork) -> None:
+        self._stream = stream
+        self._network = network
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return bytes(self._stream.read(max_bytes, self._network.left(timeout)))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._network.left(timeout))
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> "_TimedStream":
+        secured = self._stream.start_tls(ssl_context, server_hostname, self._network.left(timeout))
+        return _TimedStream(secured, self._network)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

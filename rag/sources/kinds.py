@@ -1,0 +1,143 @@
+"""What kinds of sources there are, and which of them somebody may add without running the server.
+
+A package adds a kind by an entry point of the group `groundnote.sources`: its name is the scheme of
+its addresses, what it names an `OpenSource`.
+"""
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from rag.errors import Forbidden, SetupError, UserError
+from rag.seams import OpenSource, Source, SourceOptions
+
+GROUP_OF_KINDS = "groundnote.sources"
+FOLDER, WEB, GIT, STORE = "folder", "web", "git", "store"
+OPENERS = {  # each is loaded when one of its kind is opened
+    FOLDER: "rag.sources.folder:open_folder",
+    WEB: "rag.sources.web:open_web",
+    GIT: "rag.sources.git:open_git",
+    STORE: "rag.sources.stores:open_store",
+}
+STORES = frozenset(
+    "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps github zip".split()  # noqa: SIM905
+)
+SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
+OF_THE_WEB = ("http", "https", "git+https")
+LONGEST_ADDRESS = 2_000
+SECRET = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)@")
+
+
+def kind_of(address: str) -> str:
+    """Raises UserError."""
+    scheme = scheme_of(address)
+    if scheme.startswith("git+") or scheme == "git" or _is_repository(address, scheme):
+        return GIT
+    if scheme in ("", "file"):
+        return FOLDER
+    if scheme in ("http", "https"):
+        return WEB
+    if scheme in STORES:
+        return STORE
+    if scheme in added_kinds():
+        return scheme
+    known = ", ".join(sorted(["https", "git+https", "file", *STORES, *added_kinds()]))
+    raise UserError(
+        f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {known}."
+    )
+
+
+def scheme_of(address: str) -> str:
+    """Lower case; "" of a plain path."""
+    found = SCHEME.match(address)
+    return found[1].lower() if found else ""
+
+
+def _is_repository(address: str, scheme: str) -> bool:
+    is_one = address.rstrip("/").endswith(".git") or ".git#" in address or ".git@" in address
+    return is_one and scheme in ("", "http", "https", "ssh", "file")
+
+
+def added_kinds() -> set[str]:
+    """Schemes that installed packages know."""
+    return {found.name for found in entry_points(group=GROUP_OF_KINDS)}
+
+
+def open_source(address: str, options: SourceOptions) -> Source:
+    """Raises UserError, SetupError where a package is missing, and SourceAway."""
+    kind = kind_of(address)
+    try:
+        return _opener(kind)(address, options)
+    except ImportError as error:
+        raise SetupError(
+            f"{scheme_of(address)}:// needs a package that is not installed ({error}). Install it "
+            "beside Groundnote."
+        ) from error
+
+
+def _opener(kind: str) -> OpenSource:
+    if kind in OPENERS:
+        module, _, name = OPENERS[kind].partition(":")
+        return cast(OpenSource, getattr(import_module(module), name))
+    return cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
+
+
+def tidied(address: str) -> str:
+    """As it is kept: a folder as its full path. Raises UserError."""
+    plain = address.strip()
+    if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
+        raise UserError(
+            f"{plain[:80]!r} is no address of a source. Name a folder, or an address such as "
+            "https://example.com/docs."
+        )
+    if kind_of(plain) != FOLDER:
+        return plain
+    return str(folder_of(plain))
+
+
+def folder_of(address: str) -> Path:
+    """The folder that a plain path or a file:// URL names."""
+    path = unquote(urlsplit(address).path) if scheme_of(address) == "file" else address
+    return Path(path).expanduser().absolute()
+
+
+def shown(address: str) -> str:
+    """Without the password that it may hold."""
+    return SECRET.sub(r"\1:…@", address)
+
+
+def short_name(address: str) -> str:
+    """What stands before names that are taken: the folder's, the site's, the repository's."""
+    found = urlsplit(address) if "://" in address else None
+    parts = [part for part in (found.path if found else address).split("/") if part]
+    last = parts[-1] if parts else (found.hostname if found else "") or "source"
+    return unquote(last).removesuffix(".git")[:60]
+
+
+def check_open(address: str, *, folders: Sequence[Path], stores: Sequence[str]) -> None:
+    """Raises Forbidden for what would be read with the rights of the server, unless its settings
+    say that whoever manages a collection may add it."""
+    if scheme_of(address) in OF_THE_WEB and "::" not in address:
+        return
+    if kind_of(address) in added_kinds():
+        return
+    if kind_of(address) == FOLDER:
+        wanted = folder_of(address).resolve()
+        if any(wanted.is_relative_to(root.resolve()) for root in folders):
+            return
+        told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
+        raise Forbidden(f"{told} sources.folders names those that may be added here.")
+    if "::" not in address and ".." not in unquote(address) and _begins(address, stores):
+        return
+    raise Forbidden(
+        "This is read with what the server may read, so whoever runs it adds it: groundnote source "
+        "add ADDRESS, or sources.stores names the beginnings of addresses that may be added here."
+    )
+
+
+def _begins(address: str, stores: Sequence[str]) -> bool:
+    return any(address == each or address.startswith(each.rstrip("/") + "/") for each in stores)

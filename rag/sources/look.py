@@ -1,0 +1,131 @@
+"""One look at a source: what all steps of a sync share."""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+
+from rag.documents.storing.store import SqlDocumentStore
+from rag.errors import Conflict, NotFound, SourceAway, Unreadable, UserError
+from rag.ingestion.ingest import Ingestion
+from rag.records import DocumentSource, SourceFile, SyncCounts
+from rag.seams import ListedFile, Source
+from rag.sources.plan import Limits
+from rag.sources.table import SourceTable
+from rag.sources.wanted import wanted
+
+HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
+Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
+
+log = logging.getLogger(__name__)
+
+
+def _link(url: str) -> str:
+    """Where people are led: no other kind of address stands in a page."""
+    return url if url.startswith(("https://", "http://")) else ""
+
+
+class NotSeen(Unreadable):
+    """The source went away while it was read: nothing is known of the file."""
+
+
+class Unwanted(Exception):
+    """The source is being removed: its sync ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What syncs work with."""
+
+    table: SourceTable
+    documents: SqlDocumentStore
+    ingestion: Ingestion
+    limits: Limits
+    max_bytes: int
+    grace: timedelta
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts that grow."""
+
+    new: int = 0
+    changed: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+    def counts(self) -> SyncCounts:
+        return SyncCounts(**{each.name: getattr(self, each.name) for each in fields(SyncCounts)})
+
+
+@dataclass(slots=True)
+class Look:
+    """One look at one source; only one at a time looks at the same."""
+
+    parts: Parts
+    source: DocumentSource
+    opened: Source
+    tally: Tally
+    away: SourceAway | None = None  # why it could not be seen whole: nothing is removed then
+    _is_unreadable: bool = False
+    _held: dict[str, bytes] = field(default_factory=dict)
+    _held_bytes: int = 0
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def listed(self) -> list[ListedFile]:
+        """Sorted by name; of a source that could not be seen whole, what was seen."""
+        found: dict[str, ListedFile] = {}
+        is_wanted = wanted(self.source.include, self.source.exclude)
+        try:
+            for file in self.opened.listed():
+                if is_wanted(file.name):
+                    found.setdefault(file.name, replace(file, url=_link(file.url)))
+        except SourceAway as error:
+            self.away = error
+        return [found[name] for name in sorted(found)]
+
+    def read(self, file: ListedFile) -> bytes:
+        """Each file once. Raises UserError; of a source that is away too, and notes that."""
+        with self._turn:  # not every kind can be read by several threads
+            held = self._held.pop(file.name, None)
+            if held is not None:
+                self._held_bytes -= len(held)
+                return held
+            if self._is_unreadable:
+                raise NotSeen(file.name, str(self.away))
+            try:
+                return self.opened.read(file)
+            except SourceAway as error:
+                self.away, self._is_unreadable = error, True
+                raise NotSeen(file.name, str(error)) from error
+
+    def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:
+        """Of the content, by name; what cannot be read now is read in its turn, which says why."""
+        found: dict[str, str] = {}
+        for file in files:
+            try:
+                data = self.read(file)
+            except UserError:
+                continue
+            found[file.name] = hashlib.sha256(data).hexdigest()
+            if self._held_bytes + len(data) <= HELD_BYTES:
+                self._held[file.name] = data
+                self._held_bytes += len(data)
+        return found
+
+    def write(self, files: Iterable[SourceFile]) -> None:
+        """Raises Unwanted."""
+        if not self.parts.table.write(self.source.id, files):
+            raise Unwanted
+
+    def rename(self, row: SourceFile, name: str, url: str) -> None:
+        """The document of a file, if it is there and nobody took the name meanwhile."""
+        try:
+            self.parts.documents.rename(row.document_id, name, url)
+        except (NotFound, Conflict) as error:
+            log.info("%s is not renamed: %s", row.document_name, error)

@@ -1,0 +1,97 @@
+"""What a job of a sync does: ask whether it may, open the source, look, write down how it went."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from rag.documents.storing.collections import Collections
+from rag.errors import Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
+from rag.records import DocumentSource, Right, SyncState
+from rag.seams import SourceOptions
+from rag.settings import SourceSettings
+from rag.sources.kinds import check_open, open_source
+from rag.sources.look import Parts, Report, Unwanted
+from rag.sources.removing import remove_source
+from rag.sources.sync import Outcome, sync
+
+SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
+
+
+class Syncs:
+    """Does syncs, one at a time of each source."""
+
+    def __init__(
+        self,
+        parts: Callable[[], Parts],
+        collections: Collections,
+        settings: SourceSettings,
+        folder: Path,
+    ) -> None:
+        """`folder` holds what sources keep between two syncs, each in one of its own."""
+        self._parts = parts
+        self._folder = folder
+        self._collections = collections
+        self._settings = settings
+
+    def run(self, source_id: str, report: Report) -> None:
+        """Of a source that is gone there is nothing to do. Raises what reading files in raises."""
+        parts = self._parts()
+        try:
+            source = parts.table.source(source_id)
+        except NotFound:
+            return
+        if source.state is SyncState.REMOVING:
+            remove_source(parts, source, report)
+            rmtree(self._folder / source_id, ignore_errors=True)
+            return
+        try:
+            outcome = self._outcome(parts, source, report)
+        except Unwanted:
+            return  # the job that removes it follows
+        self._note(parts, source, outcome)
+
+    def _outcome(self, parts: Parts, source: DocumentSource, report: Report) -> Outcome:
+        try:
+            self._check(source)
+            with closing(open_source(source.address, self._options(parts, source))) as opened:
+                return sync(parts, source, opened, report)
+        except SourceAway as error:
+            return Outcome(SyncState.AWAY, source.counts, str(error))
+        except (UserError, SetupError) as error:
+            if isinstance(error, IndexAway):
+                raise  # it comes back, and the job is done again
+            return Outcome(SyncState.FAILED, source.counts, str(error))
+
+    def _check(self, source: DocumentSource) -> None:
+        """Asked at each sync: rights and settings change. Raises Forbidden."""
+        if self._collections.right(source.owner, source.collection_id) < Right.MANAGE:
+            raise Forbidden(
+                f"{source.owner} may not manage this collection any more, so it was not looked at. "
+                "Nothing was removed."
+            )
+        if not source.is_operators:
+            settings = self._settings
+            check_open(source.address, folders=settings.folders, stores=settings.stores)
+
+    def _options(self, parts: Parts, source: DocumentSource) -> SourceOptions:
+        return SourceOptions(
+            source.include,
+            source.exclude,
+            source.depth,
+            self._settings.most_files,
+            parts.max_bytes,
+            self._settings.private_hosts,
+            self._folder / source.id,
+        )
+
+    def _note(self, parts: Parts, source: DocumentSource, outcome: Outcome) -> None:
+        values: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason}
+        if outcome.state in (SyncState.IDLE, SyncState.WAITING_FOR_YES):
+            values["last_synced_at"] = datetime.now(UTC)
+        if outcome.counts.waiting and source.every_seconds is not None:
+            values["next_due_at"] = datetime.now(UTC) + SOON
+        parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})

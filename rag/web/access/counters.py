@@ -1,0 +1,80 @@
+"""What a caller did in the last minutes, counted by all processes together where there is a place.
+
+Each counts for itself besides: counters that are away stop nobody, and let nobody guess on.
+"""
+
+import logging
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rag.calm import tell
+from rag.errors import SetupError
+from rag.settings import Settings
+
+if TYPE_CHECKING:  # loaded with the first that is counted
+    from limits import RateLimitItem
+    from limits.strategies import MovingWindowRateLimiter
+
+NOWHERE = "memory://"  # what is counted is counted in this process
+PATIENCE = {"socket_timeout": 2, "socket_connect_timeout": 2}  # with counters that are away
+log = logging.getLogger(__name__)
+
+
+def place_of_counters(settings: Settings) -> str:
+    """The one that is named; else the Redis that all processes have for their jobs."""
+    named = settings.web.rate_limit_storage
+    return settings.jobs.url or NOWHERE if named == NOWHERE else named
+
+
+class Counters:
+    """Moving windows, by what is allowed in one and who is counted."""
+
+    def __init__(self, url: str = NOWHERE) -> None:
+        """Raises SetupError."""
+        self._together = None if url == NOWHERE else _limiter(url)
+
+    @cached_property
+    def _alone(self) -> "MovingWindowRateLimiter":
+        return _limiter(NOWHERE)
+
+    def count(self, allowed: "RateLimitItem", who: str) -> bool:
+        """One more, if that is allowed; whether it is."""
+        is_allowed = self._alone.hit(allowed, who)
+        try:
+            if self._together is not None:
+                return self._together.hit(allowed, who) and is_allowed
+        except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
+            tell(log, "Each process counts alone", error)
+        return is_allowed
+
+    def wait_seconds(self, allowed: "RateLimitItem", who: str) -> float:
+        """Until one more is allowed; 0 for most."""
+        wait = _wait_seconds(self._alone, allowed, who)
+        try:
+            if self._together is not None:
+                return max(wait, _wait_seconds(self._together, allowed, who))
+        except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
+            tell(log, "Each process counts alone", error)
+        return wait
+
+
+def _limiter(url: str) -> "MovingWindowRateLimiter":
+    from limits.errors import ConfigurationError
+    from limits.storage import storage_from_string
+    from limits.strategies import MovingWindowRateLimiter
+
+    patience = PATIENCE if url.startswith("redis") else {}
+    try:
+        return MovingWindowRateLimiter(storage_from_string(url, **patience))
+    except ConfigurationError as error:
+        raise SetupError(
+            f"web.rate_limit_storage is no place for counters ({error}). Expected memory:// or a "
+            "URL such as redis://127.0.0.1:6379/1."
+        ) from error
+
+
+def _wait_seconds(limiter: "MovingWindowRateLimiter", allowed: "RateLimitItem", who: str) -> float:
+    if limiter.test(allowed, who):
+        return 0.0
+    return max(0.001, limiter.get_window_stats(allowed, who).reset_time - time.time())

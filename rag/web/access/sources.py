@@ -1,0 +1,57 @@
+"""Sources of documents and who may do what with them: whoever manages their collection, all."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from rag.errors import Forbidden, NotFound
+from rag.records import DocumentSource, Right
+from rag.sources.book import SourceBook, SourceTold
+from rag.sources.kinds import shown
+from rag.web.access import rights
+from rag.web.access.owner import current_owner, note
+from rag.web.current import application, checked_id
+
+Result = TypeVar("Result")
+
+
+def book() -> SourceBook:
+    """All sources, whoever asks."""
+    return application().sources
+
+
+def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceTold]:
+    """Of the collections that the caller manages, or of these among them; by address."""
+    managed = [key for key, right in rights.rights().items() if right >= Right.MANAGE]
+    wanted = [key for key in managed if not collection_ids or key in collection_ids]
+    return book().told(book().table.sources(wanted))
+
+
+def managed_source(source_id: str) -> SourceTold:
+    """Raises NotFound, also where the caller does not manage its collection."""
+    found = book().table.source(checked_id(source_id, "source"))
+    if rights.rights().get(found.collection_id, Right.NONE) < Right.MANAGE:
+        raise NotFound(f"There is no source {source_id!r}.")
+    return book().told([found])[0]
+
+
+def add_source(wish: DocumentSource) -> SourceTold:
+    """Raises NotFound, Forbidden, UserError and Conflict."""
+    rights.held_collection(wish.collection_id, least=Right.MANAGE)
+    if wish.is_operators:
+        raise Forbidden("Only whoever runs the server adds a source in its name.")
+    made = book().add(wish)
+    note("source.added", f"{made.collection_id} {shown(made.address)}")
+    return book().told([made])[0]
+
+
+def own() -> str:
+    """The owner of what the caller adds."""
+    return "" if rights.is_one() else current_owner()
+
+
+def with_source(source_id: str, action: str, do: Callable[[str], Result]) -> Result:
+    """Do something with a source that the caller manages, and write that down."""
+    source = managed_source(source_id).source
+    result = do(source.id)
+    note(f"source.{action}", f"{source.collection_id} {shown(source.address)}")
+    return result

@@ -1,0 +1,234 @@
+"""The JSON API of sources: what collections are kept in step with, for those who manage them."""
+
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
+from rag.sources.book import SourceTold
+from rag.sources.kinds import LONGEST_ADDRESS, shown
+from rag.web.access import rights
+from rag.web.access import sources as managed
+from rag.web.api.requests import STORABLE, Asked, Body, Place
+from rag.web.described import DescribedApi, Told
+
+api = DescribedApi("sources", "What collections are kept in step with.")
+LONGEST_EVERY = 366 * 86_400  # seconds
+Glob = Annotated[str, Field(min_length=1, max_length=300), STORABLE]
+Globs = Annotated[list[Glob], Field(max_length=100)]
+Every = Annotated[int, Field(ge=0, le=LONGEST_EVERY)]
+
+
+class FailureModel(Told):
+    """A file that could not be read, and why."""
+
+    name: str
+    reason: str
+
+
+class ProgressModel(Told):
+    """Files of the sync that runs: `done` of `total`."""
+
+    done: int
+    total: int
+
+
+class UndoModel(Told):
+    """Documents of the last removal that can be had back, and until when."""
+
+    count: int
+    until: datetime | None
+
+
+class DocumentSourceModel(Told):
+    """A source and how it stands; `every` is in seconds, null where it is looked at on demand.
+
+    `pending_removals` are the first files whose removal waits for a yes, `pending_count` all.
+    """
+
+    id: str
+    address: str
+    kind: str
+    name: str
+    collection: str
+    include: list[str]
+    exclude: list[str]
+    depth: int
+    every: int | None
+    watch: bool
+    state: SyncState
+    reason: str
+    last_synced_at: datetime | None
+    next_sync_at: datetime | None
+    counts: SyncCounts
+    progress: ProgressModel
+    pending_removals: list[str]
+    pending_count: int
+    failures: list[FailureModel]
+    undo: UndoModel
+
+
+class DocumentSourcesModel(Told):
+    """The sources of the collections that the caller manages, by address."""
+
+    sources: list[DocumentSourceModel]
+
+
+class CountModel(Told):
+    """How many documents a yes or an undo is about."""
+
+    count: int
+    source: DocumentSourceModel
+
+
+class ManagedPath(BaseModel):
+    """Names a source."""
+
+    source_id: str
+
+
+class SourcesQuery(Asked):
+    """Which sources; `collection` names one by id or name."""
+
+    collection: Place = ""
+
+
+class NewSourceBody(Body):
+    """A source to add: `every` so many seconds it is looked at, and each change if `watch`."""
+
+    address: Annotated[str, Field(min_length=1, max_length=LONGEST_ADDRESS), STORABLE]
+    collection: Place = ""
+    include: Globs = Field([])
+    exclude: Globs = Field([])
+    depth: Annotated[int, Field(ge=0, le=20)] = 3
+    every: Every | None = None
+    watch: bool = False
+
+
+class SourceBody(Body):
+    """What is left out stays as it is; `every` 0 is on demand."""
+
+    include: Globs | None = None
+    exclude: Globs | None = None
+    every: Every | None = None
+    watch: bool | None = None
+
+
+class SyncBody(Body):
+    """A thorough sync reads every file, whatever its time and size say."""
+
+    thorough: bool = False
+
+
+class LeavingQuery(Asked):
+    """Whether the documents of a source stay when it goes."""
+
+    keep_documents: bool = False
+
+
+@api.get("/sources", responses={"200": DocumentSourcesModel})
+def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
+    """The sources of the collections that the caller manages."""
+    wanted = rights.chosen([query.collection]) if query.collection else ()
+    return DocumentSourcesModel(sources=[_shown(told) for told in managed.managed_sources(wanted)])
+
+
+@api.post("/sources", responses={"201": DocumentSourceModel})
+def create_source(body: NewSourceBody) -> tuple[DocumentSourceModel, int]:
+    """Keep a collection in step with a folder, a share, a repository or a site."""
+    place = rights.chosen([body.collection])[0] if body.collection else DEFAULT_COLLECTION
+    wish = DocumentSource(
+        "",
+        body.address,
+        "",
+        "",
+        place,
+        managed.own(),
+        tuple(body.include),
+        tuple(body.exclude),
+        body.depth,
+        body.every or None,
+        body.watch,
+    )
+    return _shown(managed.add_source(wish)), 201
+
+
+@api.get("/sources/<source_id>", responses={"200": DocumentSourceModel})
+def read_source(path: ManagedPath) -> DocumentSourceModel:
+    """One source, and how it stands."""
+    return _shown(managed.managed_source(path.source_id))
+
+
+@api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
+def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
+    """Say what of it is wanted, and how often it is looked at."""
+    change = partial(
+        managed.book().change,
+        include=body.include,
+        exclude=body.exclude,
+        every_seconds=body.every,
+        watch=body.watch,
+    )
+    managed.with_source(path.source_id, "changed", change)
+    return _shown(managed.managed_source(path.source_id))
+
+
+@api.delete("/sources/<source_id>", responses={"202": None})
+def delete_source(path: ManagedPath, query: LeavingQuery) -> tuple[str, int]:
+    """Take a source away, with its documents unless they are to stay."""
+    remove = partial(managed.book().remove, keep_documents=query.keep_documents)
+    managed.with_source(path.source_id, "removed", remove)
+    return "", 202
+
+
+@api.post("/sources/<source_id>/sync", responses={"202": DocumentSourceModel})
+def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel, int]:
+    """Look at it soon."""
+    sync = partial(managed.book().sync, thorough=body.thorough)
+    managed.with_source(path.source_id, "synced", sync)
+    return _shown(managed.managed_source(path.source_id)), 202
+
+
+@api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
+def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
+    """Say yes to the removals that wait."""
+    count = managed.with_source(path.source_id, "removals_confirmed", managed.book().confirm)
+    return _counted(path, count), 202
+
+
+@api.post("/sources/<source_id>/decline", responses={"200": CountModel})
+def decline_removals(path: ManagedPath) -> CountModel:
+    """Say no to the removals that wait: those documents stay until they are deleted."""
+    count = managed.with_source(path.source_id, "removals_declined", managed.book().decline)
+    return _counted(path, count)
+
+
+@api.post("/sources/<source_id>/undo", responses={"202": CountModel})
+def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
+    """Have back what was removed last; it stays until it is deleted by hand."""
+    count = managed.with_source(path.source_id, "removals_undone", managed.book().undo)
+    return _counted(path, count), 202
+
+
+def _counted(path: ManagedPath, count: int) -> CountModel:
+    return CountModel(count=count, source=_shown(managed.managed_source(path.source_id)))
+
+
+def _shown(told: SourceTold) -> DocumentSourceModel:
+    source = told.source
+    return DocumentSourceModel.of(
+        source,
+        address=shown(source.address),
+        collection=source.collection_id,
+        every=source.every_seconds,
+        state=told.state,
+        reason=told.reason,
+        next_sync_at=source.next_due_at,
+        progress={"done": told.done, "total": told.total},
+        pending_removals=list(told.pending),
+        pending_count=told.pending_count,
+        failures=[{"name": file.name, "reason": file.reason} for file in told.failures],
+        undo={"count": told.undo_count, "until": told.undo_until},
+    )

@@ -1,0 +1,107 @@
+"""A client's transcript, understood: what is asked now, and what was said before it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag.citations.given import calls_in_words, harmless, in_words
+from rag.errors import UserError
+from rag.records import ChatMessage, ImportedMessage, Message, Role
+from rag.web.openai.messages import INSTRUCTION_ROLES, ROLES, ClientMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, understood: the last question, what was said before, the client's instructions.
+
+    Where the question was answered by calls of the client's tools, `rounds` are these and what came
+    of them, oldest first; who goes on by a response's id may send the results alone.
+    """
+
+    question: str
+    past: tuple[ImportedMessage, ...]
+    instructions: tuple[str, ...]
+    rounds: tuple[ChatMessage, ...] = ()
+
+    def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
+        """The transcript as it was when the tools were called last."""
+        asked = ImportedMessage(Role.USER, self.question)
+        return (*self.past, asked, *_answers(self.rounds))
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The ids of the calls whose results came now."""
+        calls = [each.tool_calls for each in self.rounds if each.tool_calls]
+        return tuple(call.id for call in calls[-1]) if calls else ()
+
+    def since(self, answer: Message) -> tuple[ChatMessage, ...] | None:
+        """The rounds as we kept them with an answer of ours, and the results that came now.
+
+        None where none of its calls waits for them.
+        """
+        kept = answer.answer.rounds if answer.answer else ()
+        calls = [place for place, each in enumerate(self.rounds) if each.tool_calls]
+        results = self.rounds[calls[-1] + 1 if calls else 0 :]
+        wanted = {each.tool_call_id for each in results}
+        for place, message in enumerate(kept):
+            if wanted and wanted <= {call.id for call in message.tool_calls}:
+                return (*kept[: place + 1], *results)
+        return None
+
+
+def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
+    """Raises UserError, which names the field of the request."""
+    others = [message.role for message in messages if message.role not in ROLES]
+    if others:
+        raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
+    instructions = tuple(m.text(field) for m in messages if m.role in INSTRUCTION_ROLES)
+    past: list[ImportedMessage] = []
+    since: list[ChatMessage] = []  # the last question
+    for message in messages:
+        if message.role == Role.USER:
+            past += [*_answers(since), ImportedMessage(Role.USER, message.text(field))]
+            since = []
+        elif (said := _said(message, field)) is not None:
+            since = _with(since, said)
+    if since and since[-1].role is Role.TOOL:
+        question = past.pop().content if past and past[-1].role == Role.USER else ""
+        return Asked(question, tuple(past), instructions, tuple(since))
+    past += _answers(since)
+    if not past or past[-1].role != Role.USER:
+        raise UserError(
+            f"{field}: the last one must be the user's question, or the result of a tool."
+        )
+    return Asked(past[-1].content, tuple(past[:-1]), instructions)
+
+
+def _said(message: ClientMessage, field: str) -> ChatMessage | None:
+    """What an assistant said or called, or what came of a call; None for anything else."""
+    if message.is_result:
+        text = harmless(message.result(field))
+        return ChatMessage(Role.TOOL, text, tool_call_id=message.tool_call_id or message.call_id)
+    calls = message.calls()
+    if calls or message.role == Role.ASSISTANT:
+        return ChatMessage(Role.ASSISTANT, message.text(field), tool_calls=calls)
+    return None
+
+
+def _with(since: list[ChatMessage], said: ChatMessage) -> list[ChatMessage]:
+    """Calls that follow each other, or what was said before them, are one message."""
+    if said.tool_calls and since and since[-1].role is Role.ASSISTANT:
+        last = since[-1]
+        together = (*last.tool_calls, *said.tool_calls)
+        return [
+            *since[:-1],
+            replace(last, content=last.content or said.content, tool_calls=together),
+        ]
+    return [*since, said]
+
+
+def _answers(since: Sequence[ChatMessage]) -> Iterator[ImportedMessage]:
+    """What was answered to one question: the texts, or the calls with which it ended."""
+    spoken = [each for each in since if each.role is Role.ASSISTANT]
+    for place, each in enumerate(spoken):
+        if not each.tool_calls:
+            yield ImportedMessage(Role.ASSISTANT, in_words(each.content))
+        elif place == len(spoken) - 1:
+            said = calls_in_words(each.content, each.tool_calls)
+            yield ImportedMessage(Role.ASSISTANT, said)

@@ -1,0 +1,165 @@
+"""Sources on pages: what a collection is kept in step with, added and answered with plain forms."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, redirect, url_for
+from werkzeug.wrappers import Response
+
+from rag.documents.reports import counted
+from rag.errors import UserError
+from rag.records import DocumentSource, Right, SyncCounts, SyncState
+from rag.sources.book import SourceTold
+from rag.sources.kinds import shown
+from rag.web.access import rights
+from rag.web.access import sources as managed
+from rag.web.current import checked_id
+from rag.web.pages.forms import wanted_index, words
+from rag.web.pages.show import Shown, show_page
+
+source_pages = Blueprint("source_pages", __name__)
+source_pages.add_app_template_filter(shown, "shown")
+WATCH = "watch"
+EVERY = {
+    "3600": "every hour",
+    "86400": "every day",
+    "604800": "every week",
+    "900": "every quarter of an hour",
+    WATCH: "at each change (folders of the server)",
+    "": "when I say so",
+}
+DEFAULT_DEPTH, DEEPEST = 3, 20
+STATES = {
+    SyncState.IDLE: "In step",
+    SyncState.RUNNING: "Being looked at",
+    SyncState.WAITING_FOR_YES: "Waits for your yes",
+    SyncState.AWAY: "Cannot be seen now",
+    SyncState.FAILED: "Failed",
+    SyncState.REMOVING: "Being removed",
+}
+
+
+@source_pages.get("/collections/<collection_id>/sources")
+def sources(collection_id: str) -> str:
+    """What a collection is kept in step with, and how that stands."""
+    return _page(checked_id(collection_id, "collection"))
+
+
+@source_pages.post("/collections/<collection_id>/sources")
+def add(collection_id: str) -> Shown:
+    """One more, looked at soon."""
+    try:
+        managed.add_source(_wish(checked_id(collection_id, "collection")))
+    except UserError as error:
+        if error.http_status == 404:
+            raise
+        return _page(collection_id, error=str(error), given=_given()), error.http_status
+    return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
+
+
+@source_pages.post("/document-sources/<source_id>")
+def change(source_id: str) -> Response:
+    """How often, and what of it."""
+    every = words("every")
+    return _done(
+        source_id,
+        "changed",
+        partial(
+            managed.book().change,
+            include=_globs("include"),
+            exclude=_globs("exclude"),
+            every_seconds=_seconds(every) or 0,
+            watch=every == WATCH,
+        ),
+    )
+
+
+@source_pages.post("/document-sources/<source_id>/<act>")
+def do(source_id: str, act: str) -> Response:
+    """Look now, say yes or no to removals, have back, take away."""
+    book = managed.book()
+    acts: dict[str, tuple[str, Callable[[str], Any]]] = {
+        "sync": ("synced", book.sync),
+        "confirm": ("removals_confirmed", book.confirm),
+        "decline": ("removals_declined", book.decline),
+        "undo": ("removals_undone", book.undo),
+        "remove": ("removed", book.remove),
+        "leave": ("left", partial(book.remove, keep_documents=True)),
+    }
+    if act not in acts:
+        raise UserError(f"{act[:40]!r} is nothing that a source can do.")
+    return _done(source_id, *acts[act])
+
+
+@source_pages.app_template_filter("in_words")
+def counts_in_words(counts: SyncCounts) -> str:
+    """`2 new, 1 changed, 118 as they were`; nothing before the first look."""
+    told = (
+        (counts.new, "new"),
+        (counts.changed, "changed"),
+        (counts.moved, "moved"),
+        (counts.removed, "removed"),
+        (counts.unchanged, "as they were" if counts.unchanged != 1 else "as it was"),
+        (counts.waiting, "still being written"),
+    )
+    return ", ".join(f"{count:,} {word}" for count, word in told if count)
+
+
+@source_pages.app_template_filter("every_in_words")
+def every_in_words(source: DocumentSource) -> str:
+    """How often it is looked at."""
+    if source.watch:
+        return "at each change"
+    seconds = source.every_seconds
+    if seconds is None:
+        return "when somebody says so"
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds % unit == 0:
+            count = seconds // unit
+            return f"every {name}" if count == 1 else f"every {counted(count, name)}"
+    return f"every {counted(seconds, 'second')}"
+
+
+def _done(source_id: str, action: str, act: Callable[[str], Any]) -> Response:
+    collection_id = managed.managed_source(source_id).source.collection_id
+    managed.with_source(source_id, action, act)
+    return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
+
+
+def _wish(collection_id: str) -> DocumentSource:
+    every, depth = words("every"), wanted_index("depth", {"depth": words("depth")})
+    return DocumentSource(
+        "", words("address").strip(), "", "", collection_id, managed.own(),
+        _globs("include"), _globs("exclude"),
+        min(DEFAULT_DEPTH if depth is None else depth, DEEPEST), _seconds(every), every == WATCH,
+    )  # fmt: skip
+
+
+def _seconds(every: str) -> int | None:
+    return wanted_index("every", {"every": every}) if every != WATCH else None
+
+
+def _globs(name: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, re.split(r"[,\n]", words(name)))))
+
+
+def _given() -> dict[str, str]:
+    return {name: words(name) for name in ("address", "include", "exclude", "every", "depth")}
+
+
+def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
+    held = rights.held_collection(collection_id, least=Right.MANAGE)
+    told: list[SourceTold] = managed.managed_sources([held.id])
+    busy = (SyncState.RUNNING, SyncState.REMOVING)
+    return show_page(
+        "document_sources.html",
+        held=held,
+        told=told,
+        running=sum(each.state in busy for each in told),
+        states=STATES,
+        every=EVERY,
+        given=given or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
+        error=error,
+    )

@@ -1,0 +1,63 @@
+"""Sources of documents: what keeps collections in step with them."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag.records import SyncState
+from rag.sources.book import SourceBook
+from rag.sources.kinds import FOLDER, folder_of
+from rag.sources.table import SourceTable
+from rag.wiring.parts import load_limits
+
+if TYPE_CHECKING:
+    from rag.sources.syncing import Syncs
+    from rag.wiring.application import Application
+
+
+def book_of(application: "Application") -> SourceBook:
+    """What people ask of sources."""
+    return SourceBook(
+        SourceTable(application.engine),
+        application.documents,
+        application.settings.sources,
+        lambda source: application.jobs.submit_sync(source),
+    )
+
+
+def syncs_of(application: "Application") -> "Syncs":
+    """What does the syncs."""
+    from rag.sources.look import Parts
+    from rag.sources.plan import Limits
+    from rag.sources.syncing import Syncs
+
+    settings = application.settings.sources
+
+    def parts() -> Parts:
+        return Parts(
+            application.sources.table,
+            application.documents,
+            application.ingestion,
+            Limits(settings.most_removed_share, settings.most_removed),
+            load_limits(application.settings).max_bytes,
+            timedelta(days=settings.grace_days),
+        )
+
+    folder = application.settings.data_dir / "sources"
+    return Syncs(parts, application.collections, settings, folder)
+
+
+def watch_of(application: "Application") -> None:
+    """Have folders looked at when something changes there, until all stops."""
+    from rag.sources.watch import watch
+
+    book = application.sources
+
+    def watched() -> dict[str, Path]:
+        return {
+            source.id: folder_of(source.address)
+            for source in book.table.sources()
+            if source.watch and source.kind == FOLDER and source.state is not SyncState.REMOVING
+        }
+
+    watch(watched, book.sync, application.stopping)

@@ -1,0 +1,119 @@
+"""Agents with tools of their own and forms of answers, by real frameworks (`make clients`).
+
+The model is a script on loopback: it calls the tool, reads what came of it and answers.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from werkzeug.serving import make_server
+
+from tests.applications import app_of
+from tests.model_application import World, calling
+from tests.openai_server import reply
+
+pytestmark = pytest.mark.slow
+HERE = Path(__file__).parent
+FRAMEWORKS = (
+    "langchain", "langchain, responses", "agents sdk", "agents sdk, chat", "pydantic ai",
+    "pydantic ai, streamed", "pydantic ai, responses", "agents sdk, streamed",
+    "agents sdk, chat, streamed", "haystack",
+)  # fmt: skip
+AI_SDK = ("ai sdk", "ai sdk, responses", "ai sdk, streamed", "ai sdk, responses, streamed")
+FORM = {"said": "It weighs 120 g [1][47].", "left": 12}
+
+
+def thinking(exchange):
+    """A model that calls the tool first, then answers as it was asked to."""
+    body, last = exchange.body, exchange.body["messages"][-1]
+    names = [tool["function"]["name"] for tool in body.get("tools", ())]
+    others = [name for name in names if name != "stock"]
+    if "stock" in names and last["role"] != "tool":
+        told = calling(("stock", {"of": "Aero 5"}))
+    elif others:
+        told = calling((others[0], FORM))
+    elif body.get("response_format"):
+        told = reply(json.dumps(FORM))
+    else:
+        told = reply(f"It weighs 120 g [1], and {last['content']} are left [47].")
+    told(exchange)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with World(tmp_path_factory.mktemp("data")) as world:
+        world.server.behaviours[:] = [thinking]
+        server = make_server("127.0.0.1", 0, app_of(world.application), threaded=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        world.url = f"http://127.0.0.1:{server.server_port}/v1"
+        yield world
+        server.shutdown()
+        thread.join()
+
+
+def made_by(command, *arguments):
+    done = subprocess.run(
+        [*map(str, command), *arguments],
+        cwd=HERE,
+        env=os.environ | {"OPENAI_AGENTS_DISABLE_TRACING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check(world, name, got):
+    """Each turn called the tool once and was answered with a citation, in one conversation."""
+    assert got["calls"] == 3, name
+    for text in got["texts"]:
+        assert "120 g [1]" in text, name
+        assert "47" not in text, name
+    assert got["form"] == {"said": "It weighs 120 g [1].", "left": 12}, name
+    (session,) = [
+        session
+        for session in world.client.get("/api/v1/sessions").get_json()["sessions"]
+        if f"({name})" in session["title"]
+    ]
+    told = world.client.get(f"/api/v1/sessions/{session['id']}/messages").get_json()["messages"]
+    spoken = [each for each in told if each["role"] != "system"]
+    assert [each["role"] for each in spoken] == ["user", "assistant"] * 3, name
+    for answer in spoken[1::2]:
+        (citation,) = answer["citations"]
+        assert citation["n"] == 1, name
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_agents_in_python_keep_tools_and_citations(world, name):
+    python = Path(sys.prefix) / "frameworks" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("the frameworks are not installed: make clients")
+    check(world, name, made_by([python, HERE / "use_tools.py"], world.url, name)[name])
+
+
+def test_agents_of_llama_index_keep_tools_and_citations(world):
+    python = Path(sys.prefix) / "clients" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("the clients are not installed: make clients")
+    name = "llama index"
+    check(world, name, made_by([python, HERE / "use_tools.py"], world.url, name)[name])
+
+
+def test_agents_of_the_ai_sdk_keep_tools_and_citations(world):
+    if not (HERE / "node_modules").is_dir() or shutil.which("node") is None:
+        pytest.skip("the clients are not installed: make clients")
+    made = made_by(["node", HERE / "use_tools.mjs"], world.url)
+
+    assert made.keys() == {*AI_SDK}
+    for name, got in made.items():
+        check(world, name, got)
+        assert len({link.rpartition("/sources/")[2] for link in got["links"]}) == 1
