@@ -34,7 +34,8 @@ from rag.tables.asking.words import IDLE, may_ask_rows, said_in, words_of
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
 from rag.tables.plan import Choice, Op, Understood, plan_from
-from rag.tables.running.result import TableResult, result_from, said
+from rag.tables.running.result import TableResult, result_from
+from rag.tables.running.sentences import said
 from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
