@@ -29,7 +29,8 @@ def application(tmp_path_factory):
     ("question", "text"),
     [
         ("How many bookings were not paid?", "There are **2** rows where Paid is no."),
-        ("How many web bookings in August?", "There is **1** row where Channel is web and month of Date is August."),
+        ("How many web bookings in August?",
+         "There is **1** row where Channel is web and month of Date is August."),
         ("How many bookings are there?", "There are **4** rows in bookings."),
         ("Total price of paid bookings", "The total Price where Paid is yes is **€144.00**."),
         ("How many different channels are there?", "The number of different Channel is **3**."),
