@@ -19,7 +19,8 @@ from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
 from rag.seams import SessionHandle, Writer
 from rag.sessions.session_tools import Actions
-from rag.tables.answers import TableAnswers, may_ask_rows
+from rag.tables.answers import TableAnswers
+from rag.tables.asking.words import may_ask_rows
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.turns.answering import Answering, Beside, Checks
