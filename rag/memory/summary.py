@@ -8,10 +8,11 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, groupby
+from itertools import groupby, islice
 
 from rag.citations.markers import cited_numbers
 from rag.memory.past import Past, Shown
+from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
 from rag.text.names import Lexicon
 
@@ -26,6 +27,7 @@ INTRODUCTION = (
 USER_SAID = "The user said:\n"
 QUOTED = "From earlier turns, word for word, the newest first:\n"
 NUMBERS, NAMES, THREAD = "Numbers given: ", "Names: ", "In a model's own words, unchecked: "
+NO_THREAD = Thread()
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
 
 
@@ -40,18 +42,6 @@ class Room:
     def part(self, share: float) -> int:
         """What a part may take."""
         return min(self.tokens, int(share * self.history))
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """What a model wrote besides, or why it is not taken."""
-
-    text: str = ""
-    model: str = ""
-    problems: tuple[str, ...] = ()
-
-
-NO_THREAD = Thread()
 
 
 def summarise(
@@ -80,7 +70,7 @@ def summarise(
     tokens_after = past.count(f"{text}\n")
     report = replace(
         _report(past, text.removesuffix(lists.rstrip("\n")), tuple(numbers), tuple(names)),
-        paragraphs=len(quoted.paragraphs),
+        paragraphs=sum(map(len, quoted.chosen.values())),
         said=len(users),
         tokens_before=past.tokens(past.first, past.covered),
         tokens_after=tokens_after,
@@ -158,22 +148,13 @@ def _of_user(past: Past, covered: range, room: int) -> list[tuple[int, str]]:
 def _worth_quoting(past: Past, covered: range) -> Iterator[int]:
     """Those that later turns came back to by their numbers, and the newest, in turn."""
     last = past.index.until(covered.stop)
-    used = (
-        next((at for at in reversed(past.holding.get(number, ())) if at < last), None)
-        for number, times in past.uses.most_common(40)
-        if times > 1
-    )
     newest = reversed(range(past.index.until(covered.start), last))
-    yield from dict.fromkeys(
-        at
-        for pair in zip(chain(used, _nothing()), newest, strict=False)
-        for at in pair
-        if at is not None
-    )
-
-
-def _nothing() -> Iterator[None]:
-    return (None for _ in count())
+    for number, times in past.uses.most_common(40):
+        held = past.holding.get(number, ())[: bisect_left(past.holding.get(number, ()), last)]
+        if times > 1 and held:
+            yield held[-1]
+            yield from islice(newest, 1)
+    yield from newest
 
 
 # ── Numbers and names ────────────────────────────────────────────────────────────────────────

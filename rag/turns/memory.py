@@ -1,6 +1,6 @@
 """What the model sees of a session, and when its past is summarised."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
-    ContextPreferences,
     HistoryRoom,
     Parts,
     Selection,
@@ -94,10 +93,6 @@ class Memory:
         """Say how background compaction is queued."""
         self._later = later
 
-    def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
-        """Have a slice of the transcript in the next context."""
-        session.request_slice(preferences.start, preferences.end)
-
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
@@ -123,16 +118,11 @@ class Memory:
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
         before = turn.question.index
-        parts = Parts(
-            system=self._system(state, budget),
-            question=question_prompt(question, fitted.text, resolved),
-            summaries=state.summaries,
-            recent=[pair for pair in state.recent if pair.question.index < before],
-            requested=self._requested(session, state, is_first_try=not fewer),
-            message_count=before,
+        requested = self._requested(session, state, is_first_try=not fewer)
+        prompt = question_prompt(question, fitted.text, resolved)
+        context, parts = self._assembled(
+            state, budget, prompt, before=before, requested=requested, fewer=fewer
         )
-        selection = self._selection(state.session.config, fewer)
-        context = assemble(parts, selection, budget_tokens=budget.input_tokens, count=self._count)
         if self._recalls and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, context, parts, resolved or question, spare)
@@ -205,21 +195,14 @@ class Memory:
     ) -> Summary | None:
         """Cover turns down to the low water, or all but those that are kept."""
 
+        rules = self._rules
+
         def end_of(past: Past, last: int) -> int | None:
-            ends = past.ends(last)
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
-            if not (force or turns > room.high or many > self._rules.max_pairs):
+            if not (force or turns > room.high or many > rules.max_pairs):
                 return None
-            fewest = max(room.keep_turns, self._rules.max_pairs // 2)
-
-            def stays(end: int) -> bool:
-                tokens, kept = past.tokens(end, last), past.turns_from(end)
-                if force:
-                    return kept <= room.keep_turns and tokens <= room.high
-                fits = tokens <= room.low or (kept <= room.keep_turns and tokens <= room.high)
-                return fits and kept <= fewest
-
-            end = next((end for end in ends if stays(end)), ends[-1])
+            low, most = (-1 if force else room.low), max(room.keep_turns, rules.max_pairs // 2)
+            end = past.end(last, low=low, high=room.high, keep=room.keep_turns, most=most)
             return end if end > past.covered else None
 
         def room_of(past: Past, end: int) -> Room:
@@ -236,18 +219,7 @@ class Memory:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
         budget = self._budget(state.session.config)
-        context = assemble(
-            Parts(
-                system=self._system(state, budget),
-                question="",
-                summaries=state.summaries,
-                recent=state.recent,
-                message_count=state.session.message_count,
-            ),
-            self._selection(state.session.config, 0),
-            budget_tokens=budget.input_tokens,
-            count=self._count,
-        )
+        context, _ = self._assembled(state, budget, "")
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
 
@@ -262,16 +234,7 @@ class Memory:
         budget = self._budget(state.session.config)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
-        parts = Parts(
-            system=self._system(state, budget),
-            question=prompt,
-            summaries=state.summaries,
-            recent=state.recent,
-            message_count=state.session.message_count,
-        )
-        left = replace(budget, reserved=budget.reserved + room)
-        selection = self._selection(state.session.config, 0)
-        context = assemble(parts, selection, budget_tokens=left.input_tokens, count=self._count)
+        context, parts = self._assembled(state, budget, prompt, free=room)
         return self._with_recalled(session, context, parts, resolved or question).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
@@ -351,11 +314,31 @@ class Memory:
         pairs = sum(message_tokens(message, self._count) for message in said)
         return pairs + sum(summary.tokens for summary in state.summaries)
 
-    def _selection(self, config: ContextConfig, fewer: int) -> Selection:
-        pairs = config.recent_message_count // 2
-        if _slides(config):
-            return Selection(at_most=pairs, fewer=fewer)
-        return Selection(fewer=fewer)
+    def _assembled(
+        self,
+        state: State,
+        budget: TokenBudget,
+        question: str,
+        *,
+        before: int | None = None,
+        requested: Sequence[Message] = (),
+        fewer: int = 0,
+        free: int = 0,
+    ) -> tuple[Context, Parts]:
+        """The context of what was said before a message, else of all, and what it is made of."""
+        config = state.session.config
+        before = state.session.message_count if before is None else before
+        parts = Parts(
+            system=self._system(state, budget),
+            question=question,
+            summaries=state.summaries,
+            recent=[pair for pair in state.recent if pair.question.index < before],
+            requested=requested,
+            message_count=before,
+        )
+        at_most = config.recent_message_count // 2 if _slides(config) else None
+        selection, tokens = Selection(at_most, fewer), budget.input_tokens - free
+        return assemble(parts, selection, budget_tokens=tokens, count=self._count), parts
 
     def _with_recalled(
         self,
