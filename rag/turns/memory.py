@@ -120,9 +120,8 @@ class Memory:
         before = turn.question.index
         requested = self._requested(session, state, is_first_try=not fewer)
         prompt = question_prompt(question, fitted.text, resolved)
-        context, parts = self._assembled(
-            state, budget, prompt, before=before, requested=requested, fewer=fewer
-        )
+        parts = self._parts(state, budget, prompt, before=before, requested=requested)
+        context = self._assembled(state, parts, budget.input_tokens, fewer)
         if self._recalls and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, context, parts, resolved or question, spare)
@@ -219,7 +218,7 @@ class Memory:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
         budget = self._budget(state.session.config)
-        context, _ = self._assembled(state, budget, "")
+        context = self._assembled(state, self._parts(state, budget, ""), budget.input_tokens)
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
 
@@ -234,7 +233,8 @@ class Memory:
         budget = self._budget(state.session.config)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
-        context, parts = self._assembled(state, budget, prompt, free=room)
+        parts = self._parts(state, budget, prompt)
+        context = self._assembled(state, parts, budget.input_tokens - room)
         return self._with_recalled(session, context, parts, resolved or question).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
@@ -314,7 +314,7 @@ class Memory:
         pairs = sum(message_tokens(message, self._count) for message in said)
         return pairs + sum(summary.tokens for summary in state.summaries)
 
-    def _assembled(
+    def _parts(
         self,
         state: State,
         budget: TokenBudget,
@@ -322,13 +322,10 @@ class Memory:
         *,
         before: int | None = None,
         requested: Sequence[Message] = (),
-        fewer: int = 0,
-        free: int = 0,
-    ) -> tuple[Context, Parts]:
-        """The context of what was said before a message, else of all, and what it is made of."""
-        config = state.session.config
+    ) -> Parts:
+        """What a context is made of: what was said before a message, else all."""
         before = state.session.message_count if before is None else before
-        parts = Parts(
+        return Parts(
             system=self._system(state, budget),
             question=question,
             summaries=state.summaries,
@@ -336,9 +333,12 @@ class Memory:
             requested=requested,
             message_count=before,
         )
+
+    def _assembled(self, state: State, parts: Parts, tokens: int, fewer: int = 0) -> Context:
+        config = state.session.config
         at_most = config.recent_message_count // 2 if _slides(config) else None
-        selection, tokens = Selection(at_most, fewer), budget.input_tokens - free
-        return assemble(parts, selection, budget_tokens=tokens, count=self._count), parts
+        selection = Selection(at_most, fewer)
+        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _with_recalled(
         self,
