@@ -212,12 +212,11 @@ class Remembered:
         """Each message once; the newest that was read may have been written anew since."""
         known = len(held.past.said)
         messages = session.said(max(0, known - 1), max(before, known))
-        if known:
-            if not messages or messages[0].content != held.last:
-                held.past.cut(known - 1 if messages else 0)
-                messages = messages or session.said(0, before)
-            else:
-                messages = messages[1:]
+        if known and messages and messages[0].content == held.last:
+            messages = messages[1:]
+        elif known:
+            held.past.cut(known - 1 if messages else 0)
+            messages = messages or session.said(0, before)
         ended = [m for m in messages if m.index < before]
         while ended and ended[-1].status is MessageStatus.PENDING:
             ended.pop()

@@ -154,10 +154,7 @@ class Memory:
             self._turns.keep(session, state)
             self._later(session)
             return None
-        if summary is None:
-            return None
-        self._made(summary.report)
-        return Compacted(summary.start, summary.end, summary.report)
+        return Compacted(summary.start, summary.end, summary.report) if summary else None
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Queue a compaction if history passes the high-water mark, and embedding for recall."""
@@ -181,13 +178,8 @@ class Memory:
             self._remembered.remember(session)
         if not state.summarises and not force:
             return None
-        room = self._history_room(state)
-        if keep_turns is not None:
-            room = replace(room, keep_turns=keep_turns)
-        summary = self._compacted(session, room, at_once=False, force=force)
-        if summary is not None:
-            self._made(summary.report)
-        return summary
+        room = self._history_room(state, keep_turns)
+        return self._compacted(session, room, at_once=False, force=force)
 
     def _compacted(
         self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
@@ -208,7 +200,10 @@ class Memory:
             left = min(room.budget - past.tokens(end), int(SUMMARY_SHARE * room.budget))
             return Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
 
-        return self._remembered.compact(session, end_of, room_of, at_once=at_once)
+        summary = self._remembered.compact(session, end_of, room_of, at_once=at_once)
+        if summary is not None:
+            self._made(summary.report)
+        return summary
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
@@ -296,7 +291,7 @@ class Memory:
         """Whether something was said that is not in the context word for word."""
         return 2 * len(state.recent) + 2 < state.session.message_count
 
-    def _history_room(self, state: State) -> HistoryRoom:
+    def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
         config = state.session.config
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
@@ -306,7 +301,7 @@ class Memory:
             budget=history,
             high=int(history * self._rules.high_water),
             low=int(history * self._rules.low_water),
-            keep_turns=config.recent_message_count // 2,
+            keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
         )
 
     def _history_tokens(self, state: State) -> int:
@@ -363,12 +358,9 @@ class Memory:
         self, session: SessionHandle, state: State, *, is_first_try: bool
     ) -> list[Message]:
         """The slice that was asked for; shown in one context, and in its shorter tries."""
-        wanted = state.requested
-        if wanted is None:
-            return []
-        if is_first_try:
+        if state.requested and is_first_try:
             session.forget_slice()
-        return session.said(*wanted)
+        return session.said(*state.requested) if state.requested else []
 
 
 def _slides(config: ContextConfig) -> bool:
