@@ -168,7 +168,7 @@ def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
         search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
-        prefer=memory.prefer,
+        prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
         summarize=memory.summarize,
         find=application.remembered.found,
         query_tables=application.asked.told,
