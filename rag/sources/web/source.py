@@ -18,6 +18,7 @@ from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 from rag.sources.guard import Guard
+from rag.sources.kinds import shown
 from rag.sources.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,
@@ -29,7 +30,7 @@ from rag.sources.web.addresses import (
     normal,
 )
 from rag.sources.web.feeds import kind_of_list, read_list, unpacked_list
-from rag.sources.web.fetch import Fetched, Fetcher
+from rag.sources.web.fetch import Fetched, Fetcher, LoginAt
 from rag.sources.web.pages import WebPage, read_page
 from rag.sources.web.robots import Robots
 from rag.sources.web.seen import Seen, load_seen, save_seen
@@ -56,10 +57,11 @@ class Found:
 class WebSource:
     """Lists by visiting: pages by their links, or those that a sitemap or a feed names."""
 
-    def __init__(self, address: str, options: SourceOptions) -> None:
+    def __init__(self, address: str, options: SourceOptions, auth: httpx.Auth) -> None:
         self._address = address
         self._options = options
-        self._fetcher = Fetcher(Guard(options.private_hosts), max_bytes=options.max_bytes)
+        guard = Guard(options.private_hosts)
+        self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=auth)
         self._robots = Robots(self._fetcher)
         self._before = load_seen(options.aside)
         self._now: dict[str, Seen] = {}
@@ -272,12 +274,14 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
     """Raises UserError for what is no address of the web, or of this network."""
     url = normal(address)
     if not url:
-        raise UserError(f"{address[:80]!r} is no address of the web, such as https://example.com.")
+        raise UserError(
+            f"{shown(address)[:80]!r} is no address of the web, such as https://example.com."
+        )
     found = urlsplit(url)
     port = found.port or {"http": 80, "https": 443}[found.scheme]
     with suppress(SourceAway):  # told at the first sync, and tried again
         Guard(options.private_hosts).addresses(found.hostname or "", port)
-    return WebSource(url, options)
+    return WebSource(url, options, LoginAt(address))
 
 
 def _wants_body(response: httpx.Response) -> bool:
