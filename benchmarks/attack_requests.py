@@ -83,15 +83,14 @@ class Sender:
         return [each for each in places(self.described) if each.method != "delete"]
 
     def send(self, what: str, place: Place, value: Any, *, depth: int = 0) -> Cost:
-        own = {place.name[0]: value} if place.where == "path" else {}
+        said = quote(value, safe="")[:SHORT] if place.where in ("path", "query") else ""
+        own = {place.name[0]: said} if place.where == "path" else {}
         path = re.sub(
-            r"\{(\w+)\}",
-            lambda m: quote(own.get(m[1]) or self.known.get(m[1], "x"), safe=""),
-            place.path,
+            r"\{(\w+)\}", lambda m: own.get(m[1]) or self.known.get(m[1], "x"), place.path
         )
         sent: dict[str, Any] = {}
         if place.where == "query":
-            sent = {"params": {place.name[0]: value}}
+            path += f"?{place.name[0]}={said}"
         elif place.where == "body":
             body = as_text(body_with(place, MARK if depth else value, self.described))
             body = body.replace(f'"{MARK}"', str(nested(depth))) if depth else body
@@ -144,16 +143,19 @@ def show(sender: Sender, looks: Looks, quiet: Looks) -> None:
     classes = Counter(f"{cost.status // 100}xx" if cost.status else "none" for cost in costs)
     click.echo(f"requests {len(costs)}: {dict(classes)}")
     click.echo(f"processor: {spread([cost.seconds for cost in costs])}")
-    click.echo(f"/healthz before: {spread([took for _, took in quiet])}, {len(quiet)} looks")
-    click.echo(f"/healthz meanwhile: {spread([took for _, took in looks])}, {len(looks)} looks")
-    for cost in costs:
-        if cost.status >= 500 or not cost.status:
-            click.echo(f"NOT ANSWERED {cost.status} {cost.what}")
+    for when, seen in (("before", quiet), ("meanwhile", looks)):
+        times, waits = [each[1] for each in seen], [each[2] for each in seen]
+        click.echo(f"/healthz {when}: {spread(times)}, {len(seen)} looks; "
+                   f"late because of the machine: {spread(waits)}")  # fmt: skip
+    bad = [cost for cost in costs if cost.status >= 500 or not cost.status]
+    for cost in bad[:SLOWEST]:
+        click.echo(f"NOT ANSWERED {cost.status} {cost.what}")
     for cost in sorted(costs, key=lambda each: -each.seconds)[:SLOWEST]:
         click.echo(f"{cost.seconds:6.2f} s  {cost.status}  {cost.what}")
-    for began, took in sorted(looks, key=lambda each: -each[1])[:SLOWEST]:
+    for began, took, late in sorted(looks, key=lambda each: -each[1])[:SLOWEST]:
         during = [c.what for c in costs if c.began < began + took and c.ended > began]
-        click.echo(f"/healthz {took * 1000:5.0f} ms while {'; '.join(during) or 'nothing'}")
+        so = f"/healthz {took * 1000:5.0f} ms, asked {late * 1000:.0f} ms late"
+        click.echo(f"{so}, while {'; '.join(during) or 'nothing'}")
 
 
 @click.command()

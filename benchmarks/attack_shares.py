@@ -43,7 +43,7 @@ def ask(url: str, token: str) -> tuple[str, float]:
     return ("answered" if said.get("mode") == "model" else f"mode {said.get('mode')}"), took
 
 
-def file(number: int, parts: int = 8) -> tuple[str, str]:
+def file(number: int, parts: int = 2) -> tuple[str, str]:
     """A small handbook."""
     text = [f"## Part {n}\n\n" + PART.format(part=n, file=number) * 12 for n in range(parts)]
     return f"file-{number}.md", f"# File {number}\n\n" + "\n\n".join(text)
@@ -102,4 +102,4 @@ def shares(questions: int, files: int) -> None:
                     click.echo(f"question: {what} in {took:.1f} s")
             told = [each.result() for each in asked]
         click.echo(f"the many: {dict(Counter(what for what, _ in told))}")
-        click.echo(f"/healthz: {spread([took for _, took in looks])}")
+        click.echo(f"/healthz: {spread([took for _, took, _ in looks])}")
