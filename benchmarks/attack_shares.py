@@ -40,7 +40,7 @@ def ask(url: str, token: str) -> tuple[str, float]:
     if reply.status_code != 200:
         return str(reply.status_code), took
     said = reply.json()
-    return ("answered" if said.get("mode") == "model" else f"mode {said.get('mode')}"), took
+    return ("answered by the model" if said["model"] else "its passages shown"), took
 
 
 def file(number: int, parts: int = 2) -> tuple[str, str]:
