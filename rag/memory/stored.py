@@ -7,13 +7,15 @@ that are new; a session that was deleted is found no more.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import ModelError, UserError
+from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, Shown
-from rag.memory.summary import Room, Thread, summarise
+from rag.memory.summary import OPEN, SUPPORTED, WARNED, Room, Thread, Weight, summarise
 from rag.memory.thread import Ask, written_thread
 from rag.records import Message, MessageStatus, Role, Summary, Within
 from rag.seams import Embedder, SessionHandle, TokenCounter
@@ -183,7 +185,12 @@ class Remembered:
             said = past.said[past.covered : end]
             thread = Thread() if at_once else self._thread([each.text for each in said])
             summary = summarise(
-                past, end, room(past, end), documents=_titles_of(session), thread=thread
+                past,
+                end,
+                room(past, end),
+                documents=_titles_of(session),
+                thread=thread,
+                weight=_weight_in(session),
             )
         replaced = [each.id for each in active if each.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
@@ -209,7 +216,14 @@ class Remembered:
         most = ON_REQUEST * self._options.max_tokens
         room = Room(most, most, quoted=1.0)
         thread = self._thread([said.text for said in past.said[start:]])
-        summary = summarise(past, end, room, documents=_titles_of(session), thread=thread)
+        summary = summarise(
+            past,
+            end,
+            room,
+            documents=_titles_of(session),
+            thread=thread,
+            weight=_weight_in(session),
+        )
         session.add_requested_summary(summary)
         return summary
 
@@ -279,6 +293,19 @@ def _last_answered(past: Past) -> int:
     while at and past.said[at - 1].role == Role.USER:
         at -= 1
     return at
+
+
+def _weight_in(session: SessionHandle) -> Weight:
+    """How what a paragraph says was judged; a judge may have spoken since it was read."""
+    message = cache(session.message)
+
+    def weight(paragraph: Paragraph) -> int:
+        verdicts = [each.verdict for each in message(paragraph.message).checked(paragraph.text)]
+        if any(each.is_warning for each in verdicts):
+            return WARNED
+        return SUPPORTED if any(each.is_certain for each in verdicts) else OPEN
+
+    return weight
 
 
 def _titles_of(session: SessionHandle) -> Callable[[Sequence[int]], Mapping[int, str]]:
