@@ -152,8 +152,7 @@ class TestAVerdict:
 
     @pytest.fixture
     def session(self, store):
-        session = store.create("ada")
-        return session
+        return store.create("ada")
 
     def summary(self, session, room):
         return Remembered(count_tokens).compact(
