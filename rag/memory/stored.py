@@ -7,13 +7,15 @@ that are new; a session that was deleted is found no more.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from threading import Lock, RLock
 from typing import Any
 
 from rag.errors import ModelError, UserError
+from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, Said, Shown
-from rag.memory.summary import Room, summarise
+from rag.memory.summary import OPEN, SUPPORTED, WARNED, Room, Weight, summarise
 from rag.memory.thread import Ask, Thread, written_thread
 from rag.records import Message, MessageStatus, Role, Summary, Within
 from rag.seams import Embedder, SessionHandle, TokenCounter
@@ -157,7 +159,12 @@ class Remembered:
                 return None
             thread = Thread() if at_once else self._thread(past.said[past.covered : end])
             summary = summarise(
-                past, end, room(past, end), documents=_titles_of(session), thread=thread
+                past,
+                end,
+                room(past, end),
+                documents=_titles_of(session),
+                thread=thread,
+                weight=_weight_in(session),
             )
         replaced = [each.id for each in active if each.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
@@ -183,7 +190,8 @@ class Remembered:
         most = ON_REQUEST * self._options.max_tokens
         room = Room(most, most, quoted=1.0)
         thread = self._thread(past.said[start:])
-        summary = summarise(past, end, room, documents=_titles_of(session), thread=thread)
+        titles, weight = _titles_of(session), _weight_in(session)
+        summary = summarise(past, end, room, documents=titles, thread=thread, weight=weight)
         session.add_requested_summary(summary)
         return summary
 
@@ -243,6 +251,19 @@ def _last_answered(past: Past) -> int:
     while at and past.said[at - 1].role == Role.USER:
         at -= 1
     return at
+
+
+def _weight_in(session: SessionHandle) -> Weight:
+    """How what a paragraph says was judged; a judge may have spoken since it was read."""
+    message = cache(session.message)
+
+    def weight(paragraph: Paragraph) -> int:
+        verdicts = [each.verdict for each in message(paragraph.message).checked(paragraph.text)]
+        if any(each.is_warning for each in verdicts):
+            return WARNED
+        return SUPPORTED if any(each.is_certain for each in verdicts) else OPEN
+
+    return weight
 
 
 def _titles_of(session: SessionHandle) -> Callable[[Sequence[int]], Mapping[int, str]]:

@@ -6,12 +6,13 @@ line of all numbers and one of names. Everything else of the past is found by re
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
 
 from rag.citations.markers import cited_numbers
+from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, Shown
 from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
@@ -21,14 +22,18 @@ SAID_SHARE = 0.12  # of the room: what the user said
 LISTS_SHARE = 0.1  # numbers and names
 PARAGRAPHS_SHARE = 0.04  # paragraphs of earlier turns
 MOST_LOOKED_AT = 200  # sentences of the user
+WEIGHED_AT_ONCE = 60  # paragraphs: of these the best are quoted first
 INTRODUCTION = (
     "Earlier turns are not all shown. What of them bears on the question stands before it, word "
     "for word; ask for anything else that was said.\n"
 )
 USER_SAID = "The user said:\n"
+AGAINST = "(Checked: a source does not carry what is said of it here.)\n"
 QUOTED = "From earlier turns, word for word, the newest first:\n"
 NUMBERS, NAMES, THREAD = "Numbers given: ", "Names: ", "In a model's own words, unchecked: "
 NO_THREAD = Thread()
+SUPPORTED, OPEN, WARNED = range(3)
+Weight = Callable[[Paragraph], int]  # how its statements were judged
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
 
 
@@ -52,6 +57,7 @@ def summarise(
     *,
     documents: Documents = lambda numbers: {},
     thread: Thread = NO_THREAD,
+    weight: Weight = lambda paragraph: OPEN,
 ) -> Summary:
     """Cover the turns before `end`, and put together what stands for them."""
     began = time.monotonic()
@@ -66,8 +72,13 @@ def summarise(
     told = f"{THREAD}{thread.text}\n" if thread.text else ""
     told = told if past.count(told) <= min(left, room.part(LISTS_SHARE)) else ""
     left -= past.count(told)
-    users, quoted = _said_of(past, covered, room, left)
-    text, quotations = _composed(opening + told, users, quoted)
+    users, quoted = _said_of(past, covered, room, left, weight)
+    against = {
+        message
+        for message, places in quoted.chosen.items()
+        if any(weight(past.index.paragraphs[at]) == WARNED for at in places)
+    }
+    text, quotations = _composed(opening + told, users, quoted, against)
     report = replace(
         _report(past, text, tuple(numbers), tuple(names)),
         paragraphs=sum(map(len, quoted.chosen.values())),
@@ -91,22 +102,29 @@ def summarise(
 
 
 def _said_of(
-    past: Past, covered: range, room: Room, left: int
+    past: Past, covered: range, room: Room, left: int, weight: Weight
 ) -> tuple[list[tuple[int, str]], Shown]:
-    """What the user said, and paragraphs of the turns, as far as each has room."""
+    """What the user said, and paragraphs of the turns, as far as each has room.
+
+    What its sources carry is taken first, what was warned of last, and with a remark.
+    """
     users = _of_user(past, covered, min(left, room.part(SAID_SHARE)))
     if users:
         left -= past.count(USER_SAID) + sum(past.count(f"- {text}\n") for _, text in users)
     quoted = Shown(past, min(left, room.part(room.quoted)) - past.count(QUOTED))
-    for at in _worth_quoting(past, covered):
-        if quoted.is_full:
-            break
-        quoted.take(at)
+    found = _worth_quoting(past, covered)
+    while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
+        weights = {at: weight(past.index.paragraphs[at]) for at in some}
+        for at in sorted(some, key=weights.__getitem__):
+            remark = past.count(AGAINST) if weights[at] == WARNED else 0
+            quoted.left -= remark
+            if quoted.is_full or not quoted.take(at):
+                quoted.left += remark
     return users, quoted
 
 
 def _composed(
-    opening: str, users: Sequence[tuple[int, str]], quoted: Shown
+    opening: str, users: Sequence[tuple[int, str]], quoted: Shown, against: Set[int]
 ) -> tuple[str, list[Quotation]]:
     """The text, and where in it which message is quoted."""
     text, quotations = opening, list[Quotation]()
@@ -120,7 +138,7 @@ def _composed(
         text += QUOTED
         for message, block in quoted.blocks():
             quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-            text += block
+            text += block + AGAINST * (message in against)
     return text, quotations
 
 
