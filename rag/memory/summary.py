@@ -15,7 +15,8 @@ from rag.memory.past import Past, Shown
 from rag.records import Quotation, Summary, SummaryReport
 from rag.text.names import Lexicon
 
-SAID_SHARE = 0.12  # of the room: what the user said
+# What the user said: of the room beyond so many tokens, where recall finds more in the same room.
+SAID_SHARE, SAID_BEYOND = 0.06, 1_500
 LISTS_SHARE = 0.1  # numbers and names
 PARAGRAPHS_SHARE = 0.04  # paragraphs of earlier turns
 MOST_LOOKED_AT = 200  # sentences of the user
@@ -104,7 +105,8 @@ def _said_of(
     past: Past, covered: range, room: Room, left: int
 ) -> tuple[list[tuple[int, str]], Shown]:
     """What the user said, and paragraphs of the turns, as far as each has room."""
-    users = _of_user(past, covered, min(left, room.part(SAID_SHARE)))
+    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
+    users = _of_user(past, covered, min(left, room.tokens, said))
     if users:
         left -= past.count(USER_SAID) + sum(past.count(f"- {text}\n") for _, text in users)
     quoted = Shown(past, min(left, room.part(room.quoted)) - past.count(QUOTED))
