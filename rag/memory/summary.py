@@ -18,7 +18,8 @@ from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
 from rag.text.names import Lexicon
 
-SAID_SHARE = 0.12  # of the room: what the user said
+# What the user said: of the room beyond so many tokens, where recall finds more in the same room.
+SAID_SHARE, SAID_BEYOND = 0.06, 1_500
 LISTS_SHARE = 0.1  # numbers and names
 PARAGRAPHS_SHARE = 0.04  # paragraphs of earlier turns
 MOST_LOOKED_AT = 200  # sentences of the user
@@ -108,7 +109,8 @@ def _said_of(
 
     What its sources carry is taken first, what was warned of last, and with a remark.
     """
-    users = _of_user(past, covered, min(left, room.part(SAID_SHARE)))
+    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
+    users = _of_user(past, covered, min(left, room.tokens, said))
     if users:
         left -= past.count(USER_SAID) + sum(past.count(f"- {text}\n") for _, text in users)
     quoted = Shown(past, min(left, room.part(room.quoted)) - past.count(QUOTED))
@@ -117,8 +119,10 @@ def _said_of(
         weights = {at: weight(past.index.paragraphs[at]) for at in some}
         for at in sorted(some, key=weights.__getitem__):
             remark = past.count(AGAINST) if weights[at] == WARNED else 0
-            quoted.left -= remark
-            if quoted.is_full or not quoted.take(at):
+            left = quoted.left - remark
+            quoted.left = left
+            quoted.take(at)
+            if quoted.left == left:  # it was not taken
                 quoted.left += remark
     return users, quoted
 
