@@ -1,122 +1,54 @@
 """A server that strangers try to silence, and what its users notice of it.
 
     python -m benchmarks.attack [--seconds 30]
+    python -m benchmarks.attack requests [--minutes 8]
+    python -m benchmarks.attack growth [--minutes 8]
+    python -m benchmarks.attack shares [--questions 200] [--files 500]
 
 On loopback, against a server of its own over the sample library with a model that hangs whenever it
-is asked to: 40 uploads and 40 heads of requests that never end, 50 streams that nobody reads and
-200 questions to the hanging model, all from one owner. Meanwhile another owner looks at the health,
+is asked to: 80 uploads and 80 heads of requests that never end, 80 streams that nobody reads and
+150 questions to the hanging model, all from one owner. Meanwhile another owner looks at the health,
 opens a page and asks a question that the model answers at once. Printed are the times before,
 during and after, and the memory of the server. At last a crowd of 100 owners asks at once; each is
 answered, or told to wait.
+
+`requests` sends what is hostile in every text and list of /openapi.json, `growth` the longest that
+is taken there and parts of it, `shares` many questions and files of one owner beside a few of
+another's.
 """
 
 import json
-import os
 import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import httpx
 
-ROOT = Path(__file__).parents[1]
-READY_SECONDS = 120
+from benchmarks.attack_requests import growth, requests
+from benchmarks.attack_shares import shares
+from benchmarks.served import (
+    ATTACKER,
+    CROWD,
+    HANGING,
+    USER,
+    caller,
+    groundnote,
+    memory,
+    model,
+)
+
 EVERY_SECONDS = 0.25
-UPLOADS, HEADS, STREAMS, ASKERS = 40, 40, 50, 200
-CROWD = [f"{number:040}" for number in range(100)]  # their tokens
+UPLOADS, HEADS, STREAMS, ASKERS = 80, 80, 80, 150
 HEALTHY = "How long does a refund take?"
-HANGING = "Hang, please."
-
-
-class Model(BaseHTTPRequestHandler):
-    """Answers at once; a question to hang is never answered."""
-
-    def do_GET(self) -> None:
-        self.send_error(404)
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        if HANGING in body:
-            time.sleep(600)
-        delta = {"choices": [{"delta": {"content": "Within five business days [1]."}}]}
-        end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-        for event in (json.dumps(delta), json.dumps(end), "[DONE]"):
-            self.wfile.write(f"data: {event}\n\n".encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def model() -> Iterator[str]:
-    """A model's server: its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-
-
-@contextmanager
-def groundnote(folder: Path, model_url: str) -> Iterator[tuple[str, int]]:
-    """A running server: its address and its process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {
-        "GROUNDNOTE_DATA_DIR": str(folder),
-        "GROUNDNOTE_LLM__BASE_URL": model_url,
-        "GROUNDNOTE_LLM__MODEL": "fake",
-        "GROUNDNOTE_AUTH__MODE": "tokens",
-        "GROUNDNOTE_AUTH__TOKENS": json.dumps(
-            {"a" * 40: "attacker", "u" * 40: "user"} | {token: token for token in CROWD}
-        ),
-        "PORT": str(port),
-    }
-    command = [sys.executable, "-m", "rag.cli"]
-    subprocess.run([*command, "ingest", "data/library"], env=environment, cwd=ROOT, check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
-    process = subprocess.Popen([*command, "serve"], env=environment, cwd=ROOT,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until(lambda: httpx.get(f"{url}/readyz", timeout=5).status_code == 200)
-        yield url, process.pid
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for a server."""
-    end = time.monotonic() + READY_SECONDS
-    while time.monotonic() < end:
-        try:
-            if condition():
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.1)
-    raise SystemExit("The server did not get ready.")
-
-
-def caller(url: str, token: str) -> httpx.Client:
-    """Somebody with a token."""
-    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
 
 
 def attack(url: str) -> list[socket.socket]:
@@ -129,8 +61,8 @@ def attack(url: str) -> list[socket.socket]:
         held[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         held[-1].sendall(text.encode())
 
-    head = f"Host: {address.netloc}\r\nAuthorization: Bearer {'a' * 40}\r\n"
-    with caller(url, "a" * 40) as client:
+    head = f"Host: {address.netloc}\r\nAuthorization: Bearer {ATTACKER}\r\n"
+    with caller(url, ATTACKER) as client:
         ids = [client.post("/api/v1/sessions", json={}).json()["id"] for _ in range(20)]
     for _ in range(UPLOADS):
         kind = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000000\r\n\r\n--x"
@@ -172,12 +104,6 @@ def timed(call: Callable[[], httpx.Response]) -> float | None:
         return None
 
 
-def memory(pid: int) -> int:
-    """MiB that the process holds now."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) >> 10
-
-
 def show(when: str, found: dict[str, list[float | None]], mib: int) -> None:
     """Print a line for each thing."""
     for what, times in found.items():
@@ -204,15 +130,13 @@ def crowd(url: str) -> Counter[str]:
         return Counter(pool.map(ask, CROWD))
 
 
-@click.command()
-@click.option("--seconds", default=30.0, show_default=True, help="of each of the three parts")
-def main(seconds: float) -> None:
+def connections(seconds: float) -> None:
     """Before, during, after."""
     with (
         tempfile.TemporaryDirectory() as folder,
         model() as model_url,
         groundnote(Path(folder), model_url) as (url, pid),
-        caller(url, "u" * 40) as user,
+        caller(url, USER) as user,
     ):
         watched(user, 3)
         show("before", watched(user, seconds / 3), memory(pid))
@@ -227,6 +151,18 @@ def main(seconds: float) -> None:
         show("after", watched(user, seconds / 3), memory(pid))
         click.echo(f"crowd    {dict(crowd(url))}  {memory(pid):5} MiB")
 
+
+@click.group(invoke_without_command=True)
+@click.option("--seconds", default=30.0, show_default=True, help="of each of the three parts")
+@click.pass_context
+def main(context: click.Context, seconds: float) -> None:
+    """See above."""
+    if context.invoked_subcommand is None:
+        connections(seconds)
+
+
+for command in (requests, growth, shares):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -279,6 +279,18 @@ def test_the_note_itself_can_be_lost(world, damage):
     build(world.settings).stop()
 
 
+@pytest.mark.parametrize("cut_to", [0, 100, 5000, 100_000])
+def test_a_vector_index_that_is_cut_off_is_made_again(world, cut_to):
+    os.truncate(vectors_file(world), cut_to)
+    held = world.held()
+
+    doctor.repair(world.settings)
+
+    assert world.wrong() == {}
+    assert world.held() == held
+    assert len(list(world.data.glob("chroma-damaged-*"))) == (cut_to > 0), "nothing is deleted"
+
+
 @pytest.mark.parametrize("cut_to", [0, 100, 5000])
 def test_a_vector_index_that_is_cut_off_is_named_with_its_folder(world, cut_to):
     os.truncate(vectors_file(world), cut_to)

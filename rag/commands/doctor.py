@@ -4,6 +4,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rag.errors import RagError, SetupError, StorageFailed
@@ -180,9 +182,25 @@ def repair(settings: Settings) -> str:
     application = build(settings)
     try:
         application.look_at_database()  # what a backup alone mends is left as it is
-        return str(application.repair(is_asked=True))
+        aside = _damaged_vectors(settings)
+        found = str(application.repair(is_asked=True))
     finally:
         application.stop()
+    return f"{found}; what could not be read lies in {aside}" if aside else found
+
+
+def _damaged_vectors(settings: Settings) -> Path | None:
+    """Where they lie now, out of the way of new ones; None where nothing is damaged."""
+    from rag.retrieval.embedded.contents import is_damaged
+    from rag.retrieval.embedded.holding import holding
+    from rag.wiring.parts import index_folder
+
+    folder = index_folder(settings)
+    if settings.retrieval.chroma_url is not None or not is_damaged(folder):
+        return None
+    aside = folder.with_name(f"{folder.name}-damaged-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    with holding(folder):
+        return folder.rename(aside)
 
 
 def _job_queue(settings: Settings) -> str:

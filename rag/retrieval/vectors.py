@@ -294,8 +294,8 @@ class ChromaIndex:
                 "that it runs and that retrieval.chroma_url is right."
             )
         return (
-            f"The vector index in {self._directory} cannot be read ({error}). It can be rebuilt "
-            "from the database: stop the server, move that folder away, run `groundnote reindex`."
+            f"The vector index in {self._directory} cannot be read ({error}). It is made "
+            "again from the database: stop the server, run `groundnote doctor --repair`."
         )
 
 

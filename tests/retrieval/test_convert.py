@@ -9,6 +9,7 @@ import pytest
 
 from rag.retrieval.embed import convert, engines, local
 from rag.retrieval.embed.convert import converted
+from rag.retrieval.embed.known import note
 from rag.retrieval.embed.local import LocalEmbedder
 
 
@@ -67,6 +68,34 @@ def test_is_not_there_if_its_making_was_killed(tmp_path, model, monkeypatch):
         converted(model, tmp_path / "cache")
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["converting.lock"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda form: (form / "model.xml").write_text("grap"),
+        lambda form: (form / "model.xml").write_text("grabh"),
+        lambda form: (form / "model.xml").write_text(""),
+        lambda form: (form / "model.xml").unlink(),
+        lambda form: (form / convert.CHECKSUM).unlink(),
+        lambda form: (form / convert.CHECKSUM).write_text("other"),
+        lambda form: (form / "added.bin").write_bytes(b"?"),
+    ],
+    ids=["cut off", "a bit", "empty", "gone", "without its checksum", "another checksum", "more"],
+)
+def test_is_made_anew_where_it_was_damaged(tmp_path, model, runs, caplog, damage):
+    made = converted(model, tmp_path / "cache")
+    note(model, made, 384)
+    damage(made)
+
+    again = converted(model, tmp_path / "cache")
+
+    assert (again / "model.xml").read_text() == "graph"
+    assert not (again / "added.bin").exists()
+    assert len(runs) == 2
+    assert "is made anew" in caplog.text
+    assert converted(model, tmp_path / "cache") == again
+    assert len(runs) == 2
 
 
 class Fussy:

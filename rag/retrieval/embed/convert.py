@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from rag.retrieval.embed.known import files_of, known
+from rag.retrieval.embed.known import files_of, known, works_as_before
 
 log = logging.getLogger(__name__)
 
 EDITION = "1"  # another way of converting makes the converted models anew
 SECONDS = 900
 REFUSED = "refused.txt"
+CHECKSUM = "checksum.txt"  # of all else that lies there, as it was made
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 
@@ -30,12 +31,15 @@ def converted(model: Path, cache: Path, *, anew: bool = False) -> Path | None:
     """The folder of the converted model, made if need be; None if it cannot be converted."""
     noted = known(model, cache)
     target = cache / (_key(model) if noted is None else noted.key)
-    if anew or not target.is_dir():
+    if anew or not (works_as_before(model, cache) or _is_as_made(target)):
         cache.mkdir(parents=True, exist_ok=True)
         with _alone(cache / "converting.lock"):
-            if anew:
+            if anew or not _is_as_made(target):  # another process may have made it meanwhile
+                if target.is_dir():
+                    log.warning(
+                        "The model in %s is made anew: it is no longer what was made", target
+                    )
                 shutil.rmtree(target, ignore_errors=True)
-            if not target.is_dir():  # another process may have made it meanwhile
                 _convert(model, target)
     if (target / REFUSED).exists():
         reason = (target / REFUSED).read_text(encoding="utf-8")
@@ -44,9 +48,18 @@ def converted(model: Path, cache: Path, *, anew: bool = False) -> Path | None:
     return target
 
 
+def _is_as_made(target: Path) -> bool:
+    try:
+        return (target / CHECKSUM).read_text(encoding="utf-8") == _key(target)
+    except (OSError, ValueError):
+        return False
+
+
 def _key(model: Path) -> str:
     digest = sha256(EDITION.encode())
     for path in files_of(model):
+        if path.name == CHECKSUM:
+            continue
         digest.update(str(path.relative_to(model)).encode())
         with path.open("rb") as file:
             while block := file.read(1 << 20):
@@ -68,6 +81,7 @@ def _convert(model: Path, target: Path) -> None:
         reason = _run(model, part)
         if reason is not None:
             (part / REFUSED).write_text(reason, encoding="utf-8")
+        (part / CHECKSUM).write_text(_key(part), encoding="utf-8")
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)

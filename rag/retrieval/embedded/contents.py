@@ -44,3 +44,15 @@ def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
             return None
         return {chunk_id for (chunk_id,) in reader.execute(_IDS, (segment,))}
     return None
+
+
+def is_damaged(directory: Path) -> bool:
+    """Whether its database is there, and some of it cannot be read."""
+    if not (directory / FILE).is_file():
+        return False
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as reader:
+            return reader.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
+    except sqlite3.DatabaseError as error:
+        return not isinstance(error, sqlite3.OperationalError)  # locked, or it may not be read

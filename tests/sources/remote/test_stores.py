@@ -6,6 +6,7 @@ import time
 import zipfile
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from rag.errors import Forbidden, RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
@@ -150,6 +151,7 @@ def in_s3(_tmp_path, monkeypatch):
                         ("AWS_DEFAULT_REGION", "us-east-1"),
                         ("AWS_ENDPOINT_URL", url)):  # fmt: skip
         monkeypatch.setenv(name, value)
+    httpx.post(f"{url}/moto-api/reset").raise_for_status()  # all servers of a process share it
     client = boto3.client("s3", endpoint_url=url)
     client.create_bucket(Bucket="manuals")
 
