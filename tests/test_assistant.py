@@ -36,7 +36,7 @@ from rag.records import (
 from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.turns.answering import Answering, Beside
-from rag.turns.weakness import ELSEWHERE, LATER, REPEATED, weakness
+from rag.turns.weakness import BESIDE, ELSEWHERE, LATER, REPEATED, weakness
 from tests.applications import application_of
 from tests.fakes import HashEmbedder, ScriptedModel
 from tests.model_application import World
@@ -480,6 +480,16 @@ class TestAnAnswerOfNoUse:
             "When is it paid after the parcel has come?": False,
         }.items():
             assert (weakness(question, Answer(said), {}, earlier) == REPEATED) is is_repeated
+
+    def test_an_answer_without_a_number_in_the_words_of_a_source_stays(self, application):
+        hits = application.retriever.search("Refunds", EVERYTHING, limit=1)
+        passage = "Touch the top once to mute the microphone; the ring turns red then."
+        source = replace(as_source(hits[0], 1), passage=passage, text=passage)
+        asked, said = "How is it silenced?", "Touch the top once; the ring turns red."
+
+        assert weakness(asked, Answer(said), {1: source}, ()) == ""
+        other = "Push a button until the lamp turns green."
+        assert weakness(asked, Answer(other), {1: source}, ()) in (BESIDE, ELSEWHERE)
 
     @pytest.mark.parametrize(
         ("number", "more", "reason"),

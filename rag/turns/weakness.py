@@ -60,7 +60,8 @@ def _beside_what_was_found(
     if any(language_of(each) is not language for each in passages):
         return ""  # another language shares no words
     said, asked = (frozenset(content_words(each, language)) for each in (answer.text, question))
-    there = frozenset(word for each in passages for word in content_words(each, language))
+    told = [frozenset(content_words(each, language)) for each in passages]
+    there = frozenset[str]().union(*told)
     figures = {(each.base, each.dimension) for p in passages for each in read_figures(p)}
     if any((each.base, each.dimension) in figures for each in read_figures(answer.text)):
         return ""
@@ -72,7 +73,9 @@ def _beside_what_was_found(
             without_markers(answer.text), tuple(said), known, embedder, least=UNLIKE
         )
         return "" if near else ELSEWHERE
-    return BESIDE if not answer.citations and asked and said.isdisjoint(asked) else ""
+    if answer.citations or not asked or not said.isdisjoint(asked):
+        return ""
+    return "" if any(2 * len(said & each) >= len(said) for each in told) else BESIDE
 
 
 def _repeats(question: str, answer: str, asked: str, said: str) -> bool:
