@@ -1,10 +1,13 @@
 """One turn, from the question to the stored answer, with a scripted model and the real rest."""
 
+from dataclasses import replace
+
 import pytest
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
 from rag.assistant import Assistant, Limits
+from rag.citations.register import as_source
 from rag.documents.files import IncomingFile
 from rag.errors import (
     Conflict,
@@ -15,6 +18,9 @@ from rag.errors import (
     UserError,
 )
 from rag.records import (
+    EVERYTHING,
+    Answer,
+    Citation,
     Cited,
     Failed,
     Finished,
@@ -30,7 +36,7 @@ from rag.records import (
 from rag.seams import DirectAnswer
 from rag.settings import Settings
 from rag.turns.answering import Answering, Beside
-from rag.turns.weakness import ELSEWHERE, REPEATED
+from rag.turns.weakness import ELSEWHERE, LATER, REPEATED, weakness
 from tests.applications import application_of
 from tests.fakes import HashEmbedder, ScriptedModel
 from tests.model_application import World
@@ -456,6 +462,53 @@ class TestAnAnswerOfNoUse:
 
         assert first.message.answer.set_aside is None
         assert second.message.answer.set_aside.reason == REPEATED
+
+    def test_the_same_answer_with_a_word_of_the_other_question_is_set_aside(self):
+        said = "A refund is paid within five days after the parcel has come back [1]."
+        earlier = [("How long does a refund take?", said)]
+
+        assert (
+            weakness(
+                "And a parcel without an RMA number?", Answer(said.replace(" [1]", "")), {}, earlier
+            )
+            == REPEATED
+        )  # whatever numbers stand in it
+        earlier.append(("What discount do schools get?", "12 % [1]."))
+        assert not weakness("And hospitals?", Answer("12 % [1]."), {}, earlier)
+        for question, is_repeated in {
+            "What happens to a parcel without an RMA number on it?": True,
+            "When is it paid after the parcel has come?": False,
+        }.items():
+            assert (weakness(question, Answer(said), {}, earlier) == REPEATED) is is_repeated
+
+    @pytest.mark.parametrize(
+        ("number", "more", "reason"),
+        [
+            (5, "", LATER),
+            (2, "", ""),  # a card shows it open
+            (5, " The warranty of the Aero 5 Pro is 36 months.", ""),
+        ],
+    )
+    def test_a_copy_of_what_was_found_last_is_set_aside(self, application, number, more, reason):
+        hits = application.retriever.search("Refunds", EVERYTHING, limit=1)
+        right = "The warranty of the Aero 5 Pro ends after 36 months."
+        passages = [right] * 4 + [
+            "Our deck was made in spring for dealers, shows all prices of the range, and changes "
+            "every January with the new catalogue, the slides and the speakers." + more
+        ]
+        sources = {
+            n: replace(as_source(hits[0], n), passage=text, text=text)
+            for n, text in enumerate(passages, start=1)
+        }
+        text = f"{passages[-1].rstrip('.')} [{number}]."
+        at = text.index("[")
+        cited = (Citation(number, at, at + 3, Verdict.SUPPORTED),)
+
+        said = weakness(
+            "How long is the warranty of the Aero 5 Pro?", Answer(text, cited), sources, ()
+        )
+
+        assert said == reason
 
     @pytest.mark.parametrize(
         "said",

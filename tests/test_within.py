@@ -175,9 +175,6 @@ CASES = {
     "tables/library.py TableLibrary.likely": (
         lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
     ),
-    "tables/library.py TableLibrary.names_other": (
-        lambda t, w: t.app.asked.library.names_other("revenue of nimbus", t.table, w)
-    ),
     "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
     "turns/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,12 +73,10 @@ def add(  # noqa: PLR0913  (what is said of a source)
         place = application.collections.named("", collection or DEFAULT_COLLECTION).id
         wish = DocumentSource("", address, "", "", place, "", include, exclude, depth, every, watch)
         made = book.add(_operators(wish))
-        _finish(settings, application, made.id, as_json=as_json)
+        _finish(settings, application, made.id, as_json=as_json, is_new=True)
 
 
 def _operators(wish: Any) -> Any:
-    from dataclasses import replace
-
     return replace(wish, is_operators=True)
 
 
@@ -190,7 +188,11 @@ def _named(book: "SourceBook", name: str) -> str:
 
 
 def _finish(
-    settings: "Settings", application: "Application", *source_ids: str, as_json: bool
+    settings: "Settings",
+    application: "Application",
+    *source_ids: str,
+    as_json: bool,
+    is_new: bool = False,
 ) -> None:
     """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
     from rag.wiring.running import running_server
@@ -201,7 +203,8 @@ def _finish(
     ended = [
         told
         for source_id in source_ids
-        if (told := _ended(settings, application, source_id, server=server)) is not None
+        if (told := _ended(settings, application, source_id, server=server, is_new=is_new))
+        is not None
     ]
     if as_json:
         click.echo(json.dumps([_as_dict(told) for told in ended], ensure_ascii=False))
@@ -213,7 +216,12 @@ def _finish(
 
 
 def _ended(
-    settings: "Settings", application: "Application", source_id: str, *, server: str | None
+    settings: "Settings",
+    application: "Application",
+    source_id: str,
+    *,
+    server: str | None,
+    is_new: bool = False,
 ) -> "SourceTold | None":
     """None once the source is gone."""
     from rag.records import SyncState
@@ -227,6 +235,8 @@ def _ended(
             return None
         if told.state not in (SyncState.RUNNING, SyncState.REMOVING):
             return told
+        if is_new and told.source.last_synced_at is not None:  # what follows is another look
+            return replace(told, state=told.source.state, reason=told.source.reason)
         if server is not None and running_server(settings.data_dir) is None:
             raise UserError("The server has stopped; it goes on with this when it starts again.")
         news = f"{told.done:,} of {told.total:,} files" if told.total else "looking"

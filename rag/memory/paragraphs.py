@@ -7,7 +7,7 @@ what it cannot be understood without: its headings, the line that leads in, the 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
@@ -21,11 +21,12 @@ LONGEST = 900  # what is longer is cut
 HARD = 4_000  # characters of what has no place to cut
 MOST_SETTING = 400  # characters of lead-in
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_RULE = re.compile(r"[ \t]*(?:=+|-{2,})[ \t]*$")
+_UNDERLINE = re.compile(r"[ \t]*(?:=+|-{2,})[ \t]*$")
 _BOLD = re.compile(r"[ \t]*(\*\*|__)[^*_\n]{1,80}\1[ \t]*[:：]?[ \t]*$")
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(.*)", re.MULTILINE)
+_NAME = re.compile(r"^[\s#*_:：>]+|[\s#*_:：>=-]+$")  # what is no part of a heading's name
 _BETWEEN = re.compile(r"[\s.!?,;:。*_)\]]*")
-_BOLD_LEVEL = 7  # a line in bold stands below all headings
+_BOLD_LEVEL, _LEADING, _TEXT = 7, 8, 9  # below all headings; what leads in; what is no heading
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,7 +34,6 @@ class Paragraph:
     """A stretch of a message, word for word, with what it cannot be understood without."""
 
     message: int
-    place: int  # among those of its message
     text: str
     setting: str = ""  # lines that stand before it
     numbers: tuple[int, ...] = ()  # in it, or in its setting
@@ -53,21 +53,11 @@ def read_paragraphs(
 ) -> list[Paragraph]:
     """The paragraphs of a message in canonical spelling; `markers` are those that count in it."""
     markers = find_markers(text) if markers is None else markers
-    found: list[Paragraph] = []
-    for part in _parts(text):
-        made = _paragraph(message, len(found), text, part, markers)
-        tokens = count(made.shown)
-        found.append(
-            Paragraph(
-                message, made.place, made.text, made.setting, made.numbers, made.behind, tokens
-            )
-        )
-    return found
+    made = (_paragraph(message, text, part, markers) for part in _parts(text))
+    return [replace(each, tokens=count(each.shown)) for each in made]
 
 
-def _paragraph(
-    message: int, place: int, text: str, part: "_Part", markers: Sequence[Marker]
-) -> Paragraph:
+def _paragraph(message: int, text: str, part: "_Part", markers: Sequence[Marker]) -> Paragraph:
     """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
     said, setting = part.text(text), "\n".join(part.setting)
     there = {n for each in markers if part.start <= each.start < part.end for n in each.numbers}
@@ -76,20 +66,18 @@ def _paragraph(
     if not set(cited_numbers(setting)) <= {n for each in markers for n in each.numbers}:
         setting = neutralise(setting)
     own = tuple(cited_numbers(f"{setting}\n{said}"))
-    behind = () if own else _behind(text, part, markers)
-    return Paragraph(message, place, said, setting, own, behind)
+    return Paragraph(message, said, setting, own, () if own else _behind(text, part, markers))
 
 
 def _behind(text: str, part: "_Part", markers: Sequence[Marker]) -> tuple[int, ...]:
     """The numbers that close the paragraph, else the message, where it has no others."""
-    for start, end in ((part.whole[0], part.whole[1]), (0, len(text))):
+    for start, end in (part.whole, (0, len(text))):
         own = [each for each in markers if start <= each.start < end]
         ends = [each.end for each in own]
         starts = [*(each.start for each in own[1:]), len(text[:end].rstrip())]
-        if own and all(_BETWEEN.fullmatch(text[a:b]) for a, b in zip(ends, starts, strict=True)):
-            return tuple(dict.fromkeys(n for each in own for n in each.numbers))
         if own:
-            return ()
+            closing = all(_BETWEEN.fullmatch(text[a:b]) for a, b in zip(ends, starts, strict=True))
+            return tuple(dict.fromkeys(n for each in own for n in each.numbers if closing))
     return ()
 
 
@@ -103,10 +91,11 @@ class _Part:
     start: int
     end: int
     kind: Kind
-    path: tuple[str, ...] = ()
+    level: int = _TEXT
     setting: tuple[str, ...] = ()
     whole: tuple[int, int] = (0, 0)
-    fence: tuple[str, str] = ("", "")  # that opens and closes what was cut out of a block of code
+    fence: tuple[str, str] = ("", "")  # that opens and closes a block of code
+    is_used: bool = False  # as the setting of another one
 
     def text(self, message: str) -> str:
         said = message[self.start : self.end].strip("\n").rstrip()
@@ -119,12 +108,11 @@ def size(text: str) -> int:
 
 
 def _parts(text: str) -> list[_Part]:
-    if size(text) <= USUAL and not _is_open(text) and text[:1] not in " \t":
-        whole = (0, len(text))
-        return [_Part(*whole, "sentence", whole=whole)] if text.strip() else []
-    cut = [part for block in _joined(text, _blocks(text)) for part in _cut(text, block)]
+    is_open = len(_FENCE.findall(text)) % 2 == 1 or text[:1] in " \t"
+    if size(text) <= USUAL and not is_open:
+        return [_Part(0, len(text), "sentence", whole=(0, len(text)))] if text.strip() else []
     parts: list[_Part] = []
-    for part in cut:
+    for part in (cut for block in _settled(text, _blocks(text)) for cut in _cut(text, block)):
         last = parts[-1] if parts else None
         if last and _belong_together(text, last, part):
             last.end, last.whole = part.end, (last.start, part.end)
@@ -133,208 +121,132 @@ def _parts(text: str) -> list[_Part]:
     return parts
 
 
-def _is_open(text: str) -> bool:
-    """Whether a block of code does not end in it."""
-    return (
-        len(_FENCE.findall("\n".join(line for line in text.split("\n") if _FENCE.match(line)))) % 2
-        == 1
-    )
-
-
 def _belong_together(text: str, one: _Part, other: _Part) -> bool:
     apart = any(one.fence + other.fence) or one.whole == other.whole
     return not apart and one.setting == other.setting and size(text[one.start : other.end]) <= USUAL
 
 
 def _blocks(text: str) -> Iterator[_Part]:
-    """Stretches of lines of one kind, each with the headings that it stands under."""
-    return _Reader(text).blocks()
-
-
-class _Reader:
-    """Walks over the lines of a text and remembers headings and the block that is begun."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._path: list[tuple[int, str]] = []
-        self._begun: _Part | None = None
-        self._bare: tuple[int, int, int] | None = None  # a heading with nothing under it, its level
-        self._is_blank = False  # the line before
-
-    def blocks(self) -> Iterator[_Part]:
-        lines = Lines()
-        for found in _LINE.finditer(self._text):
-            line = found[0].rstrip("\n")
-            kind = lines.kind(line)
-            if kind != "code" and not line.strip():
-                self._is_blank = True
-                continue
-            yield from self._line(kind, line, *found.span())
-            self._is_blank = False
-        if self._begun:
-            yield self._begun
-        yield from self._bare_heading(0)
-
-    def _bare_heading(self, level: int) -> Iterator[_Part]:
-        """The last heading, if there is nothing under it but one of this level."""
-        if self._bare and level <= self._bare[2]:
-            start, end, _ = self._bare
-            yield _Part(start, end, "sentence", tuple(name for _, name in self._path[:-1]))
-        self._bare = None
-
-    def _line(self, kind: Kind, line: str, start: int, end: int) -> Iterator[_Part]:
-        begun, level = self._begun, _level(kind, line)
-        if self._underlines(kind, line) and begun:
-            heading = self._text[begun.start : begun.end].strip()
-            self._path = _under(self._path, 1 if "=" in line else 2, heading)
-            self._begun = None
-            return
-        if not level and begun and _continues(begun.kind, kind, line, is_blank=self._is_blank):
-            begun.end = end
-            return
-        if begun:
-            yield begun
-        if level:
-            yield from self._bare_heading(level)
-            self._bare = (start, end, level)
-            self._path = _under(self._path, level, line.strip().strip("#*_: ：>"))
-            self._begun = None
+    """Stretches of lines of one kind; a heading is one of its own."""
+    lines, begun, is_blank = Lines(), None, False
+    for found in _LINE.finditer(text):
+        line = found[0].rstrip("\n")
+        kind = lines.kind(line)
+        if kind != "code" and not line.strip():
+            is_blank = True
+            continue
+        level = _level(kind, line)
+        if begun and not is_blank and _is_underlined(text, begun, line):
+            begun.level = 1 if "=" in line else 2
+        elif begun and level == begun.level == _TEXT and _goes_on(begun.kind, kind, line, is_blank):
+            begun.end = found.end()
         else:
-            self._bare = None
+            if begun:
+                yield begun
             of = "row" if kind in ("rule", "head") and "|" in line else kind
-            self._begun = _Part(start, end, of, tuple(name for _, name in self._path))
+            begun = _Part(*found.span(), of, level)
+        is_blank = False
+    if begun:
+        yield begun
 
-    def _underlines(self, kind: Kind, line: str) -> bool:
-        """Whether a rule makes a heading of the one line before it."""
-        begun = self._begun
-        if kind != "rule" or begun is None or begun.kind != "sentence" or self._is_blank:
-            return False
-        is_one = "\n" not in self._text[begun.start : begun.end].strip("\n")
-        return is_one and bool(_RULE.match(line))
+
+def _is_underlined(text: str, begun: _Part, line: str) -> bool:
+    """Whether a line makes a heading of the one before it."""
+    is_one = "\n" not in text[begun.start : begun.end].strip("\n")
+    return begun.kind == "sentence" and is_one and bool(_UNDERLINE.match(line))
 
 
 def _level(kind: Kind, line: str) -> int:
-    """Of a heading; 0 of any other line."""
     if kind == "heading":
         bare = line.lstrip(" \t>")
         return len(bare) - len(bare.lstrip("#"))
-    return _BOLD_LEVEL if kind == "sentence" and _BOLD.match(line) else 0
+    return _BOLD_LEVEL if kind == "sentence" and _BOLD.match(line) else _TEXT
 
 
-def _under(path: Sequence[tuple[int, str]], level: int, name: str) -> list[tuple[int, str]]:
-    return [*(each for each in path if each[0] < level), (level, name)]
-
-
-def _continues(block: Kind, kind: Kind, line: str, *, is_blank: bool) -> bool:
+def _goes_on(block: Kind, kind: Kind, line: str, is_blank: bool) -> bool:
     """Whether a line goes on with a block; a list does so behind blank lines, too."""
     if block == "entry":
         return kind == "entry" or line[0] in " \t" or (not is_blank and kind == "sentence")
     if block == "row":
         return kind in ("row", "rule", "head") and not is_blank
-    if block == "code":
-        return kind == "code"
-    return kind == block and not is_blank
+    return kind == block and (kind == "code" or not is_blank)
 
 
-def _joined(text: str, blocks: Iterable[_Part]) -> Iterator[_Part]:
-    """The blocks, each with its headings and the paragraph that leads in as its setting."""
-    leading: _Part | None = None
+def _settled(text: str, blocks: Iterable[_Part]) -> Iterator[_Part]:
+    """The blocks in their setting: headings, and what leads in. These alone if nothing follows."""
+    over: list[_Part] = []
     for block in blocks:
-        block.whole = (block.start, block.end)
-        block.setting = (" › ".join(filter(None, block.path)),) if any(block.path) else ()
         said = text[block.start : block.end].strip()
-        leads = (*leading.setting, text[leading.start : leading.end].strip()) if leading else ()
-        is_short = sum(map(len, leads[len(block.setting) :])) <= MOST_SETTING
-        if leading and leading.path == block.path and is_short:
-            block.setting = leads
-        elif leading:
-            yield leading
-        leading = block if block.kind == "sentence" and leads_in(said) else None
-        if leading is None:
+        if block.kind == "sentence" and leads_in(said) and len(said) <= MOST_SETTING:
+            block.level = min(block.level, _LEADING)
+        kept = [each for each in over if each.level < block.level]
+        yield from (each for each in over[len(kept) :] if not each.is_used)
+        for each in kept:
+            each.is_used = True
+        names = [_NAME.sub("", each.text(text)) for each in kept if each.level < _LEADING]
+        leading = [each.text(text).strip() for each in kept if each.level == _LEADING]
+        block.setting = tuple(filter(None, (" › ".join(filter(None, names)), *leading)))
+        block.whole = (block.start, block.end)
+        over = [each for each in kept if each.level < _LEADING]
+        if block.level < _TEXT:
+            over.append(block)
+        else:
             yield block
-    if leading:
-        yield leading
+    yield from (each for each in over if not each.is_used)
 
 
 def _cut(text: str, block: _Part) -> Iterator[_Part]:
     """A block whole, or in pieces that have its setting."""
-    said = text[block.start : block.end]
-    opening = _FENCE.match(said) if block.kind == "code" else None
-    if size(said) <= LONGEST:
-        if block.kind == "code":
-            block.fence = _fence_of(said, opening)
+    lines = [found.span() for found in _LINE.finditer(text, block.start, block.end)]
+    if block.kind == "code":
+        lines = _fenced(text, block, lines)
+    if size(text[block.start : block.end]) <= LONGEST:
         yield block
         return
     head: tuple[str, ...] = ()
-    at, end = block.start, block.end
-    lines = [found.span() for found in _LINE.finditer(text, block.start, block.end)]
-    if opening:
-        closing = opening[1]
-        fence = (text[slice(*lines[0])].rstrip("\n"), closing)
-        last = text[slice(*lines[-1])].strip(" \t>\n")
-        body = lines[1:-1] if len(lines) > 1 and last and not last.strip(closing[0]) else lines[1:]
-        pieces: Iterable[tuple[int, int]] = body or lines
-    elif block.kind == "code":
-        fence, pieces = _fence_around(said), lines
-    elif block.kind == "row":
-        fence, kinds = ("", ""), [set(text[a:b].strip()) <= set("|:- \t") for a, b in lines]
-        top = 2 if len(lines) > 2 and kinds[1] else 0
-        head, pieces = tuple(text[a:b].rstrip() for a, b in lines[:top]), lines[top:]
+    pieces: Iterable[_Piece] = ((start, end, ()) for start, end in lines)
+    if block.kind == "row":
+        top = 2 if len(lines) > 2 and set(text[slice(*lines[1])].strip()) <= set("|:- \t") else 0
+        head = tuple(text[a:b].rstrip() for a, b in lines[:top])
+        pieces = ((start, end, ()) for start, end in lines[top:])
     elif block.kind == "entry":
-        yield from _entries(text, block, lines)
-        return
-    else:
-        fence, pieces = ("", ""), _sentences(text, at, end)
-    for start, stop in _packed(text, pieces):
-        setting = block.setting + head
-        yield _Part(start, stop, block.kind, block.path, setting, block.whole, fence)
+        pieces = _entries(text, block, lines)
+    elif block.kind != "code":
+        pieces = ((start, end, ()) for start, end in _sentences(text, block.start, block.end))
+    for start, end, over in _packed(text, pieces):
+        yield replace(block, start=start, end=end, setting=block.setting + head + over)
 
 
-def _fence_of(code: str, opening: re.Match[str] | None) -> tuple[str, str]:
-    """What a whole block of code lacks to stay code anywhere."""
-    if opening is None:
-        return _fence_around(code)
-    return "", opening[1] if _is_open(code) else ""
+def _fenced(text: str, block: _Part, lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The lines of a block of code, and around it a fence that nothing in it closes."""
+    opening = _FENCE.match(text[block.start : block.end])
+    if opening:
+        is_closed = len(lines) > 1 and _FENCE.fullmatch(text[slice(*lines[-1])].rstrip("\n"))
+        lines = lines[1 : -1 if is_closed else None]
+        block.start, block.end = (lines[0][0], lines[-1][1]) if lines else (block.end, block.end)
+    runs = re.findall("`+", text[block.start : block.end])
+    fence = "`" * max([3, *(len(run) + 1 for run in runs)])
+    block.fence = f"{fence}{opening[1].strip() if opening else ''}", fence
+    return lines
 
 
-def _fence_around(code: str) -> tuple[str, str]:
-    """One that nothing in the code closes."""
-    longest = max((len(run) for run in re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return fence, fence
+_Piece = tuple[int, int, tuple[str, ...]]  # from, to, and the entries that it stands under
 
 
-def _entries(text: str, block: _Part, lines: Sequence[tuple[int, int]]) -> Iterator[_Part]:
+def _entries(text: str, block: _Part, lines: Sequence[tuple[int, int]]) -> list[_Piece]:
     """The entries of a list, those of a nested one with the entries that they stand under."""
     starts = [a for a, b in lines if ENTRY.match(text[a:b])] or [block.start]
     over: list[tuple[int, str]] = []
-    found: list[tuple[int, int, tuple[str, ...]]] = []
+    found: list[_Piece] = []
     for start, stop in pairwise([*starts, block.end]):
         first = text[start:stop].split("\n", 1)[0]
         indent = len(first) - len(first.lstrip())
         over = [each for each in over if each[0] < indent]
-        found += [
-            (a, b, tuple(t for _, t in over)) for a, b in _sentences_if_long(text, start, stop)
-        ]
+        is_long = size(text[start:stop]) > LONGEST
+        cut = _sentences(text, start, stop) if is_long else [(start, stop)]
+        found += [(a, b, tuple(name for _, name in over)) for a, b in cut]
         over.append((indent, first[:MOST_SETTING]))
-    at = 0
-    while at < len(found):
-        start, stop, parents = found[at]
-        at += 1
-        while (
-            at < len(found)
-            and size(text[start : found[at][1]]) <= USUAL
-            and (found[at][2] == parents or len(found[at][2]) > len(parents))
-        ):
-            stop, at = found[at][1], at + 1
-        yield _Part(start, stop, "entry", block.path, block.setting + parents, block.whole)
-
-
-def _sentences_if_long(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    if size(text[start:stop]) <= LONGEST:
-        yield start, stop
-    else:
-        yield from _packed(text, _sentences(text, start, stop))
+    return found
 
 
 def _sentences(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -349,15 +261,16 @@ def _sentences(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
         yield at, end
 
 
-def _packed(text: str, pieces: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Neighbouring pieces together, up to the usual size."""
-    begun: tuple[int, int] | None = None
-    for start, stop in pieces:
-        if begun and size(text[begun[0] : stop]) <= USUAL:
-            begun = (begun[0], stop)
+def _packed(text: str, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    """Neighbouring pieces together, up to the usual size; an entry with those under it."""
+    begun: _Piece | None = None
+    for piece in pieces:
+        fits = begun and size(text[begun[0] : piece[1]]) <= USUAL
+        if begun and fits and piece[2][: len(begun[2])] == begun[2]:
+            begun = (begun[0], piece[1], begun[2])
             continue
         if begun:
             yield begun
-        begun = (start, stop)
+        begun = piece
     if begun:
         yield begun

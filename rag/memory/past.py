@@ -2,12 +2,14 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
-from rag.memory.paragraphs import Paragraph, read_paragraphs, size
+from rag.memory.paragraphs import read_paragraphs, size
 from rag.memory.recall import Index
 from rag.records import Role
 from rag.seams import TokenCounter
@@ -62,6 +64,7 @@ class Past:
     numbers: dict[int, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)  # how often a number came up again
+    vectors: dict[int, Any] = field(default_factory=dict)  # message: a row for each paragraph
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -81,7 +84,7 @@ class Past:
         for place, paragraph in enumerate(paragraphs, start=len(self.index.paragraphs)):
             for number in (*paragraph.numbers, *paragraph.behind):
                 self.holding.setdefault(number, []).append(place)
-        self.index.add(paragraphs, self.question_of(at) if role != Role.USER else "")
+        self.index.add(paragraphs, self.asked_before(at, role))
         asked = _asked(text) if role == Role.USER else ""
         stating = stating_sentences(text) if role == Role.USER else []
         self.stating += [(at, sentence) for sentence in stating]
@@ -107,20 +110,18 @@ class Past:
         self.covered = self.counted = max(end, self.counted)
 
     def cut(self, end: int) -> None:
-        """Forget the messages from `end` on, none of which is covered."""
+        """Forget the messages from `end` on."""
+        self.cover(min(self.covered, end), self.since)
         while self.stating and self.stating[-1][0] >= end:
             self.stating.pop()
         self.index.cut(end)
         kept = len(self.index.paragraphs)
         del self.said[end:], self.totals[end + 1 :]
         self.turns = self.turns[: bisect_left(self.turns, end)]
-        for number in [number for number, first in self.given.items() if first >= end]:
-            del self.given[number]
-        for number, places in list(self.holding.items()):
-            while places and places[-1] >= kept:
-                places.pop()
-            if not places:
-                del self.holding[number]
+        self.vectors = {at: rows for at, rows in self.vectors.items() if at < end}
+        self.given = {number: first for number, first in self.given.items() if first < end}
+        held = ((n, places[: bisect_left(places, kept)]) for n, places in self.holding.items())
+        self.holding = {number: places for number, places in held if places}
 
     def tokens(self, start: int, end: int | None = None) -> int:
         """Tokens of a run of messages."""
@@ -130,15 +131,26 @@ class Past:
         """How many turns begin there or later."""
         return len(self.turns) - bisect_left(self.turns, start)
 
-    def ends(self, last: int) -> list[int]:
-        """Where a summary may end: where it does, where a turn begins, at `last`."""
-        starts = self.turns[bisect_left(self.turns, self.covered) : bisect_left(self.turns, last)]
-        return sorted({self.covered, *starts, max(last, self.covered)})
+    def end(self, last: int, *, low: float, high: float, keep: int, most: int | None) -> int:
+        """Where a summary shall end so that what stays word for word fits.
 
-    def question_of(self, message: int) -> str:
-        """What the message before one asks."""
-        before = self.said[message - 1] if message else None
-        return before.asked if before else ""
+        It ends where it does, where a turn begins or at `last`: as soon as there stay at most
+        `low` tokens, or `high` of at most `keep` turns, and never more than `most` turns.
+        """
+        starts = self.turns[bisect_left(self.turns, self.covered) : bisect_left(self.turns, last)]
+        ends = sorted({self.covered, *starts, max(last, self.covered)})
+
+        def stays(end: int) -> bool:
+            tokens, turns = self.tokens(end, last), self.turns_from(end)
+            fits = tokens <= low or (turns <= keep and tokens <= high)
+            return fits and (most is None or turns <= most)
+
+        return next((end for end in ends if stays(end)), ends[-1])
+
+    def asked_before(self, message: int, role: str = "") -> str:
+        """What the message before an answer asks."""
+        is_answer = message > 0 and (role or self.said[message].role) != Role.USER
+        return self.said[message - 1].asked if is_answer else ""
 
     def _named(self, question: str, before: int) -> Iterator[int]:
         """The newest paragraphs with the numbers that a question names."""
@@ -156,25 +168,20 @@ class Past:
         before: int,
         room: int,
         meanings: Mapping[int, float] | None = None,
-        in_sight: Callable[[Paragraph], bool] = lambda paragraph: False,
+        beside: str = "",
     ) -> "Shown":
         """What messages before one say that bears on a question, until the room is used.
 
-        What shares nothing with the question comes last, the newest first.
+        What shares nothing with the question comes last, the newest first; what stands `beside`
+        is not shown again.
         """
         shown = Shown(self, room - self.count(TITLE) - MARGIN)
         found = self.index.best(question, before=before, meanings=meanings)
-        paragraphs = self.index.paragraphs
-        for at in (*self._named(question, before), *found):
-            if shown.is_full:
-                return shown
-            if not in_sight(paragraphs[at]):
-                shown.take(at)
-        known = set(found)
-        for at in reversed(range(self.index.until(before))):
+        newest = reversed(range(self.index.until(before)))
+        for at in chain(self._named(question, before), found, newest):
             if shown.is_full:
                 break
-            if at not in known and not in_sight(paragraphs[at]):
+            if self.index.paragraphs[at].text not in beside:
                 shown.take(at)
         return shown
 
@@ -183,70 +190,46 @@ class Shown:
     """Paragraphs that are shown, whole and in their setting, as long as there is room."""
 
     FULL = 24  # tokens: what is left then is not worth looking for more
+    MISSES = 60  # paragraphs for which there was no room
 
     def __init__(self, past: Past, room: int) -> None:
         self._past = past
         self.left = room
         self.chosen: dict[int, set[int]] = {}  # message: paragraphs
-        self._misses = 0  # paragraphs for which there was no room
+        self._missed: set[int] = set()
 
     @property
     def is_full(self) -> bool:
-        return self.left < self.FULL or self._misses > 60
+        return self.left < self.FULL or len(self._missed) > self.MISSES
 
-    def take(self, at: int) -> bool:
+    def take(self, at: int) -> None:
         """Show a paragraph with the question that it answers, if there is room for both."""
-        paragraph = self._past.index.paragraphs[at]
-        if at in self.chosen.get(paragraph.message, ()) or self._is_shown_with_answer(paragraph):
-            return True
-        cost = self._cost(paragraph)
+        message = self._past.index.paragraphs[at].message
+        if at in self.chosen.get(message, ()) or self._is_shown_with_answer(message):
+            return
+        cost = self._past.index.paragraphs[at].tokens + LABEL_TOKENS
+        if message not in self.chosen:
+            cost += 0 if self._is_whole(message - 1) else self._asked_tokens(message)
+            if message + 1 in self.chosen and len(self._past.index.of_message[message]) == 1:
+                cost -= self._asked_tokens(message + 1)  # which is in what is shown now
         if cost > self.left:
-            self._misses += 1
-            return False
-        self.left -= cost
-        self.chosen.setdefault(paragraph.message, set()).add(at)
-        return True
+            self._missed.add(at)
+        else:
+            self.left -= cost
+            self.chosen.setdefault(message, set()).add(at)
 
-    def _cost(self, paragraph: Paragraph) -> int:
-        """With who says it, what it answers, and the sign that something is left out."""
-        message, several = paragraph.message, self._is_one_of_several(paragraph.message)
-        cost = paragraph.tokens + LABEL_TOKENS * several
-        if message in self.chosen:
-            return cost
-        if message + 1 in self.chosen and not several:  # its question is in what is shown now
-            cost -= self._asked_tokens(message + 1)
-        if message - 1 not in self.chosen or self._is_one_of_several(message - 1):
-            cost += self._asked_tokens(message)
-        return cost + LABEL_TOKENS
-
-    def _is_one_of_several(self, message: int) -> bool:
-        return len(self._past.index.of_message.get(message, ())) > 1
+    def _is_whole(self, message: int) -> bool:
+        return message in self.chosen and len(self._past.index.of_message[message]) == 1
 
     def _asked_tokens(self, message: int) -> int:
-        said = self._past.said
-        is_answer = message > 0 and said[message].role != Role.USER
-        return said[message - 1].asked_tokens if is_answer else 0
+        is_told = self._past.asked_before(message)
+        return self._past.said[message - 1].asked_tokens if is_told else 0
 
-    def _is_shown_with_answer(self, paragraph: Paragraph) -> bool:
+    def _is_shown_with_answer(self, message: int) -> bool:
         """A question tells nothing without its answer, and is shown with it."""
-        said, after = self._past.said, paragraph.message + 1
+        said, after = self._past.said, message + 1
         has_answer = after < len(said) and said[after].role == Role.ASSISTANT
-        return has_answer and said[paragraph.message].only_asks
-
-    def _asked_before(self, message: int) -> str:
-        said = self._past.said
-        is_answer = message > 0 and said[message].role != Role.USER
-        return said[message - 1].asked if is_answer else ""
-
-    @property
-    def paragraphs(self) -> list[Paragraph]:
-        """Those of the newest message first, each message's in their order."""
-        every = self._past.index.paragraphs
-        return [
-            every[at]
-            for message in sorted(self.chosen, reverse=True)
-            for at in sorted(self.chosen[message])
-        ]
+        return has_answer and said[message].only_asks
 
     @property
     def asked_at(self) -> tuple[int, ...]:
@@ -259,15 +242,14 @@ class Shown:
     def blocks(self) -> list[tuple[int, str]]:
         """The newest turn first: the text of each, and the message that it is of."""
         blocks: list[tuple[int, str]] = []
-        done: set[int] = set()
+        done = -1
         for message in sorted(self.chosen, reverse=True):
-            if message in done:
+            if message == done:
                 continue
-            text = self._of(message)
-            asked = self._asked_before(message)
+            text, asked = self._of(message), self._past.asked_before(message)
             if asked and message - 1 in self.chosen:
-                done.add(message - 1)
-                own = self._of(message - 1)
+                done = message - 1
+                own = self._of(done)
                 is_in = asked.removeprefix(CUT) in " ".join(own.split())
                 text = own + text if is_in else f"{own}User: {asked}\n{text}"
             elif asked:
@@ -300,14 +282,12 @@ class Shown:
 
 def _asked(text: str) -> str:
     """What a user's message asks, as it is shown with the answer: whole, or its last sentences."""
-    text = " ".join(text.split()) if size(text) <= 2 * LONGEST_ASKED else text.strip()
-    if size(text) <= LONGEST_ASKED:
-        return text
-    kept = ""
-    start = max(0, len(text) - 2 * LONGEST_ASKED)
-    for span in reversed(split_sentences(text[start:])[1:] if start else split_sentences(text)):
-        sentence = " ".join(text[start + span.start : start + span.end].split())
-        longer = f"{sentence} {kept}".strip()
+    whole = " ".join(text.split())
+    if size(whole) <= LONGEST_ASKED:
+        return whole
+    kept, tail = "", text[-2 * LONGEST_ASKED :]
+    for start, end in reversed(split_sentences(tail)[len(tail) < len(text) :]):
+        longer = f"{' '.join(tail[start:end].split())} {kept}".strip()
         if size(longer) > LONGEST_ASKED:
             break
         kept = longer

@@ -28,7 +28,6 @@ SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
 ASKED_WEIGHT = 0.5  # of the words of the question that a paragraph answers
 RELATED_WEIGHT = 0.3  # of words of about the same meaning
 NEAR = ((-1, 0.25), (-2, 0.2), (1, 0.15), (2, 0.1))  # messages around one, and what they tell of it
-BESIDE = 0.3  # of the best paragraph of the same message
 MOST_TELLING = 200  # messages that tell of those around them
 MOST_WORDS = 24  # of a question
 MOST_HOLDERS = 2_000  # of one word that are looked at
@@ -98,56 +97,44 @@ class Index:
         return [at for _, at in sorted(found, reverse=True)]
 
     def _by_words(self, question: str) -> dict[int, float]:
-        asked = question[:LONGEST_QUESTION]
-        languages = dict.fromkeys([language_of(asked), ENGLISH])  # what was said may be in English
-        own = list(dict.fromkeys(word for each in languages for word in telling(asked, each)))
-        own = own[:MOST_WORDS]
-        weights = self._related(own) | dict.fromkeys(own, 1.0)
-        known = {word: weight for word, weight in weights.items() if word in self.holders}
-        every = len(self.paragraphs)
-        usual = self.total / every if every else 1.0
-        scores: dict[int, float] = {}
-        lengths, base = self.lengths, SATURATION * (1 - LENGTH_SHARE)
-        slope = SATURATION * LENGTH_SHARE / (usual or 1.0)
-        for word, weight in known.items():
-            holders, counts = self.holders[word], self.counts[word]
-            held = len(holders)
+        every, scores = len(self.paragraphs), dict[int, float]()
+        base = SATURATION * (1 - LENGTH_SHARE)
+        slope = SATURATION * LENGTH_SHARE * every / (self.total or 1.0)
+        for word, weight in self._weights(question[:LONGEST_QUESTION]).items():
+            holders, counts, held = self.holders[word], self.counts[word], len(self.holders[word])
             rarity = weight * math.log(1 + (every - held + 0.5) / (held + 0.5)) * (SATURATION + 1)
             for at, count in zip(holders[-MOST_HOLDERS:], counts[-MOST_HOLDERS:], strict=True):
-                told = rarity * count / (count + base + slope * lengths[at])
+                told = rarity * count / (count + base + slope * self.lengths[at])
                 scores[at] = scores.get(at, 0.0) + told
         return scores
 
-    def _related(self, own: Sequence[str]) -> dict[str, float]:
-        """What was said in words of about the same meaning."""
-        found: dict[str, float] = {}
-        for word in own:
+    def _weights(self, question: str) -> dict[str, float]:
+        """The words of a question that were said, and others of about the same meaning."""
+        languages = dict.fromkeys([language_of(question), ENGLISH])  # what was said may be English
+        own = dict.fromkeys(word for each in languages for word in telling(question, each))
+        weights: dict[str, float] = {}
+        for word in list(own)[:MOST_WORDS]:
             near = [other for other in related(word) if other in self.holders]
             for other in near:
                 weight = RELATED_WEIGHT / math.sqrt(len(near))
-                found[other] = max(found.get(other, 0.0), weight)
-        rarest = sorted(found, key=lambda word: (len(self.holders[word]), word))
-        return {word: found[word] for word in rarest[:MOST_WORDS]}
+                weights[other] = max(weights.get(other, 0.0), weight)
+        rarest = sorted(weights, key=lambda word: (len(self.holders[word]), word))[:MOST_WORDS]
+        weights = {word: weights[word] for word in rarest}
+        weights |= {word: 1.0 for word in list(own)[:MOST_WORDS] if word in self.holders}
+        return weights
 
     def _with_near(self, scores: dict[int, float]) -> dict[int, float]:
-        """With what is told by paragraphs beside each, in its message and around it."""
+        """With what is told by the messages around each."""
         best: dict[int, float] = {}
         for at, score in scores.items():
             message = self.paragraphs[at].message
-            if score > best.get(message, 0.0):
-                best[message] = score
-        told: dict[int, float] = {}
+            best[message] = max(best.get(message, 0.0), score)
+        around = dict[int, float]()
         for message in nlargest(MOST_TELLING, best, key=best.__getitem__):
-            score = best[message]
             for step, weight in NEAR:
-                near = message - step
-                told[near] = told.get(near, 0.0) + weight * score
-        for message, around in told.items():
-            own = best.get(message, 0.0)
-            for at in self.of_message.get(message, ()):
-                score = scores.get(at, 0.0)
-                scores[at] = score + BESIDE * (own - score) + around
-        return scores
+                for at in self.of_message.get(message - step, ()):
+                    around[at] = around.get(at, 0.0) + weight * best[message]
+        return {at: scores.get(at, 0.0) + around.get(at, 0.0) for at in scores.keys() | around}
 
 
 def _fused(scores: dict[int, float], meanings: Mapping[int, float]) -> dict[int, float]:

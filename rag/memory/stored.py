@@ -7,21 +7,20 @@ that are new; a session that was deleted is found no more.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag.errors import ModelError, UserError
-from rag.memory.past import Past, Shown
-from rag.memory.summary import Room, Thread, summarise
-from rag.memory.thread import Ask, written_thread
+from rag.memory.paragraphs import Paragraph
+from rag.memory.past import Past, Said, Shown
+from rag.memory.summary import OPEN, SUPPORTED, WARNED, Room, Weight, summarise
+from rag.memory.thread import Ask, Thread, written_thread
 from rag.records import Message, MessageStatus, Role, Summary, Within
 from rag.seams import Embedder, SessionHandle, TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS
 from rag.text.names import Lexicon
-
-if TYPE_CHECKING:
-    from rag.memory.meaning import Vectors
 
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go
@@ -43,7 +42,6 @@ class _Held:
 
     past: Past
     last: str = ""  # the newest message that was read, as it is stored
-    vectors: "Vectors | None" = None
     lock: Any = field(default_factory=RLock)
 
 
@@ -83,15 +81,15 @@ class Remembered:
                 question,
                 before=before,
                 room=room,
-                meanings=self._meanings(session, held, question),
-                in_sight=lambda paragraph: paragraph.text in beside,
+                meanings=self._meanings(session, held.past, question),
+                beside=beside,
             )
 
     def found(self, session: SessionHandle, query: str, limit: int) -> list[tuple[int, str, str]]:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as held:
-            near = self._meanings(session, held, query)
+            near = self._meanings(session, held.past, query)
             best = held.past.index.best(query, before=count, meanings=near)
             paragraphs = [held.past.index.paragraphs[at] for at in best[: 4 * limit]]
             first = {each.message: each for each in reversed(paragraphs)}
@@ -104,55 +102,34 @@ class Remembered:
         if self._embedder is None:
             return
         count = session.read().message_count
-        missing = session.without_vectors(before=count, limit=CAUGHT_UP)
-        texts: list[str] = []
-        parts: dict[int, int] = {}
-        with self._brought_up_to(session, count) as held:
-            for message in missing:
-                own = self._embedded(held.past, message)
-                if own and message.status is not MessageStatus.PENDING:
-                    parts[message.index] = len(own)
-                    texts += own
-        if not texts:
-            return
-        import numpy as np
+        missing = [
+            message.index
+            for message in session.without_vectors(before=count, limit=CAUGHT_UP)
+            if message.status is not MessageStatus.PENDING
+        ]
+        from rag.memory.meaning import embedded, texts_of
 
+        with self._brought_up_to(session, count) as held:
+            texts = texts_of(held.past, missing)
         try:
-            rows = np.asarray(self._embedder.embed(texts), np.float32)
+            rows = embedded(texts, self._embedder.embed)
         except ModelError:
             return  # those that come later catch up
-        pieces = np.split(rows, np.cumsum(list(parts.values()))[:-1])
-        session.save_vectors(
-            {index: piece.reshape(-1) for index, piece in zip(parts, pieces, strict=True)}
-        )
+        if rows:
+            session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
 
-    def _embedded(self, past: Past, message: Message) -> list[str]:
-        from rag.memory.meaning import embedded_text
-
-        places = past.index.of_message.get(message.index, ())
-        asked = past.question_of(message.index)
-        return [embedded_text(past.index.paragraphs[place], asked) for place in places]
-
-    def _meanings(self, session: SessionHandle, held: _Held, question: str) -> dict[int, float]:
+    def _meanings(self, session: SessionHandle, past: Past, question: str) -> dict[int, float]:
         """How near paragraphs are; nothing without an embedder, or while it is away."""
         if self._embedder is None:
             return {}
-        import numpy as np
+        from rag.memory.meaning import near
 
-        from rag.memory.meaning import Vectors
-
-        held.vectors = held.vectors or Vectors()
-        dimensions, of_message = self._embedder.dimensions, held.past.index.of_message
-        found = {
-            index: (of_message.get(index, range(0)), vectors.reshape(-1, dimensions))
-            for index, vectors in session.vectors_besides(held.vectors.messages).items()
-            if vectors.size % dimensions == 0 and index < len(held.past.said)
-        }
-        held.vectors.add(found)
-        if not len(held.vectors.places):
-            return {}
+        dimensions = self._embedder.dimensions
+        for index, vectors in session.vectors_besides(past.vectors.keys()).items():
+            if vectors.size % dimensions == 0 and index < len(past.said):
+                past.vectors[index] = vectors.reshape(-1, dimensions)
         try:
-            return held.vectors.near(np.asarray(self._embedder.embed([question])[0]))
+            return near(past, question, self._embedder.embed)
         except ModelError:
             return {}  # the words do alone
 
@@ -180,10 +157,14 @@ class Remembered:
             end = end_of(past, _last_answered(past))
             if end is None:
                 return None
-            said = past.said[past.covered : end]
-            thread = Thread() if at_once else self._thread([each.text for each in said])
+            thread = Thread() if at_once else self._thread(past.said[past.covered : end])
             summary = summarise(
-                past, end, room(past, end), documents=_titles_of(session), thread=thread
+                past,
+                end,
+                room(past, end),
+                documents=_titles_of(session),
+                thread=thread,
+                weight=_weight_in(session),
             )
         replaced = [each.id for each in active if each.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
@@ -208,14 +189,14 @@ class Remembered:
             _take(past, message, self._count, lexicon)
         most = ON_REQUEST * self._options.max_tokens
         room = Room(most, most, quoted=1.0)
-        thread = self._thread([said.text for said in past.said[start:]])
-        summary = summarise(past, end, room, documents=_titles_of(session), thread=thread)
+        thread = self._thread(past.said[start:])
+        titles, weight = _titles_of(session), _weight_in(session)
+        summary = summarise(past, end, room, documents=titles, thread=thread, weight=weight)
         session.add_requested_summary(summary)
         return summary
 
-    def _thread(self, texts: Sequence[str]) -> Thread:
-        text, problems = written_thread(self._options.ask, texts)
-        return Thread(text, self._options.model if text else "", problems)
+    def _thread(self, said: Sequence[Said]) -> Thread:
+        return written_thread(self._options.ask, self._options.model, [each.text for each in said])
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -239,12 +220,11 @@ class Remembered:
         """Each message once; the newest that was read may have been written anew since."""
         known = len(held.past.said)
         messages = session.said(max(0, known - 1), max(before, known))
-        if known:
-            if not messages or messages[0].content != held.last:
-                _go_back(held, known - 1 if messages else 0)
-                messages = messages or session.said(0, before)
-            else:
-                messages = messages[1:]
+        if known and messages and messages[0].content == held.last:
+            messages = messages[1:]
+        elif known:
+            held.past.cut(known - 1 if messages else 0)
+            messages = messages or session.said(0, before)
         ended = [m for m in messages if m.index < before]
         while ended and ended[-1].status is MessageStatus.PENDING:
             ended.pop()
@@ -254,14 +234,6 @@ class Remembered:
         for message in ended:
             _take(held.past, message, self._count, lexicon)
         held.last = ended[-1].content
-
-
-def _go_back(held: _Held, message: int) -> None:
-    """Forget this message and all after it."""
-    held.past.cover(min(held.past.covered, message), held.past.since)
-    held.past.cut(message)
-    if held.vectors is not None:
-        held.vectors.cut(message, len(held.past.index.paragraphs))
 
 
 def _take(past: Past, message: Message, count: TokenCounter, lexicon: Lexicon) -> None:
@@ -279,6 +251,19 @@ def _last_answered(past: Past) -> int:
     while at and past.said[at - 1].role == Role.USER:
         at -= 1
     return at
+
+
+def _weight_in(session: SessionHandle) -> Weight:
+    """How what a paragraph says was judged; a judge may have spoken since it was read."""
+    message = cache(session.message)
+
+    def weight(paragraph: Paragraph) -> int:
+        verdicts = [each.verdict for each in message(paragraph.message).checked(paragraph.text)]
+        if any(each.is_warning for each in verdicts):
+            return WARNED
+        return SUPPORTED if any(each.is_certain for each in verdicts) else OPEN
+
+    return weight
 
 
 def _titles_of(session: SessionHandle) -> Callable[[Sequence[int]], Mapping[int, str]]:

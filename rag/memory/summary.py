@@ -6,26 +6,35 @@ line of all numbers and one of names. Everything else of the past is found by re
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import chain, count, groupby
+from itertools import accumulate, groupby, islice, takewhile
+from operator import itemgetter
 
 from rag.citations.markers import cited_numbers
+from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, Shown
+from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
 from rag.text.names import Lexicon
 
-SAID_SHARE = 0.12  # of the room: what the user said
+# What the user said: of the room beyond so many tokens, where recall finds more in the same room.
+SAID_SHARE, SAID_BEYOND = 0.06, 1_500
 LISTS_SHARE = 0.1  # numbers and names
 PARAGRAPHS_SHARE = 0.04  # paragraphs of earlier turns
 MOST_LOOKED_AT = 200  # sentences of the user
+WEIGHED_AT_ONCE = 60  # paragraphs: of these the best are quoted first
 INTRODUCTION = (
     "Earlier turns are not all shown. What of them bears on the question stands before it, word "
     "for word; ask for anything else that was said.\n"
 )
 USER_SAID = "The user said:\n"
+AGAINST = "(Checked: a source does not carry what is said of it here.)\n"
 QUOTED = "From earlier turns, word for word, the newest first:\n"
 NUMBERS, NAMES, THREAD = "Numbers given: ", "Names: ", "In a model's own words, unchecked: "
+NO_THREAD = Thread()
+SUPPORTED, OPEN, WARNED = range(3)
+Weight = Callable[[Paragraph], int]  # how its statements were judged
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
 
 
@@ -42,18 +51,6 @@ class Room:
         return min(self.tokens, int(share * self.history))
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """What a model wrote besides, or why it is not taken."""
-
-    text: str = ""
-    model: str = ""
-    problems: tuple[str, ...] = ()
-
-
-NO_THREAD = Thread()
-
-
 def summarise(
     past: Past,
     end: int,
@@ -61,6 +58,7 @@ def summarise(
     *,
     documents: Documents = lambda numbers: {},
     thread: Thread = NO_THREAD,
+    weight: Weight = lambda paragraph: OPEN,
 ) -> Summary:
     """Cover the turns before `end`, and put together what stands for them."""
     began = time.monotonic()
@@ -75,15 +73,19 @@ def summarise(
     told = f"{THREAD}{thread.text}\n" if thread.text else ""
     told = told if past.count(told) <= min(left, room.part(LISTS_SHARE)) else ""
     left -= past.count(told)
-    users, quoted = _said_of(past, covered, room, left)
-    text, quotations = _composed(opening + told, users, quoted, lists)
-    tokens_after = past.count(f"{text}\n")
+    users, quoted = _said_of(past, covered, room, left, weight)
+    against = {
+        message
+        for message, places in quoted.chosen.items()
+        if any(weight(past.index.paragraphs[at]) == WARNED for at in places)
+    }
+    text, quotations = _composed(opening + told, users, quoted, against)
     report = replace(
-        _report(past, text.removesuffix(lists.rstrip("\n")), tuple(numbers), tuple(names)),
-        paragraphs=len(quoted.paragraphs),
+        _report(past, text, tuple(numbers), tuple(names)),
+        paragraphs=sum(map(len, quoted.chosen.values())),
         said=len(users),
         tokens_before=past.tokens(past.first, past.covered),
-        tokens_after=tokens_after,
+        tokens_after=past.count(f"{(text + lists).rstrip()}\n"),
         seconds=time.monotonic() - began,
         model=thread.model if told else "extractive",
         problems=thread.problems,
@@ -91,32 +93,42 @@ def summarise(
     return Summary(
         start=past.first,
         end=past.covered,
-        text=text,
+        text=(text + lists).rstrip("\n"),
         required_numbers=tuple(numbers),
         required_names=tuple(names),
         report=report,
-        tokens=tokens_after,
+        tokens=report.tokens_after,
         quotations=tuple(quotations),
     )
 
 
 def _said_of(
-    past: Past, covered: range, room: Room, left: int
+    past: Past, covered: range, room: Room, left: int, weight: Weight
 ) -> tuple[list[tuple[int, str]], Shown]:
-    """What the user said, and paragraphs of the turns, as far as each has room."""
-    users = _of_user(past, covered, min(left, room.part(SAID_SHARE)))
+    """What the user said, and paragraphs of the turns, as far as each has room.
+
+    What its sources carry is taken first, what was warned of last, and with a remark.
+    """
+    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
+    users = _of_user(past, covered, min(left, room.tokens, said))
     if users:
         left -= past.count(USER_SAID) + sum(past.count(f"- {text}\n") for _, text in users)
     quoted = Shown(past, min(left, room.part(room.quoted)) - past.count(QUOTED))
-    for at in _worth_quoting(past, covered):
-        if quoted.is_full:
-            break
-        quoted.take(at)
+    found = _worth_quoting(past, covered)
+    while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
+        weights = {at: weight(past.index.paragraphs[at]) for at in some}
+        for at in sorted(some, key=weights.__getitem__):
+            remark = past.count(AGAINST) if weights[at] == WARNED else 0
+            left = quoted.left - remark
+            quoted.left = left
+            quoted.take(at)
+            if quoted.left == left:  # it was not taken
+                quoted.left += remark
     return users, quoted
 
 
 def _composed(
-    opening: str, users: Sequence[tuple[int, str]], quoted: Shown, lists: str
+    opening: str, users: Sequence[tuple[int, str]], quoted: Shown, against: Set[int]
 ) -> tuple[str, list[Quotation]]:
     """The text, and where in it which message is quoted."""
     text, quotations = opening, list[Quotation]()
@@ -130,8 +142,8 @@ def _composed(
         text += QUOTED
         for message, block in quoted.blocks():
             quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-            text += block
-    return (text + lists).rstrip("\n"), quotations
+            text += block + AGAINST * (message in against)
+    return text, quotations
 
 
 # ── What the user said ───────────────────────────────────────────────────────────────────────
@@ -139,17 +151,18 @@ def _composed(
 
 def _of_user(past: Past, covered: range, room: int) -> list[tuple[int, str]]:
     """His own sentences that ask nothing, the newest first, each once."""
-    found: dict[str, int] = {}
-    left = room - past.count(USER_SAID)
     stated = past.stating[: bisect_left(past.stating, (covered.stop, ""))]
-    for message, sentence in stated[: -MOST_LOOKED_AT - 1 : -1]:
-        if left < Shown.FULL or message < covered.start:
-            break
-        cost = past.count(f"- {sentence}\n")
-        if sentence not in found and cost <= left:
-            found[sentence] = message
-            left -= cost
-    return [(message, sentence) for sentence, message in found.items()]
+    newest = stated[: -MOST_LOOKED_AT - 1 : -1]
+    found = {sentence: message for message, sentence in newest[::-1] if message >= covered.start}
+    once = [(message, sentence) for sentence, message in found.items()]
+    once.sort(key=itemgetter(0), reverse=True)
+    return once[: _fitting(past, room - past.count(USER_SAID), (f"- {s}\n" for _, s in once))]
+
+
+def _fitting(past: Past, room: int, texts: Iterable[str]) -> int:
+    """How many of them fit, from the first on."""
+    taken = accumulate(map(past.count, texts))
+    return sum(1 for _ in takewhile(lambda tokens: tokens <= room, taken))
 
 
 # ── Paragraphs ───────────────────────────────────────────────────────────────────────────────
@@ -158,22 +171,13 @@ def _of_user(past: Past, covered: range, room: int) -> list[tuple[int, str]]:
 def _worth_quoting(past: Past, covered: range) -> Iterator[int]:
     """Those that later turns came back to by their numbers, and the newest, in turn."""
     last = past.index.until(covered.stop)
-    used = (
-        next((at for at in reversed(past.holding.get(number, ())) if at < last), None)
-        for number, times in past.uses.most_common(40)
-        if times > 1
-    )
     newest = reversed(range(past.index.until(covered.start), last))
-    yield from dict.fromkeys(
-        at
-        for pair in zip(chain(used, _nothing()), newest, strict=False)
-        for at in pair
-        if at is not None
-    )
-
-
-def _nothing() -> Iterator[None]:
-    return (None for _ in count())
+    for number, times in past.uses.most_common(40):
+        held = past.holding.get(number, ())[: bisect_left(past.holding.get(number, ()), last)]
+        if times > 1 and held:
+            yield held[-1]
+            yield from islice(newest, 1)
+    yield from newest
 
 
 # ── Numbers and names ────────────────────────────────────────────────────────────────────────
@@ -188,12 +192,8 @@ def _lists(
     """
     text = _numbers(past, numbers, 3 * room)
     left = room - past.count(text) - past.count(NAMES) - 1
-    kept: list[str] = []
-    for name in names:
-        left -= past.count(f", {name}")
-        if left < 0:
-            break
-        kept.append(name)
+    kept = list(names)[: _fitting(past, left, (f", {name}" for name in names))]
+    left -= past.count(", ".join(kept))
     longer = _by_document(documents(tuple(numbers))) if text and left > 0 else ""
     if longer and past.count(f" {longer}\n") <= left:
         text = f"{text.rstrip()} {longer}\n"
@@ -207,12 +207,9 @@ def _numbers(past: Past, numbers: Iterable[int], room: int) -> str:
     if past.count(whole) <= room:
         return whole
     left = room - past.count(f"{NUMBERS}.\n, and 100,000 more")
-    kept: list[int] = []
-    for run in sorted(_runs(numbers), key=len, reverse=True):
-        left -= past.count(f", {ranges_of(run)}")
-        if left < 0:
-            break
-        kept += run
+    runs = sorted(_runs(numbers), key=len, reverse=True)
+    fit = _fitting(past, left, (f", {ranges_of(run)}" for run in runs))
+    kept = [number for run in runs[:fit] for number in run]
     more = len(numbers) - len(kept)
     return f"{NUMBERS}{ranges_of(kept)}, and {more:,} more.\n" if kept else ""
 

@@ -35,7 +35,6 @@ class Transcript(Past):
 
     lexicon: Lexicon = field(kw_only=True)
     embed: Embed | None = None
-    vectors: Any = None  # of its paragraphs
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
     systems: list[int] = field(default_factory=list)  # system messages that come later
     summary: Summary | None = None
@@ -57,8 +56,6 @@ class Transcript(Past):
     def go_back(self, common: int) -> None:
         """Forget what comes behind the part in common: the transcript goes on differently."""
         self.cut(common)
-        if self.vectors is not None:
-            self.vectors.cut(common, len(self.index.paragraphs))
         self.messages = self.messages[:common]
         self.systems = [index for index in self.systems if index < common]
         self.first = min(self.first, common)
@@ -92,27 +89,11 @@ class Transcript(Past):
         """How near paragraphs are to a question; nothing without an embedding model."""
         if self.embed is None:
             return {}
-        import numpy as np
+        from rag.memory.meaning import embedded, near, texts_of
 
-        from rag.memory.meaning import Vectors, embedded_text
-
-        self.vectors = self.vectors or Vectors()
-        of_message, paragraphs = self.index.of_message, self.index.paragraphs
-        new = [at for at in of_message if at not in self.vectors.messages]
-        places = [place for at in new for place in of_message[at]]
-        if places:
-            asked = self.question_of
-            texts = [embedded_text(paragraphs[at], asked(paragraphs[at].message)) for at in places]
-            rows = np.asarray(self.embed(texts), np.float32)
-            starts = np.cumsum([0, *(len(of_message[at]) for at in new)])
-            pieces = np.split(rows, starts[1:-1])
-            self.vectors.add({
-                at: (of_message[at], piece) for at, piece in zip(new, pieces, strict=True)
-            })  # fmt: skip
-        near: dict[int, float] = self.vectors.near(
-            np.asarray(self.embed([question]), np.float32)[0]
-        )
-        return near
+        new = [at for at in self.index.of_message if at not in self.vectors]
+        self.vectors |= embedded(texts_of(self, new), self.embed)
+        return near(self, question, self.embed)
 
     @property
     def open_start(self) -> int:

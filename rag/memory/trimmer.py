@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from rag.memory.client import ClientModel
 from rag.memory.recall import Embed
+from rag.memory.thread import ClientModel
 from rag.memory.transcript import MessageDict, Transcript
 from rag.memory.trimming import TrimLimits, sent_messages, summarise_if_due
 from rag.records import SummaryReport

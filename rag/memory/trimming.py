@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag.errors import TooLarge
-from rag.memory.paragraphs import Paragraph
-from rag.memory.summary import Room, Thread, summarise
+from rag.memory.summary import Room, summarise
 from rag.memory.thread import Ask, written_thread
 from rag.memory.transcript import MessageDict, Transcript, role_of, split_summary, text_of
 from rag.records import Role, Summary
@@ -57,28 +56,15 @@ def summarise_if_due(seen: Transcript, limits: TrimLimits, ask: Ask | None, mode
             f"The newest question and the system messages take {needed} tokens, but max_tokens is "
             f"{limits.max_tokens}. Shorten them, or raise max_tokens."
         )
-    end = _end(seen, limits, room)
+    keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
+    low, high = LOW_WATER * room, KEPT_SHARE * room
+    end = seen.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
     if end == seen.covered and seen.summary and turns + seen.summary.tokens <= room:
         return
-    texts = [said.text for said in seen.said[seen.covered : end]]
-    text, problems = written_thread(ask, texts)
+    thread = written_thread(ask, model, [said.text for said in seen.said[seen.covered : end]])
     left = int((1 - RECALL_SHARE) * room) - seen.tokens(end, start)
     share = Room(min(max(LEAST_SUMMARY, left), int(SUMMARY_SHARE * room)), room)
-    seen.summary = summarise(seen, end, share, thread=Thread(text, model, problems))
-
-
-def _end(seen: Transcript, limits: TrimLimits, room: int) -> int:
-    """As many turns stay as fit the low water, or as shall be kept if these fit somewhat more."""
-    ends, start = seen.ends(seen.open_start), seen.open_start
-    keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
-
-    def stays(end: int) -> bool:
-        tokens, turns = seen.tokens(end, start), seen.turns_from(end)
-        if limits.max_turns is not None and turns > limits.max_turns:
-            return False
-        return tokens <= LOW_WATER * room or (turns <= keep and tokens <= KEPT_SHARE * room)
-
-    return next((end for end in ends if stays(end)), ends[-1])
+    seen.summary = summarise(seen, end, share, thread=thread)
 
 
 def _system_tokens(seen: Transcript, limits: TrimLimits) -> int:
@@ -141,13 +127,9 @@ def _with_recalled(
     if not turns or turns[-1].get("role") != Role.USER:
         return turns
     question = text_of(turns[-1])
-    in_sight = in_sight_of(summary)
+    meanings, beside = seen.meanings(question), summary.text
     shown = seen.recalled(
-        question,
-        before=seen.covered,
-        room=room,
-        meanings=seen.meanings(question),
-        in_sight=in_sight,
+        question, before=seen.covered, room=room, meanings=meanings, beside=beside
     )
     text = shown.text()
     if not text:
@@ -156,12 +138,3 @@ def _with_recalled(
     parts = [{"type": "text", "text": text}]
     longer = f"{text}\n{content}" if isinstance(content, str) else [*parts, *content]
     return [*turns[:-1], turns[-1] | {"content": longer}]
-
-
-def in_sight_of(summary: Summary) -> Any:
-    """Tells of a paragraph whether a summary quotes it anyway."""
-
-    def is_in_sight(paragraph: Paragraph) -> bool:
-        return paragraph.text in summary.text
-
-    return is_in_sight

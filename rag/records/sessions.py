@@ -1,10 +1,10 @@
 """Sessions, their messages and their summaries."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from rag.records.answers import Answer
+from rag.records.answers import Answer, Citation
 
 
 class MessageStatus(StrEnum):
@@ -32,6 +32,15 @@ class Message:
     is_followup: bool = False
     error: str | None = None  # of a failed answer: what the user was told
     known_sources: int | None = None  # of a question: registered when it was asked, if known
+
+    def checked(self, words: str) -> list[Citation]:
+        """The verdicts of an answer that go with words of it, by offsets into these."""
+        at = self.content.find(words)
+        return [
+            replace(each, start=each.start - at, end=each.end - at)
+            for each in (self.answer.citations if self.answer and at >= 0 else ())
+            if at <= each.start and each.end <= at + len(words)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

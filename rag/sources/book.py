@@ -13,7 +13,7 @@ from rag.errors import Conflict, Forbidden, SourceAway, UserError
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import check_open, kind_of, open_source, short_name, tidied
+from rag.sources.kinds import check_open, kind_of, open_source, short_name, shown, tidied
 from rag.sources.table import LastSync, SourceTable, next_due
 from rag.sources.wanted import wanted
 
@@ -235,8 +235,8 @@ def _check(source: DocumentSource) -> None:
     wanted(source.include, source.exclude)
     if source.watch and source.kind != "folder":
         raise UserError(
-            f"{source.address} cannot be watched: only a folder of the server can. Give a time "
-            "instead, such as 1h."
+            f"{shown(source.address)} cannot be watched: only a folder of the server can. Give a "
+            "time instead, such as 1h."
         )
 
 

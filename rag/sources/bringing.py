@@ -13,6 +13,7 @@ from rag.errors import TooLarge, Unreadable
 from rag.progress import Progress, Stage
 from rag.records import SourceFile, Standing
 from rag.seams import ListedFile
+from rag.sources.kinds import shown
 from rag.sources.look import Look, NotSeen, Parts, Report
 from rag.sources.names import free_name
 
@@ -155,7 +156,7 @@ class Bringing:
             return
         is_own = isinstance(progress.error, Unreadable | TooLarge)
         mark = coming.file.mark if coming.file and is_own else ""
-        refused = replace(coming.row, mark=mark, reason=progress.reason)
+        refused = replace(coming.row, mark=mark, reason=shown(progress.reason))
         self._refused.append(replace(refused, standing=Standing.LISTED))
 
     def _is_time(self) -> bool:

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from time import time as now
 
@@ -16,6 +17,7 @@ from rag.sources.wanted import wanted
 
 SETTLED_SECONDS = 1.0  # a file that was touched since may still be being written to
 CERTAIN_SECONDS = 2.0  # the coarsest clocks of file systems: two versions may have one time
+DIGEST_CHARS = 8
 ATTEMPTS = 3  # at a folder that changes while it is listed
 
 
@@ -61,6 +63,8 @@ class FolderSource:
         place = self._places.get(file.name)
         if place is None:
             raise Unreadable(file.name, "it is not there any more.")
+        if not is_within(place.path, self._root):  # a link took its place since it was listed
+            raise Unreadable(file.name, "it leads out of the folder now, and is not followed.")
         try:
             if place.member:
                 return unpacked(file.name, place.path, place.member, self._max_bytes)
@@ -88,9 +92,16 @@ class FolderSource:
                 if entry.is_dir():
                     waiting.append((Path(entry.path), f"{prefix}{entry.name}/", above | {real}))
                     continue
-                name = fit_name(prefix + entry.name)
-                if name not in self._places:
-                    yield from self._file(entry, name)
+                yield from self._file(entry, self._name(prefix + entry.name))
+
+    def _name(self, written: str) -> str:
+        """Of two that are one name where letters are composed, the second has its own."""
+        name = fit_name(written)
+        if name not in self._places:
+            return name
+        stem, dot, ending = name.rpartition(".")
+        digest = sha256(os.fsencode(written)).hexdigest()[:DIGEST_CHARS]
+        return f"{stem}-{digest}.{ending}" if dot and "/" not in ending else f"{name}-{digest}"
 
     def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
         try:

@@ -29,7 +29,12 @@ STORES = frozenset(
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
-SECRET = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)@")
+LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
+SECRET = re.compile(
+    r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",
+    re.IGNORECASE,
+)
+BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
 
 
 def kind_of(address: str) -> str:
@@ -91,12 +96,26 @@ def tidied(address: str) -> str:
     plain = address.strip()
     if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
         raise UserError(
-            f"{plain[:80]!r} is no address of a source. Name a folder, or an address such as "
-            "https://example.com/docs."
+            f"{shown(plain)[:80]!r} is no address of a source. Name a folder, or an address such "
+            "as https://example.com/docs."
         )
     if kind_of(plain) != FOLDER:
+        _check_host(plain)
         return plain
     return str(folder_of(plain))
+
+
+def _check_host(address: str) -> None:
+    """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
+    try:
+        found = urlsplit(address)
+        if "::" not in address and scheme_of(address) != "github":  # owner:name
+            found.port  # noqa: B018  (raises)
+    except ValueError as error:
+        raise UserError(
+            "The host or port of this address cannot be read. In a name or password write @ as "
+            "%40, : as %3A, / as %2F and # as %23."
+        ) from error
 
 
 def folder_of(address: str) -> Path:
@@ -106,8 +125,23 @@ def folder_of(address: str) -> Path:
 
 
 def shown(address: str) -> str:
-    """Without the password that it may hold."""
-    return SECRET.sub(r"\1:…@", address)
+    """An address, or a text with some, without the passwords and tokens that it may hold."""
+    return SECRET.sub(r"\1…", LOGIN.sub(_shown_login, address))
+
+
+def _shown_login(found: re.Match[str]) -> str:
+    scheme, login = found[1], found[2]
+    user, colon, _password = login.partition(":")
+    if scheme.lower() == "github":  # owner:name
+        return found[0]
+    if not colon:
+        return f"{scheme}://{'…' if scheme.lower() in BY_TOKEN else login}@"
+    return f"{scheme}://{user}:…@"
+
+
+def without_login(url: str) -> str:
+    """What anybody may open."""
+    return LOGIN.sub(r"\1://", url)
 
 
 def short_name(address: str) -> str:

@@ -12,6 +12,7 @@ from rag.errors import Conflict, NotFound, SourceAway, Unreadable, UserError
 from rag.ingestion.ingest import Ingestion
 from rag.records import DocumentSource, SourceFile, SyncCounts
 from rag.seams import ListedFile, Source
+from rag.sources.kinds import without_login
 from rag.sources.plan import Limits
 from rag.sources.table import SourceTable
 from rag.sources.wanted import wanted
@@ -23,8 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def _link(url: str) -> str:
-    """Where people are led: no other kind of address stands in a page."""
-    return url if url.startswith(("https://", "http://")) else ""
+    """Where people are led: no other kind of address stands in a page, and no login."""
+    return without_login(url) if url.startswith(("https://", "http://")) else ""
 
 
 class NotSeen(Unreadable):

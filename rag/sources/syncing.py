@@ -13,7 +13,7 @@ from rag.errors import Forbidden, IndexAway, NotFound, SetupError, SourceAway, U
 from rag.records import DocumentSource, Right, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import check_open, open_source
+from rag.sources.kinds import check_open, open_source, shown
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
 from rag.sources.sync import Outcome, sync
@@ -89,7 +89,7 @@ class Syncs:
         )
 
     def _note(self, parts: Parts, source: DocumentSource, outcome: Outcome) -> None:
-        values: dict[str, Any] = {"state": outcome.state, "reason": outcome.reason}
+        values: dict[str, Any] = {"state": outcome.state, "reason": shown(outcome.reason)}
         if outcome.state in (SyncState.IDLE, SyncState.WAITING_FOR_YES):
             values["last_synced_at"] = datetime.now(UTC)
         if outcome.counts.waiting and source.every_seconds is not None:

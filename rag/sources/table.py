@@ -33,6 +33,7 @@ from rag.database import (
 from rag.documents.storing.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
+from rag.sources.kinds import shown
 
 SYNC = "sync"  # the kind of its jobs; their subject is the source's id
 UNFINISHED = ("queued", "running")
@@ -71,8 +72,8 @@ class SourceTable:
                 connection.execute(insert(document_sources).values(**row))
         except IntegrityError as error:
             raise Conflict(
-                f"{source.address} is a source of this collection already. Change that one, or "
-                "choose another collection."
+                f"{shown(source.address)} is a source of this collection already. Change that one, "
+                "or choose another collection."
             ) from error
         return self.source(row["id"])
 

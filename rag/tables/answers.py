@@ -1,6 +1,5 @@
 """Questions over rows, answered from the rows: the assistant asks this before a writer."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,9 +18,7 @@ from rag.records import (
 )
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.asking.assumed import notes_of, of_columns, still_assumed
-from rag.tables.asking.changes.edits import edited, standing
-from rag.tables.asking.changes.regroup import DRAWN
-from rag.tables.asking.question import words_of
+from rag.tables.asking.changes import edited, standing
 from rag.tables.asking.which import (
     WORTH_ASKING,
     asking_which,
@@ -33,37 +30,22 @@ from rag.tables.asking.which import (
     offered,
     only_picks,
 )
-from rag.tables.asking.wording import may_group, says_rows
-from rag.tables.asking.words import IDLE
+from rag.tables.asking.words import IDLE, may_ask_rows, said_in, words_of
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.library import TableLibrary
-from rag.tables.plan import ROWS, Choice, Understood, plan_from
-from rag.tables.running.result import TableResult, result_from, said
+from rag.tables.plan import Choice, Op, Understood, plan_from
+from rag.tables.running.result import TableResult, result_from
+from rag.tables.running.sentences import said
 from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
-TOO_NEAR = 0.01  # two tables this close fit equally well
-PLAIN = 0.6  # of the score: nothing in the question is left open, and one thing is known
-ASSUMING = 1.5  # of the score: something had to be assumed, and is said
+AS_GOOD = 0.1  # of the score: two readings this close fit equally well
+KNOWN = 0.6  # of the score: one thing of the table is named
 LISTING = 1.0  # of the score: what rows are called, and a condition
-SURE = 2.0  # of the score: the question surely speaks of this table
+MOST_LISTED = 20  # rows of cells that are asked for
+SURE = 2.0  # of the score: an offer that was taken
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
-POINTS_BACK = re.compile(
-    r"\bof (?:them|those|these)\b|\b(?:davon|deren)\b|^(?:\w+ ){0,3}(?:their|they|those|them)\b|"
-    r"\b(?:does|is|has|of|for|about) it\b(?! takes?\b)|\bits\b"
-)
-FRAGMENT = re.compile(r"^(?:and|but|or|only|just|by|per|without|as|und|nur|nach|pro|ohne|als)\b")
-NARROWS = re.compile(r"^(?:only|just|nur) (?:those|these|the ones|die|diejenigen)\b")
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
-
-
-def may_ask_rows(question: str) -> bool:
-    """Whether its words leave open that it asks over rows."""
-    return _is_for_rows(question) or may_group(question)
-
-
-def _is_for_rows(question: str) -> bool:
-    return says_rows(question) or bool(DRAWN.search(question))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +76,7 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         entries = self.past(session)
-        if not entries and POINTS_BACK.search(normalised(question)):
+        if not entries and points_back(question):
             question = resolution.query
         choice = self._reply(session, question, within) or self._of_the_talk(
             question, entries, within
@@ -188,21 +170,26 @@ class TableAnswers:
     ) -> Choice | DirectAnswer | TableResult | None:
         """What it changes of the table before; what it asks by itself, where it does not say."""
         followed = self._follow_up(question, past, within)
-        if followed and not self.library.names_other(question, followed.table, within):
+        if followed is not None and not followed.understood.unused:
             return followed
         fresh = self._fresh(question, within, is_asked=is_asked)
-        if followed is None and fresh is None and past and NARROWS.search(normalised(question)):
-            return self._not_known(question, past[-1].result, within)
-        return fresh if followed is None or isinstance(fresh, Choice | TableResult) else followed
+        if fresh is None and followed is not None:
+            return offered([followed])
+        if fresh is None and past and points_at_rows(question):
+            return self._asked_back(question, past[-1].result, within)
+        return fresh
 
-    def _not_known(self, question: str, last: TableResult, within: Within) -> DirectAnswer | None:
-        """ "Only those on Sunday", of rows that were shown: the words that their table lacks."""
+    def _asked_back(self, question: str, last: TableResult, within: Within) -> DirectAnswer | None:
+        """ "How many of those are tourists?": the words that the table of those lacks."""
         table = self.table_of(last, within)
         if table is None:
             return None
         knows = self.library.index(table).knows
         words = [each for each in words_of(question) if each not in IDLE and not knows(each)]
-        return _declined(not_understood(table, words)) if words else None
+        pointing = {w for at, end, _ in said_in(words_of(question), "pointing", "opening")
+            for w in words_of(question)[at:end]}  # fmt: skip
+        words = [each for each in words if each not in pointing]
+        return _declined(not_understood(table, last.words, words)) if words else None
 
     def _follow_up(self, question: str, past: Sequence[Entry], within: Within) -> Choice | None:
         if not past:
@@ -228,18 +215,13 @@ class TableAnswers:
     def _fresh(
         self, question: str, within: Within, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
-        said = normalised(question)
-        if POINTS_BACK.search(said) or (FRAGMENT.search(said) and not is_asked):
+        if points_back(question) or (is_fragment(question) and not is_asked):
             return None  # at something that was shown, and nothing of it is known
         choices = self.library.understand(question, within)
-        best = choices[0] if is_asked and choices else next(filter(_is_closed, choices), None)
-        best = best or next(iter(choices), None)
-        choices = [each for each in choices if each is not best]
-        choices = [best, *choices] if best is not None else choices
         planned = self._planned(question, choices, within, is_asked=is_asked)
-        if planned is not None or best is None:
+        if planned is not None or not choices:
             return planned
-        return self._said_of(question, choices, is_asked=is_asked)
+        return choices[0] if is_asked and len(choices) == 1 else self._said_of(choices, is_asked)
 
     def _planned(
         self, question: str, choices: Sequence[Choice], within: Within, *, is_asked: bool
@@ -256,32 +238,29 @@ class TableAnswers:
             return None
         return self._planner(question, choices)
 
-    def _said_of(
-        self, question: str, choices: Sequence[Choice], *, is_asked: bool
-    ) -> Choice | DirectAnswer | None:
-        """The best reading if it uses every word; else it is offered, or asked back."""
+    def _said_of(self, choices: Sequence[Choice], is_asked: bool) -> Choice | DirectAnswer | None:
+        """The one reading that uses every word; else some are offered."""
         best = choices[0]
-        if best.understood.unused and not is_asked:
+        if not is_asked and (best.understood.unused or best.understood.is_partly):
             return offered(choices)
-        if not is_asked and best.understood.is_partly and self._is_empty(best):
+        if not is_asked and self._is_empty(best):
             return offered([best])
         if not is_asked and not self._is_for_us(best):
-            return offered(choices) if best.understood.doubts else None
-        rivals = [choice for choice in choices[1:] if self._as_good(question, choice, best)]
+            return None
+        rivals = [each for each in choices[1:] if self._is_as_good(each, best)]
         rivals = self._saying_otherwise(best, rivals)
-        if not rivals:
-            return best
-        is_sure = is_asked or best.understood.score >= ASSUMING
-        return asking_which([best, *rivals]) if is_sure else None
+        return asking_which([best, *rivals]) if rivals else best
 
-    def _as_good(self, question: str, choice: Choice, best: Choice) -> bool:
-        """Whether it fits as well: as sure, or with a plan of the same words, named no less."""
-        if choice.table.id == best.table.id or choice.understood.unused != best.understood.unused:
+    def _is_as_good(self, choice: Choice, best: Choice) -> bool:
+        """Near in score; of cells that are looked up, any reading in full that names a row."""
+        mine, other = choice.understood, best.understood
+        if mine.unused or mine.is_partly:
             return False
-        near = best.understood.score - choice.understood.score <= TOO_NEAR
-        both = (choice, best)
-        named = [self.library.named(question, e.table, e.understood.plan) for e in both]
-        return near or (named[0] >= named[1] and self._said(choice) == self._said(best))
+        subject = self.library.index(choice.table).subject
+        names_row = any(each.column == subject for each in mine.plan.filters)
+        both_pick = only_picks(mine.plan) and only_picks(other.plan) and names_row
+        is_elsewhere = choice.table.id != best.table.id
+        return other.score - mine.score <= AS_GOOD or (both_pick and is_elsewhere)
 
     def _saying_otherwise(self, best: Choice, rivals: Sequence[Choice]) -> list[Choice]:
         """Those that give another result: what says the same needs no asking."""
@@ -294,50 +273,26 @@ class TableAnswers:
         rows = self.library.run(choice.table, choice.understood.plan).rows
         return [list(map(_plain, row)) for row in rows]
 
-    def _said(self, choice: Choice) -> object:
-        """What a plan with figures says whatever columns, but that of its rows, are called."""
-        plan, subject = choice.understood.plan, self.library.index(choice.table).subject
-        conditions = sorted(
-            repr((each.op, each.values, each.part, each.column == subject)) for each in plan.filters
-        )
-        keys = [(normalised(key.column), key.part) for key in plan.group]
-        figures = [(e.kind, normalised(e.column)) for e in plan.measures if e.column != ROWS]
-        return (conditions, keys, figures, plan.limit) if figures else choice.table.id
+    def _is_empty(self, choice: Choice) -> bool:
+        """Whether no row is behind values that stand together: they may be meant otherwise."""
+        plan = choice.understood.plan
+        is_joint = sum(each.op is Op.IS and not each.part for each in plan.filters) > 1
+        return is_joint and not self.library.run(choice.table, plan).used
 
     def _is_for_us(self, choice: Choice) -> bool:
         """Whether the question asks over rows of this table, and not something of a text."""
-        understood, plan = choice.understood, choice.understood.plan
-        if only_picks(plan) and self._is_cell(choice):
-            return True
-        if counts_one(choice) or (only_picks(plan) and not self._lists(choice)):
+        plan, score = choice.understood.plan, choice.understood.score
+        if not only_picks(plan):
+            return score >= KNOWN and not counts_one(choice)
+        if score < LISTING:
             return False
-        return understood.score >= (ASSUMING if understood.doubts else PLAIN)
-
-    def _is_cell(self, choice: Choice) -> bool:
-        """One cell, or the same in all rows, of what is named in full."""
-        plan, understood = choice.understood.plan, choice.understood
-        is_sure = understood.score >= (ASSUMING if understood.doubts else LISTING)
-        if (
-            understood.is_partly
-            or not is_sure
-            or len(plan.columns) != 1
-            or any(len(e.values) > 1 for e in plan.filters)
-        ):
-            return False
-        return len({str(row) for row in self.library.run(choice.table, plan).rows}) == 1
-
-    def _is_empty(self, choice: Choice) -> bool:
-        """Whether no row is behind it: nothing is listed, or counted."""
-        result = self.library.run(choice.table, choice.understood.plan)
-        return not result.rows or not result.used
-
-    def _lists(self, choice: Choice) -> bool:
-        """ "Which boats need no licence?": the rows of a condition, nothing left open."""
-        plan, understood = choice.understood.plan, choice.understood
         subject, keys = self.library.index(choice.table).subject, keys_of(choice.table)
-        is_open = understood.unused or understood.doubts or understood.score < LISTING
-        is_of_rows = plan.columns in ((subject,), ()) and bool(plan.filters)
-        return is_of_rows and not is_open and not any(e.column in keys for e in plan.filters)
+        named = {each.column for each in plan.filters}
+        if plan.columns in ((subject,), ()) and not named & keys:
+            return True
+        rows = {str(row) for row in self.library.run(choice.table, plan).rows}
+        is_shown = len(plan.columns) > 1 and subject in plan.columns
+        return len(rows) == 1 or (is_shown and 0 < len(rows) <= MOST_LISTED)
 
     def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
         """A result of a model's plan; its figures are the table's."""
@@ -365,9 +320,19 @@ class TableAnswers:
         )
 
 
-def _is_closed(choice: Choice) -> bool:
-    """Not one cell with words of the question left open."""
-    return not (choice.understood.unused and only_picks(choice.understood.plan))
+def points_back(question: str) -> bool:
+    """Whether it points at what was shown: "those", "of them", "there"."""
+    return bool(said_in(words_of(question), "back"))
+
+
+def points_at_rows(question: str) -> bool:
+    """Whether it surely means rows: no text is called "those"."""
+    return bool(said_in(words_of(question), "rows"))
+
+
+def is_fragment(question: str) -> bool:
+    """Whether it begins as a part of a question does."""
+    return any(start == 0 for start, _end, _name in said_in(words_of(question), "fragment"))
 
 
 def _is_told(message: Message) -> bool:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 from rag.errors import TooLarge, UserError
 from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
-from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex, stem, stems
+from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex
 from rag.tables.asking.meaning import Meaning, Told, descriptions
 from rag.tables.asking.planner import understand
-from rag.tables.asking.question import COMPOUND, words_of
-from rag.tables.asking.words import ADJECTIVES, IDLE, MEASURES, OPERATORS, SYNONYMS
+from rag.tables.asking.words import ADJECTIVES, IDLE, SYNONYMS, parted, stems, words_of
 from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.plan import Choice, TablePlan, Understood, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, Limits, run
@@ -27,7 +26,7 @@ from rag.tables.running.result import (
     sql_columns,
 )
 from rag.tables.store import TableStore
-from rag.tables.wordforms import LONGEST_EXAMPLE, normalised
+from rag.tables.wordforms import LONGEST_EXAMPLE
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -39,7 +38,6 @@ MOST_BESIDE = 20  # tables of a folder in which columns may be described
 KEPT_INDEXES = 256
 KEPT_DICTIONARIES = 256  # tables of few rows, which may say what columns of others are
 KEPT_LIBRARIES = 16
-NAMED = 0.6  # what a word of the table's own name is worth
 
 
 class TableLibrary:
@@ -152,46 +150,28 @@ class TableLibrary:
         tables = self._shortlist(question, within) if among is None else among
         choices = []
         for table in paced(tables, weight=64):
-            understood = understand(question, self.index(table))
-            if understood is None:
-                continue
-            plan = replace(understood.plan, table=table.id)
-            try:
-                checked(plan, table)
-            except UserError:
-                continue
-            score = understood.score + self.named(question, table, plan)
-            choices.append(Choice(table, replace(understood, plan=plan, score=score)))
-        return sorted(choices, key=lambda choice: -choice.understood.score)
+            found = understand(question, self.index(table))
+            for understood in [] if among is None and found and self._describes(table) else found:
+                plan = replace(understood.plan, table=table.id)
+                try:
+                    checked(plan, table)
+                except UserError:
+                    continue
+                choices.append(Choice(table, replace(understood, plan=plan)))
+        return sorted(choices, key=_how_sure)
 
     def likely(self, question: str, within: Within) -> list[Choice]:
         """The tables that share words with a question of which no plan is known."""
         tables = self._shortlist(question, within)
         return [Choice(each, Understood(TablePlan(each.id), 0.0)) for each in tables]
 
-    def named(self, question: str, table: Table, plan: TablePlan) -> float:
-        """How surely the question calls the table by its name, in words that are no value's."""
-        values = [str(value) for each in plan.filters for value in each.values]
-        of_values = {word for value in values for word in normalised(value).split()}
-        said = {stem(word) for word in words_of(question) if word not in of_values | IDLE}
-        return NAMED * len(_own_words(table) & said)
-
-    def names_other(self, question: str, table: Table, within: Within) -> bool:
-        """Whether it calls another table by a word that says nothing of this one."""
-        index, own = self.index(table), _own_words(table)
-        words = {w for w in words_of(question) if w not in IDLE | OPERATORS and not index.knows(w)}
-        said = set(map(stem, words)) - own
-        return any(said & _own_words(each) for each in self._library(within)[0])
-
     def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(within)
-        asked = [word for word in words_of(question) if word not in IDLE]
-        words = {part for word in asked for part in (word, COMPOUND.sub("", word))}
-        words |= {form for word in words for form in stems(word)}
+        asked = [part for w in words_of(question) if w not in IDLE for part in (w, *parted(w))]
+        words = {form for word in asked for form in (word, *stems(word))}
         words |= {other for word in words for other in SYNONYMS.get(word, ())}
-        measured = {ADJECTIVES[word][0] for word in asked if word in ADJECTIVES}
-        words |= {other for word in measured for other in MEASURES.get(word, ())}
+        words |= {hint for w in asked if w in ADJECTIVES for hint in ADJECTIVES[w].measures}
         words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}
         total = len(tables)
         scored = []
@@ -232,6 +212,11 @@ class TableLibrary:
             while len(self._indexes) > KEPT_INDEXES:
                 self._indexes.popitem(last=False)
         return made
+
+    def _describes(self, table: Table) -> bool:
+        """Whether it is a data dictionary: its rows are about other tables' columns."""
+        beside = self.store.beside(table, MOST_BESIDE)
+        return any(descriptions(each, [table], self._short) for each in beside)
 
     def _short(self, table: Table, offset: int, limit: int) -> Answered:
         """Rows of a table that may be a dictionary: each question looks at the same ones."""
@@ -279,8 +264,9 @@ class TableLibrary:
         return probe if long else None
 
 
-def _own_words(table: Table) -> set[str]:
-    return {stem(word) for word in normalised(f"{table.name} {table.document_title}").split()}
+def _how_sure(choice: Choice) -> tuple[int, bool, float]:
+    understood = choice.understood
+    return len(understood.unused), understood.is_partly, -understood.score
 
 
 def _sql(table: Table) -> "Sql":

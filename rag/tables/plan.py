@@ -333,14 +333,15 @@ def _filter_words(each: Filter, plan: TablePlan | None = None) -> str:
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
     if each.other:
         return f"{name} {'=' if each.op is Op.IS else each.op} {each.other}"
-    shown = [_part_words(value, each.part) for value in each.values[:MOST_SAID]]
+    shown = [part_words(value, each.part) for value in each.values[:MOST_SAID]]
     more = len(each.values) - len(shown)
     values = " or ".join(shown) + (f" or {more} more" if more else "")
     sign = "=" if each.op is Op.IS else each.op
     return f"{name} {sign} {values}".rstrip()
 
 
-def _part_words(value: Scalar, part: Part) -> str:
+def part_words(value: Scalar, part: Part) -> str:
+    """A value as what of a date it is: "Q3", "May"."""
     if part is Part.QUARTER:
         return f"Q{value}"
     if part is Part.MONTH and str(value) in MONTHS:

@@ -10,7 +10,7 @@ from rag.text.languages import Language, all_meanings, all_words, any_of, told
 from rag.text.late import re, regex
 from rag.text.words import language_of
 
-_DIGITS = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
+_DIGITS = r"\d+(?:[.,'’\u00a0\u2009\u202f]\d+)*"
 _UNIT = any_of(UNIT_SIGNS)
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|SEK|NOK|JPY|[€$£¥])"
 _NUMBERS: dict[str, float] = all_meanings("numbers")
@@ -102,7 +102,7 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
 
 def _value(number: str, language: Language) -> float:
     """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
-    plain = re.sub(r"['’\u00a0\u202f]", "", number)
+    plain = re.sub(r"['’\u00a0\u2009\u202f]", "", number)
     decimal = language.decimal_point
     grouping = "." if decimal == "," else ","
     if re.fullmatch(rf"\d{{1,3}}(?:\{grouping}\d{{3}})+(?:\{decimal}\d+)?", plain):

@@ -1,6 +1,6 @@
 """What the model sees of a session, and when its past is summarised."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
-    ContextPreferences,
     HistoryRoom,
     Parts,
     Selection,
@@ -94,10 +93,6 @@ class Memory:
         """Say how background compaction is queued."""
         self._later = later
 
-    def prefer(self, session: SessionHandle, preferences: ContextPreferences) -> None:
-        """Have a slice of the transcript in the next context."""
-        session.request_slice(preferences.start, preferences.end)
-
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
@@ -123,16 +118,10 @@ class Memory:
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
         before = turn.question.index
-        parts = Parts(
-            system=self._system(state, budget),
-            question=question_prompt(question, fitted.text, resolved),
-            summaries=state.summaries,
-            recent=[pair for pair in state.recent if pair.question.index < before],
-            requested=self._requested(session, state, is_first_try=not fewer),
-            message_count=before,
-        )
-        selection = self._selection(state.session.config, fewer)
-        context = assemble(parts, selection, budget_tokens=budget.input_tokens, count=self._count)
+        requested = self._requested(session, state, is_first_try=not fewer)
+        prompt = question_prompt(question, fitted.text, resolved)
+        parts = self._parts(state, budget, prompt, before=before, requested=requested)
+        context = self._assembled(state, parts, budget.input_tokens, fewer)
         if self._recalls and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, context, parts, resolved or question, spare)
@@ -165,10 +154,7 @@ class Memory:
             self._turns.keep(session, state)
             self._later(session)
             return None
-        if summary is None:
-            return None
-        self._made(summary.report)
-        return Compacted(summary.start, summary.end, summary.report)
+        return Compacted(summary.start, summary.end, summary.report) if summary else None
 
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Queue a compaction if history passes the high-water mark, and embedding for recall."""
@@ -192,41 +178,32 @@ class Memory:
             self._remembered.remember(session)
         if not state.summarises and not force:
             return None
-        room = self._history_room(state)
-        if keep_turns is not None:
-            room = replace(room, keep_turns=keep_turns)
-        summary = self._compacted(session, room, at_once=False, force=force)
-        if summary is not None:
-            self._made(summary.report)
-        return summary
+        room = self._history_room(state, keep_turns)
+        return self._compacted(session, room, at_once=False, force=force)
 
     def _compacted(
         self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
     ) -> Summary | None:
         """Cover turns down to the low water, or all but those that are kept."""
 
+        rules = self._rules
+
         def end_of(past: Past, last: int) -> int | None:
-            ends = past.ends(last)
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
-            if not (force or turns > room.high or many > self._rules.max_pairs):
+            if not (force or turns > room.high or many > rules.max_pairs):
                 return None
-            fewest = max(room.keep_turns, self._rules.max_pairs // 2)
-
-            def stays(end: int) -> bool:
-                tokens, kept = past.tokens(end, last), past.turns_from(end)
-                if force:
-                    return kept <= room.keep_turns and tokens <= room.high
-                fits = tokens <= room.low or (kept <= room.keep_turns and tokens <= room.high)
-                return fits and kept <= fewest
-
-            end = next((end for end in ends if stays(end)), ends[-1])
+            low, most = (-1 if force else room.low), max(room.keep_turns, rules.max_pairs // 2)
+            end = past.end(last, low=low, high=room.high, keep=room.keep_turns, most=most)
             return end if end > past.covered else None
 
         def room_of(past: Past, end: int) -> Room:
             left = min(room.budget - past.tokens(end), int(SUMMARY_SHARE * room.budget))
             return Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
 
-        return self._remembered.compact(session, end_of, room_of, at_once=at_once)
+        summary = self._remembered.compact(session, end_of, room_of, at_once=at_once)
+        if summary is not None:
+            self._made(summary.report)
+        return summary
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
@@ -236,18 +213,7 @@ class Memory:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
         budget = self._budget(state.session.config)
-        context = assemble(
-            Parts(
-                system=self._system(state, budget),
-                question="",
-                summaries=state.summaries,
-                recent=state.recent,
-                message_count=state.session.message_count,
-            ),
-            self._selection(state.session.config, 0),
-            budget_tokens=budget.input_tokens,
-            count=self._count,
-        )
+        context = self._assembled(state, self._parts(state, budget, ""), budget.input_tokens)
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
 
@@ -262,16 +228,8 @@ class Memory:
         budget = self._budget(state.session.config)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
-        parts = Parts(
-            system=self._system(state, budget),
-            question=prompt,
-            summaries=state.summaries,
-            recent=state.recent,
-            message_count=state.session.message_count,
-        )
-        left = replace(budget, reserved=budget.reserved + room)
-        selection = self._selection(state.session.config, 0)
-        context = assemble(parts, selection, budget_tokens=left.input_tokens, count=self._count)
+        parts = self._parts(state, budget, prompt)
+        context = self._assembled(state, parts, budget.input_tokens - room)
         return self._with_recalled(session, context, parts, resolved or question).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
@@ -333,7 +291,7 @@ class Memory:
         """Whether something was said that is not in the context word for word."""
         return 2 * len(state.recent) + 2 < state.session.message_count
 
-    def _history_room(self, state: State) -> HistoryRoom:
+    def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
         config = state.session.config
         budget = self._budget(config)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
@@ -343,7 +301,7 @@ class Memory:
             budget=history,
             high=int(history * self._rules.high_water),
             low=int(history * self._rules.low_water),
-            keep_turns=config.recent_message_count // 2,
+            keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
         )
 
     def _history_tokens(self, state: State) -> int:
@@ -351,11 +309,31 @@ class Memory:
         pairs = sum(message_tokens(message, self._count) for message in said)
         return pairs + sum(summary.tokens for summary in state.summaries)
 
-    def _selection(self, config: ContextConfig, fewer: int) -> Selection:
-        pairs = config.recent_message_count // 2
-        if _slides(config):
-            return Selection(at_most=pairs, fewer=fewer)
-        return Selection(fewer=fewer)
+    def _parts(
+        self,
+        state: State,
+        budget: TokenBudget,
+        question: str,
+        *,
+        before: int | None = None,
+        requested: Sequence[Message] = (),
+    ) -> Parts:
+        """What a context is made of: what was said before a message, else all."""
+        before = state.session.message_count if before is None else before
+        return Parts(
+            system=self._system(state, budget),
+            question=question,
+            summaries=state.summaries,
+            recent=[pair for pair in state.recent if pair.question.index < before],
+            requested=requested,
+            message_count=before,
+        )
+
+    def _assembled(self, state: State, parts: Parts, tokens: int, fewer: int = 0) -> Context:
+        config = state.session.config
+        at_most = config.recent_message_count // 2 if _slides(config) else None
+        selection = Selection(at_most, fewer)
+        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _with_recalled(
         self,
@@ -380,12 +358,9 @@ class Memory:
         self, session: SessionHandle, state: State, *, is_first_try: bool
     ) -> list[Message]:
         """The slice that was asked for; shown in one context, and in its shorter tries."""
-        wanted = state.requested
-        if wanted is None:
-            return []
-        if is_first_try:
+        if state.requested and is_first_try:
             session.forget_slice()
-        return session.said(*wanted)
+        return session.said(*state.requested) if state.requested else []
 
 
 def _slides(config: ContextConfig) -> bool:

@@ -19,7 +19,8 @@ from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
 from rag.seams import SessionHandle, Writer
 from rag.sessions.session_tools import Actions
-from rag.tables.answers import TableAnswers, may_ask_rows
+from rag.tables.answers import TableAnswers
+from rag.tables.asking.words import may_ask_rows
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.turns.answering import Answering, Beside, Checks
@@ -167,7 +168,7 @@ def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
         search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
-        prefer=memory.prefer,
+        prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
         summarize=memory.summarize,
         find=application.remembered.found,
         query_tables=application.asked.told,

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.records import SyncState
+from rag.records import DocumentSource, SyncState
 from rag.sources.book import SourceBook
 from rag.sources.kinds import FOLDER, folder_of
 from rag.sources.table import SourceTable
@@ -57,7 +57,13 @@ def watch_of(application: "Application") -> None:
         return {
             source.id: folder_of(source.address)
             for source in book.table.sources()
-            if source.watch and source.kind == FOLDER and source.state is not SyncState.REMOVING
+            if source.watch and source.kind == FOLDER and _is_under_way(source)
         }
 
     watch(watched, book.sync, application.stopping)
+
+
+def _is_under_way(source: DocumentSource) -> bool:
+    """Its first look, which tells what it found, comes before those that watching asks for."""
+    is_new = source.state is SyncState.IDLE and source.last_synced_at is None
+    return not is_new and source.state is not SyncState.REMOVING

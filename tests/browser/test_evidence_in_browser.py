@@ -243,6 +243,12 @@ class TestNumbers:
         assert supported == ("solid", '"✓"')
         assert free[1] == "none"
 
+    def test_have_one_source_which_is_named_as_one(self, page, checked):
+        page.goto(checked)
+
+        expect(page.get_by_role("link", name="The source", exact=True)).to_be_visible()
+        expect(page.get_by_text("1 sources")).to_have_count(0)
+
     def test_keep_their_colour_while_they_are_open(self, page, checked):
         page.goto(checked)
         for chip in chips(page).all()[:2]:

@@ -132,7 +132,7 @@ def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
 
     whole, found = Assistant.preview, Past.recalled
     monkeypatch.setattr(Assistant, "preview", lambda *given: whole(*given)[-1:])  # no summary
-    anyway = {"in_sight": lambda paragraph: False}
+    anyway = {"beside": ""}
     monkeypatch.setattr(Past, "recalled", lambda *given, **rules: found(*given, **rules | anyway))
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 

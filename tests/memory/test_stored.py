@@ -6,8 +6,8 @@ import pytest
 
 from rag.errors import NotFound
 from rag.memory.stored import Remembered
-from rag.memory.summary import Room
-from rag.records import ImportedMessage, MessageStatus
+from rag.memory.summary import AGAINST, Room
+from rag.records import Answer, Citation, ImportedMessage, MessageStatus, Verdict
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
@@ -134,3 +134,66 @@ def test_meaning_finds_what_shares_no_word(store):
 
     assert session.without_vectors(before=24, limit=9) == []
     assert "corridor K21" in recalled(remembered, session, "Where is locker 3?", 24)
+
+
+def judged(session, question, said, verdict):
+    """One more turn, whose one statement has this verdict."""
+    turn = session.begin(question)
+    cited = Citation(1, said.index("[1]"), said.index("[1]") + 3, verdict)
+    answer = Answer(said, (cited,))
+    session.finish(replace(turn.answer, content=said, status=MessageStatus.COMPLETE, answer=answer))
+
+
+class TestAVerdict:
+    """A summary takes what was supported first, and nothing that was warned of without a word."""
+
+    RIGHT = "The lamp in the long northern corridor burns for nine hours a night [1]."
+    WRONG = "The lamp in the short southern corridor burns for seventy hours a night [1]."
+
+    @pytest.fixture
+    def session(self, store):
+        return store.create("ada")
+
+    def summary(self, session, room):
+        return Remembered(count_tokens).compact(
+            session,
+            lambda past, last: session.read().message_count,
+            lambda past, end: Room(room, room, quoted=1.0),
+            at_once=True,
+        )
+
+    @pytest.mark.parametrize("against", [Verdict.CONTRADICTED, Verdict.OFF_SUBJECT])
+    def test_decides_what_is_quoted_where_there_is_room_for_one(self, session, against):
+        judged(session, "How long does the northern one burn?", self.RIGHT, Verdict.SUPPORTED)
+        judged(session, "How long does the southern one burn?", self.WRONG, against)
+
+        text = self.summary(session, 85).text
+
+        assert self.RIGHT in text
+        assert self.WRONG not in text
+        assert AGAINST not in text
+
+    def test_of_a_judge_counts_though_the_answer_was_read_before(self, session):
+        judged(session, "How long does the southern one burn?", self.WRONG, Verdict.OPEN)
+        remembered = Remembered(count_tokens)
+        recalled(remembered, session, "lamp", 2)
+        message = session.message(1)
+        cited = replace(message.answer.citations[0], verdict=Verdict.CONTRADICTED)
+        session.judge(replace(message, answer=replace(message.answer, citations=(cited,))))
+
+        summary = remembered.compact(
+            session, lambda *_: 2, lambda *_: Room(400, 400, quoted=1.0), at_once=True
+        )
+
+        assert f"{self.WRONG}\n{AGAINST}".rstrip() in summary.text
+        quoted = summary.quotations[-1]
+        assert summary.text[quoted.start : quoted.end].endswith(self.WRONG)
+
+    def test_is_told_of_those_alone_that_were_warned_of(self, session):
+        judged(session, "How long does the southern one burn?", self.WRONG, Verdict.CONTRADICTED)
+        judged(session, "How long does the northern one burn?", self.RIGHT, Verdict.SUPPORTED)
+
+        text = self.summary(session, 600).text
+
+        assert f"{self.WRONG}\n{AGAINST}".rstrip() in text
+        assert text.count(AGAINST.rstrip()) == 1

@@ -1,13 +1,17 @@
 """A collection is as its folder is, after each sync."""
 
+import os
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.errors import Unreadable
 from rag.records import Standing, SyncState
-from rag.sources.folder import FolderSource
+from rag.seams import SourceOptions
+from rag.sources.folder import FolderSource, open_folder
 from tests.sources.folder_model import Killed
 
 
@@ -36,6 +40,56 @@ class TestTheFirstSync:
         assert len(two.embedded) == embedded
         assert (told.source.counts.new, told.source.counts.unchanged) == (0, 2)
         assert told.state is SyncState.IDLE
+
+
+class TestNamesThatLookAlike:
+    def test_that_differ_in_how_letters_are_composed_are_two_documents(self, two):
+        two.write("\u00fcber.md", "# One\n\nIt weighs 11 g.\n")
+        two.write("u\u0308ber.md", "# Two\n\nIt weighs 22 g.\n")
+
+        told = two.sync()
+
+        assert told.source.counts.new == 2
+        assert sum("1 g" in text or "22 g" in text for text in two.texts().values()) == 2
+        assert two.sync().source.counts.unchanged == 4
+
+    def test_of_odd_kinds_are_two_documents_too(self, two):
+        for name, text in ((b"a\xfe", "It weighs 11 g."), (b"a\xff", "It weighs 22 g.")):
+            path = two.folder / os.fsdecode(name + b".md")
+            path.write_text(text)
+            os.utime(path, (time.time() - 60,) * 2)
+
+        assert two.sync().source.counts.new == 2
+
+
+class TestALinkThatTakesAFilesPlace:
+    def test_is_not_followed_out_of_the_folder(self, tmp_path):
+        folder, secret = tmp_path / "shared", tmp_path / "secret.md"
+        folder.mkdir()
+        secret.write_text("hush")
+        (folder / "a.md").write_text("# A")
+        source = open_folder(str(folder), SourceOptions())
+        (file,) = source.listed()
+
+        (folder / "a.md").unlink()
+        (folder / "a.md").symlink_to(secret)
+
+        with pytest.raises(Unreadable, match="leads out of the folder"):
+            source.read(file)
+
+    def test_nor_where_it_is_a_folder_on_the_way(self, tmp_path):
+        folder, other = tmp_path / "shared", tmp_path / "other"
+        for each in (folder / "in", other):
+            each.mkdir(parents=True)
+            (each / "a.md").write_text("# A")
+        source = open_folder(str(folder), SourceOptions())
+        (file,) = source.listed()
+
+        (folder / "in").rename(tmp_path / "gone")
+        (folder / "in").symlink_to(other, target_is_directory=True)
+
+        with pytest.raises(Unreadable, match="leads out of the folder"):
+            source.read(file)
 
 
 class TestAChangedFile:

@@ -53,7 +53,7 @@ def asked(application):
         pytest.param("How many fronts has Ann Berg had?", "**9**", id="a word of a description"),
         pytest.param(
             "Who is the tallest band member?",
-            "**Cem Acar** has the highest height: 75.",
+            "**Cem Acar** is the tallest, at 75.",
             id="a sentence first",
         ),
     ],

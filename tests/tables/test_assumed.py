@@ -43,11 +43,12 @@ def test_what_was_done_is_added_up_and_the_assumption_stays(asked):
     assert first.notes == then.notes == ("I added up Sold.",)
 
 
-def test_the_best_is_not_what_most_rows_have(asked):
-    best = asked("best kind of Soup, Cod and Steak")
+def test_the_best_of_no_figure_is_not_claimed(application):
+    session = application.store.create("me")
 
-    assert "main" in best.rows[0]
-    assert "ranked by Price: the question names no figure" in " ".join(best.notes)
+    *_, end = application.assistant.ask(session, "best kind of Soup, Cod and Steak")
+
+    assert end.message.answer.result is None
 
 
 def test_outages_are_no_age(asked):

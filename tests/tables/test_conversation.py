@@ -160,7 +160,7 @@ class TestTheResult:
         assert {each.verdict for each in first.answer.citations} == {Verdict.COMPUTED}
 
     def test_keeps_the_rows_it_is_made_of(self, sales, asked):
-        _, result = asked("how many orders in Q2 2024?")
+        _, result = asked("how many rows in Q2 2024?")
 
         wanted = [at for at, r in enumerate(sales[1], start=2) if r[2:4] == ("Q2", 2024)]
         assert list(result.used) == wanted[:1000]

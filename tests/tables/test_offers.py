@@ -56,7 +56,7 @@ def test_what_is_not_wholly_understood_is_offered_and_can_be_taken(application, 
     taken = asked(application, session, offer.label)
 
     assert taken.result is not None
-    assert "27,000" in taken.text
+    assert "27000" in taken.text
 
 
 def test_an_offer_is_kept_with_its_answer(application, session):
@@ -65,18 +65,18 @@ def test_an_offer_is_kept_with_its_answer(application, session):
     assert session.recent(1)[0].answer.offers[0].plan["table"]
 
 
-def test_no_rows_are_offered_where_a_value_is_said_in_part_and_claimed_where_in_full(
-    application, session
-):
-    partly = asked(application, session, "How many outdoor are discontinued?")
-    in_full = asked(
-        application, session, "How many products of the group speakers are discontinued?"
-    )
+@pytest.mark.parametrize(
+    ("question", "label"),
+    [
+        ("How many outdoor are discontinued?", "Lofthav™ Mesh Outdoor"),
+        ("How many products of the group speakers are discontinued?", "Group = speakers"),
+    ],
+)
+def test_values_that_no_row_has_together_are_offered(application, session, question, label):
+    answer = asked(application, session, question)
 
-    assert partly.result is None
-    assert "Lofthav™ Mesh Outdoor" in partly.offers[0].label
-    assert in_full.result is not None
-    assert "**0** rows" in in_full.text
+    assert answer.result is None
+    assert any(label in offer.label for offer in answer.offers)
 
 
 def test_of_values_that_are_compared_each_figure_names_its_own(application, session):
@@ -94,8 +94,8 @@ def test_a_cell_is_claimed_only_of_what_is_named_in_full(application, session):
     assert "**amber**" not in answer.text
 
 
-def test_a_small_letter_before_a_capital_may_be_within_one_word(application, session):
+def test_tables_that_say_different_things_of_one_cell_are_buttons(application, session):
     answer = asked(application, session, "What is the PoE budget of the Kontor 24 PoE+?")
 
-    assert answer.result is not None
-    assert "PoE budget" in answer.text
+    assert answer.result is None
+    assert len({offer.label for offer in answer.offers}) == len(answer.offers) == 2

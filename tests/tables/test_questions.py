@@ -41,7 +41,6 @@ QUESTIONS = [
     ("difference in fee between Aarhus and Brest",
      "Depot = Aarhus or Brest, spread of the sum of Fee by Depot"),
     ("how many crates weigh at most 40 kilograms?", "Mass at most 40, number of rows"),
-    ("crates between 100 and 110 euros by fee", None),
     ("wie viele crates wurden im ersten Quartal gebucht?", None),
     ("what is the total fee of unfragile crates?", "Fragile = no, sum of Fee"),
     ("what's the heaviest crate?", "Crate, Mass, highest 1 by Mass"),

@@ -6,7 +6,7 @@ from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.plan import plan_from
-from rag.tables.running.result import said
+from rag.tables.running.sentences import said
 from tests.applications import application_of
 
 BOOKINGS = """Booking,Date,Channel,Price EUR,Paid
@@ -28,13 +28,12 @@ def application(tmp_path_factory):
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        ("How many bookings were not paid?", "Paid = no: **2** rows"),
-        ("How many web bookings in August?", "Channel = web, month of Date = August: **1** row"),
-        ("How many bookings are there?", "Bookings: **4** rows"),
-        ("Total price of paid bookings", "Paid = yes, sum of Price EUR: **€144.00**"),
-        ("How many different channels are there?", "Number of different Channel: **3**"),
-        ("What was the highest price in June?",
-         "Month of Date = June, max of Price EUR: **€118.00**"),
+        ("How many bookings were not paid?", "There are **2** rows where Paid is no."),
+        ("How many web bookings in August?",
+         "There is **1** row where Channel is web and month of Date is August."),
+        ("How many bookings are there?", "There are **4** rows in bookings."),
+        ("Total price of paid bookings", "The total Price where Paid is yes is **€144.00**."),
+        ("How many different channels are there?", "The number of different Channel is **3**."),
     ],
 )  # fmt: skip
 def test_a_figure_is_said_with_its_conditions(application, question, text):
@@ -55,4 +54,27 @@ def test_a_value_cannot_pass_for_a_citation(application):
 
     text = said(library.run(table, plan_from(plan)), "[1]")
 
-    assert text == r"Channel = fair \[2\]: **1** row [1]"
+    assert text == r"There is **1** row where Channel is fair \[2\]. [1]"
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which booking is the cheapest?", "**B002** is the cheapest, at €14.00."),
+        ("Which booking is the most expensive in August?",
+         "**B003** is the most expensive, at €105.00, of those where month of Date is August."),
+        ("What does B003 cost?", "B003 costs **€105.00**."),
+        ("Was kostet die B003?", "B003 kostet **€105.00**."),
+        ("What is the channel of B001?", "The Channel of B001 is **web**."),
+        ("Welche Booking ist die billigste?", "**B002** ist am billigsten: €14.00."),
+        ("Wie viele Bookings gibt es?", "Es sind **4** Zeilen in bookings."),
+    ],
+)  # fmt: skip
+def test_a_result_begins_with_a_sentence_in_the_language_of_its_question(
+    application, question, text
+):
+    session = application.store.create("me")
+
+    *_, end = application.assistant.ask(session, question)
+
+    assert end.message.content.startswith(f"{text} [1]")

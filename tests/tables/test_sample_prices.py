@@ -60,10 +60,10 @@ def test_one_figure_is_given_at_once(application, question, figure):
     [
         pytest.param(
             "How much do the Aero 5 and the Aero 5 Pro cost?",
-            ["Aero 5 | 129.00", "Aero 5 Pro | 199.00"],
+            ["Aero 5 | €129.00", "Aero 5 Pro | €199.00"],
             id="two products",
         ),
-        pytest.param("How much are the speakers?", ["One | 149.00", "One+ | 199.00"], id="kind"),
+        pytest.param("How much are the speakers?", ["One | €149.00", "One+ | €199.00"], id="kind"),
     ],
 )
 def test_prices_are_not_added_up_unless_asked(application, question, rows):
@@ -77,8 +77,8 @@ def test_prices_are_not_added_up_unless_asked(application, question, rows):
 @pytest.mark.parametrize(
     ("question", "product"),
     [
-        pytest.param("What is the cheapest router?", "Aero 5 Mini | 59.00", id="of a kind"),
-        pytest.param("Which is the most expensive speaker?", "Cantoro Duo | 329.00", id="dearest"),
+        pytest.param("What is the cheapest router?", "Aero 5 Mini | €59.00", id="of a kind"),
+        pytest.param("Which is the most expensive speaker?", "Cantoro Duo | €329.00", id="dearest"),
     ],
 )
 def test_the_end_of_prices_is_taken_where_prices_are(application, question, product):

@@ -59,6 +59,7 @@ def test_stop_words_go_and_elisions_come_off():
     ("text", "value", "unit", "comparator"),
     [
         ("Le prix est de 1\u202f500,50 euros.", 1500.5, "€", ""),
+        ("Le prix est de 1\u2009500,50 euros.", 1500.5, "€", ""),
         ("Il faut au moins trois heures.", 3.0, "h", ">="),
         ("Il pèse moins de deux kilogrammes.", 2.0, "kg", "<"),
         ("Cela dure une heure et demie.", 1.5, "h", ""),

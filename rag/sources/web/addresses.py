@@ -21,7 +21,7 @@ HASH_CHARS = 8
 
 
 def normal(url: str) -> str:
-    """One spelling of an address of the web; "" for what is none."""
+    """One spelling of an address of the web, without a login; "" for what is none."""
     try:
         found = urlsplit(urldefrag(url.strip()).url)
         port = found.port
@@ -32,8 +32,6 @@ def normal(url: str) -> str:
         return ""
     host = f"[{host}]" if ":" in host else host
     place = host if port in (None, PORTS[scheme]) else f"{host}:{port}"
-    if found.username:  # whoever named it with a login wants it used
-        place = f"{found.netloc.rpartition('@')[0]}@{place}"
     query = found.query
     if FOLLOWS_PEOPLE.search(query):
         pairs = parse_qsl(query, keep_blank_values=True)

@@ -3,7 +3,7 @@
 import ssl
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import httpx
@@ -43,6 +43,24 @@ class Fetched:
     @property
     def media_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class LoginAt(httpx.Auth):
+    """The login that an address is written with, told to the origin of that address alone."""
+
+    def __init__(self, address: str) -> None:
+        self._url = httpx.URL(address)
+        self._basic = httpx.BasicAuth(self._url.username, self._url.password)
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        if self._url.userinfo and _origin(request.url) == _origin(self._url):
+            yield from self._basic.auth_flow(request)
+        else:
+            yield request
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 class Fetcher:

@@ -3,6 +3,7 @@
 import mimetypes
 import shutil
 import tempfile
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -18,6 +19,7 @@ from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 from rag.sources.guard import Guard
+from rag.sources.kinds import shown
 from rag.sources.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,
@@ -29,12 +31,14 @@ from rag.sources.web.addresses import (
     normal,
 )
 from rag.sources.web.feeds import kind_of_list, read_list, unpacked_list
-from rag.sources.web.fetch import Fetched, Fetcher
+from rag.sources.web.fetch import Fetched, Fetcher, LoginAt
 from rag.sources.web.pages import WebPage, read_page
 from rag.sources.web.robots import Robots
 from rag.sources.web.seen import Seen, load_seen, save_seen
 
 MOST_PAGES = 5_000
+MOST_ASKED = 4 * MOST_PAGES  # addresses of a look, also those that give no page of their own
+MOST_SECONDS = 8 * 3600.0  # of a look: 5,000 pages at the longest delay take seven hours
 MOST_SITEMAPS = 200
 MOST_FAILED = 10  # one after another: the site is away
 HTML = "text/html"
@@ -56,10 +60,11 @@ class Found:
 class WebSource:
     """Lists by visiting: pages by their links, or those that a sitemap or a feed names."""
 
-    def __init__(self, address: str, options: SourceOptions) -> None:
+    def __init__(self, address: str, options: SourceOptions, auth: httpx.Auth) -> None:
         self._address = address
         self._options = options
-        self._fetcher = Fetcher(Guard(options.private_hosts), max_bytes=options.max_bytes)
+        guard = Guard(options.private_hosts)
+        self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=auth)
         self._robots = Robots(self._fetcher)
         self._before = load_seen(options.aside)
         self._now: dict[str, Seen] = {}
@@ -93,21 +98,22 @@ class WebSource:
             named = [*read_list(data, url).pages, *self._before]
             return list(dict.fromkeys(filter(None, map(normal, named))))
         pages: dict[str, None] = {}
-        waiting = deque([(url, data)])
+        waiting = deque([url])
         asked = {url}
-        while waiting:
-            named_here = read_list(waiting[0][1], waiting.popleft()[0])
+        while waiting and len(pages) <= MOST_ASKED:
+            here = waiting.popleft()  # one at a time is held
+            named_here = read_list(data if here == url else self._sitemap(here), here)
             inside = (each for each in map(normal, named_here.pages) if self._scope.has_host(each))
             pages.update(dict.fromkeys(inside))
             for sitemap in named_here.sitemaps:
                 if sitemap not in asked and self._scope.has_host(sitemap):
                     asked.add(sitemap)
-                    waiting.append((sitemap, self._sitemap(sitemap, len(asked))))
+                    waiting.append(sitemap)
+            if len(asked) > MOST_SITEMAPS:
+                raise SourceAway(f"{self._address} names more than {MOST_SITEMAPS} sitemaps.")
         return list(pages)
 
-    def _sitemap(self, url: str, count: int) -> bytes:
-        if count > MOST_SITEMAPS:
-            raise SourceAway(f"{self._address} names more than {MOST_SITEMAPS} sitemaps.")
+    def _sitemap(self, url: str) -> bytes:
         answer = self._fetcher.get(url)
         if not answer.is_there:
             raise SourceAway(f"{url}, a part of the sitemap, answers {answer.status}.")
@@ -117,18 +123,30 @@ class WebSource:
         """Breadth first, so that what is near is found before what is deep."""
         waiting = deque((url, depth) for url in urls)
         known = {url for url, _depth in waiting}
+        ends, asked = time.monotonic() + MOST_SECONDS, 0
         while waiting:
             url, left = waiting.popleft()
+            asked += 1
+            self._check_bounds(asked, ends)
             found = self._look(url)
             if found is None:
                 continue
             self._now[url] = found.seen
             if found.seen.name:
                 yield self._file(found.seen)
-            if left > 0:
+            if left > 0 and len(known) <= MOST_ASKED:
                 links = [link for link in self._followed(found.links) if link not in known]
                 known.update(links)
                 waiting.extend((link, left - 1) for link in links)
+
+    def _check_bounds(self, asked: int, ends: float) -> None:
+        """A site can go on without an end: a calendar, a search, one that means harm."""
+        if asked > MOST_ASKED or time.monotonic() > ends:
+            bound = f"{MOST_ASKED:,} addresses" if asked > MOST_ASKED else "eight hours of looking"
+            raise SourceAway(
+                f"{self._address} leads to more than {bound}. Name a folder of it or its sitemap, "
+                "or follow fewer links. Nothing is removed."
+            )
 
     def _followed(self, links: Iterable[str]) -> Iterator[str]:
         """Pages below the address, and files that they link to on the same host."""
@@ -272,12 +290,14 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
     """Raises UserError for what is no address of the web, or of this network."""
     url = normal(address)
     if not url:
-        raise UserError(f"{address[:80]!r} is no address of the web, such as https://example.com.")
+        raise UserError(
+            f"{shown(address)[:80]!r} is no address of the web, such as https://example.com."
+        )
     found = urlsplit(url)
     port = found.port or {"http": 80, "https": 443}[found.scheme]
     with suppress(SourceAway):  # told at the first sync, and tried again
         Guard(options.private_hosts).addresses(found.hostname or "", port)
-    return WebSource(url, options)
+    return WebSource(url, options, LoginAt(address))
 
 
 def _wants_body(response: httpx.Response) -> bool:

@@ -1,1 +1,1 @@
-"""Questions and follow-ups to plans."""
+"""Questions over rows to plans, without a model."""

@@ -11,80 +11,58 @@ from rapidfuzz import fuzz, process
 from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.asking.meaning import Told
-from rag.tables.asking.words import IDLE, SYNONYMS
-from rag.tables.plan import Op, Part
+from rag.tables.asking.words import (
+    BRACKETS,
+    FIGURES,
+    IDLE,
+    PERSONAL,
+    SYNONYMS,
+    UNITS,
+    is_idle,
+    is_of_money,
+    parts_of,
+    stems,
+)
+from rag.tables.reading.types import read_number
 from rag.tables.wordforms import normalised, spoken
-from rag.text.words import stem as text_stem
 
 LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory
 NEAR = 92  # of 100: a word with a slip
 SHORTEST_NEAR = 5
 LONGEST_STEMMED = 3  # words of a value that is found in another form: "refunds", "suites"
+LONGEST_NAME = 6  # words of a column's name
 MOST_MEANT = 30  # values of a column that are found by what they mean
-COMMONEST = 0.6  # a word in more than this share of a column's values says nothing
-BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
-
-
-def stem(word: str) -> str:
-    """A word without its English ending."""
-    return text_stem(word) if word.isalpha() else word
-
-
-def stems(word: str) -> tuple[str, ...]:
-    """A word without its ending, as an English and as a German one."""
-    if not word.isalpha():
-        return (word,)
-    return tuple(dict.fromkeys((text_stem(word), _german_stem(word))))
-
-
-def _german_stem(word: str) -> str:
-    """Of "Kurse" and "Kurs" alike, which takes two steps."""
-    stemmed = text_stem(word, "de")
-    return word if stemmed == word else _german_stem(stemmed)
-
-
-def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Words without their endings: all as English, all as German."""
-    return list(
-        dict.fromkeys(zip(*((each[0], each[-1]) for each in map(stems, words)), strict=True))
-    )
+SHORTEST_BEGUN = 5  # letters of a word that stands for a longer one of the table's name
+MOST_ALIKE = 3  # values that a word of them may stand for together
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Words `[start, end)` of a question and what of the table they name."""
+class Use:
+    """What words `[start, end)` of a question are taken for."""
 
     start: int
     end: int
-    column: str
-    score: float
-    op: Op | None = None  # None: the column itself is named
+    kind: str  # column, value, rows, time, number, adjective, one of the cues, idle
+    name: str = ""  # of a column, of what is compared
+    weight: float = 0.0
     values: tuple[str, ...] = ()
-    part: Part = Part.WHOLE
-    is_near: bool = False  # found in spite of a slip of the pen
-    is_written: bool = False  # a value that stands in the question sign by sign
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the words are the whole value, not a part of a longer one."""
-        return self.is_value and self.score >= _whole_score(self.length) - 0.01
-
-    @property
-    def is_value(self) -> bool:
-        return self.op is not None
+    is_whole: bool = True  # not a part of a longer value, nor with a slip
+    doubt: str = ""  # what had to be assumed
+    told: object = None  # a time, an adjective, a figure
 
     @property
     def length(self) -> int:
         return self.end - self.start
 
 
-def _whole_score(length: int) -> float:
-    """More than any part of a value scores, the more the longer it is."""
-    return 1.2 + 0.2 * length
-
-
 Probe = Callable[[Sequence[str]], list[tuple[str, str]]]
+
+
+def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Words without their endings: all as English, all as German."""
+    both = ((each[0], each[-1]) for each in map(stems, words))
+    return list(dict.fromkeys(zip(*both, strict=True)))
 
 
 @dataclass
@@ -95,157 +73,103 @@ class TableIndex:
     values: dict[str, Sequence[str]]  # distinct texts of a column; those with few enough
     probe: Probe | None = None  # finds values of the other columns
     told: Told = field(default_factory=Told)
-    _exact: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    _by_word: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    _by_stems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _exact: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # by form, by column
+    _by_word: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        exact, by_word, by_stems = defaultdict(list), defaultdict(list), defaultdict(list)
-        types = {column.name: column.type for column in self.table.columns}
-        for column, values in self.values.items():
-            if types[column] in (ColumnType.QUARTER, ColumnType.DATE):  # read as times
-                continue
-            for value in values:
-                plain = normalised(value)
-                bare = normalised(BRACKETS.sub("", value))
-                for form in {plain, bare} - {""}:
-                    exact[form].append((column, value))
-                for word in set(plain.split()) if len(plain.split()) <= LONGEST else ():
-                    by_word[word].append((column, value))
-                if len(plain.split()) <= LONGEST_STEMMED and plain:
-                    for way in _ways(plain.split()):
-                        by_stems[" ".join(way)].append((column, value))
-        self._exact, self._by_word = dict(exact), dict(by_word)
-        self._by_stems = dict(by_stems)
+        times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)  # read as what they are
+        read = {column.name for column in self.table.columns if column.type not in times}
+        for column in read & self.values.keys():
+            is_figure = self.column(column).type in FIGURES
+            for value in self.values[column]:
+                if is_figure and read_number(value) is not None:
+                    continue  # compared as a figure
+                plain = normalised(value).split()
+                forms = {" ".join(plain), normalised(BRACKETS.sub("", value))}
+                if 0 < len(plain) <= LONGEST_STEMMED:
+                    forms |= {" ".join(way) for way in _ways(plain)}
+                for form in forms - {""}:
+                    self._exact.setdefault(form, defaultdict(list))[column].append(value)
+                for word in set(plain) if len(plain) <= LONGEST else ():
+                    self._by_word.setdefault(word, defaultdict(list))[column].append(value)
+
+    # ── Columns ──────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def names(self) -> dict[str, list[tuple[str, ...]]]:
-        """The columns' own names as people say them, as stems."""
-        forms: dict[str, list[tuple[str, ...]]] = {}
+    def by_name(self) -> dict[str, TableColumn]:
+        return {column.name: column for column in self.table.columns}
+
+    def column(self, name: str) -> TableColumn:
+        return self.by_name[name]
+
+    @cached_property
+    def names(self) -> dict[tuple[str, ...], list[str]]:
+        """Columns by their own names as people say them, as stems."""
+        found: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
             halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
-            said = [form for half in halves for form in (spoken(half), normalised(half))]  # "PoE"
-            ways = (way for each in said for way in _ways(each.split()))
-            forms[column.name] = list(dict.fromkeys(way for way in ways if way))
-        return forms
+            for form in {form for half in halves for form in (spoken(half), normalised(half))}:
+                for way in _ways(form.split()) if form else ():
+                    found[way].append(column.name) if column.name not in found[way] else None
+        return found
 
     @cached_property
-    def others(self) -> dict[str, list[tuple[str, ...]]]:
-        """Other words for them, except where these name another column."""
-        own = {form for forms in self.names.values() for form in forms}
-        found: dict[str, list[tuple[str, ...]]] = {}
+    def others(self) -> dict[str, list[str]]:
+        """Columns by a word of their name, as a stem; by other words for it."""
+        found: dict[str, list[str]] = defaultdict(list)
         for column in self.table.columns:
-            said = (each for word in spoken(column.name).split() for each in _said(word))
-            ways = {way for each in said for way in _ways(each.split())}
-            found[column.name] = [way for way in ways if way not in own]
+            words = [word for word in parts_of(column.name) if len(word) > 1 and word not in IDLE]
+            words += ["price"] if is_of_money(column) else []
+            said = [each for word in words for each in (word, *_also(word))]
+            for form in dict.fromkeys(form for word in said for form in stems(word)):
+                found[form].append(column.name)
         return found
 
     def knows(self, word: str) -> bool:
         """Whether a column or a value has this word."""
-        return word in self._by_word or not self._name_words.isdisjoint(stems(word))
-
-    @cached_property
-    def _name_words(self) -> set[str]:
-        return {word for forms in self.names.values() for form in forms for word in form}
+        return word in self._by_word or any(form in self.others for form in stems(word))
 
     def is_yes_or_no(self, word: str) -> bool:
         """Whether a column of yes and no is called so."""
-        booleans = {c.name for c in self.table.columns if c.type is ColumnType.BOOLEAN}
-        return any(way in self.names[name] for name in booleans for way in _ways([word]))
+        named = (name for form in stems(word) for name in self.names.get((form,), ()))
+        return any(self.column(name).type is ColumnType.BOOLEAN for name in named)
 
-    def columns_named(self, words: Sequence[str]) -> Iterator[Found]:
-        """Columns whose name, or a word of it that no other column has, stands in the question."""
-        said = {form for each in words for form in stems(each)}
+    def columns_named(self, words: Sequence[str]) -> Iterator[Use]:
+        """Columns whose name, or a word of it, stands in the question."""
         for start in paced(range(len(words)), weight=8):
-            for end in range(start + 1, min(start + 6, len(words)) + 1):
-                grams, written = _ways(words[start:end]), " ".join(words[start:end])
-                for column, is_name in self._called(grams):
-                    if is_name:
-                        is_own = normalised(column) == written
-                        yield Found(start, end, column, 1.1 + 0.1 * (end - start) + 0.05 * is_own)
-                    else:
-                        yield Found(start, end, column, 1.0 + 0.1 * (end - start))
-            yield from self._by_a_word(start, words, said)
+            for end in range(start + 1, min(start + LONGEST_NAME, len(words)) + 1):
+                called = {n for way in _ways(words[start:end]) for n in self.names.get(way, ())}
+                for name in called:
+                    is_own = normalised(name) == " ".join(words[start:end]).removesuffix("s")
+                    weight = 1.1 + 0.1 * (end - start) + 0.05 * is_own
+                    yield Use(start, end, "column", name, weight)
+            if is_idle(words[start]):
+                continue
+            for name in {n for form in stems(words[start]) for n in self.others.get(form, ())}:
+                yield Use(start, start + 1, "column", name, self._part_of(name, start, words))
+            for name in self.told.columns(words[start]):
+                yield Use(start, start + 1, "column", name, 0.4)
 
-    def _by_a_word(self, at: int, words: Sequence[str], said: set[str]) -> Iterator[Found]:
-        """Columns that have this word in their name, or in what is told of them."""
-        for word in stems(words[at]):
-            meant = self._meant(word, said)
-            for column in meant:
-                yield Found(at, at + 1, column, 0.4 + 0.3 / len(meant))
-        for column in self._described(words[at]):
-            yield Found(at, at + 1, column, 0.4)
+    def _part_of(self, name: str, at: int, words: Sequence[str]) -> float:
+        """More, the more of its name stands there: "q3 income" of "Income Q3", "Income Q4"."""
+        said = {form for word in words for form in stems(word)}
+        said |= {other for word in words for other in SYNONYMS.get(word, ())}
+        parts = [part for part in parts_of(name) if part not in UNITS]
+        held = [bool(said & set(stems(part))) for part in parts]
+        return 0.5 + 0.12 * min(sum(held), 3) + 0.15 * sum(held) / max(1, len(held))
 
-    def _called(self, grams: Sequence[tuple[str, ...]]) -> list[tuple[str, bool]]:
-        """Columns that are called so, in the table's order; whether by their own name."""
-        own = {column for gram in grams for column in self._by_name[0].get(gram, ())}
-        said = {column for gram in grams for column in self._by_name[1].get(gram, ())}
-        places = self._places
-        return [(column, column in own) for column in sorted(own | said, key=places.__getitem__)]
+    # ── Values ───────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
-    def _by_name(self) -> tuple[dict[tuple[str, ...], list[str]], dict[tuple[str, ...], list[str]]]:
-        """Columns by their own names, and by other words for them."""
-        return _turned(self.names), _turned(self.others)
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {column: at for at, column in enumerate(self.names)}
-
-    def _meant(self, word: str, said: set[str]) -> list[str]:
-        """The columns that have this word in their names, and most of the others."""
-        held = {
-            column: sum(column in self._partial.get(each, ()) for each in said)
-            for column in self._partial.get(word, ())
-        }
-        return [column for column in held if held[column] == max(held.values())]
-
-    @cached_property
-    def _partial(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
-        for column in self.names:
-            forms = (*self.names[column], *self.others[column])
-            for word in {word for form in forms for word in form if _tells(word)}:
-                found[word].append(column)
-        return dict(found)
-
-    def _described(self, word: str) -> Sequence[str]:
-        is_plain = word.isalpha() and len(word) > 2 and word not in IDLE
-        return self.told.columns(word) if is_plain else ()
-
-    @cached_property
-    def _spoken(self) -> dict[str, tuple[str, str]]:
-        """Names and few values as people say them: the column, and the value or nothing."""
-        found: dict[str, tuple[str, str]] = {}
-        for column, values in self.values.items():
-            if len(values) <= MOST_MEANT:
-                found |= {normalised(value): (column, value) for value in values}
-        found |= {spoken(name): (name, "") for name in self.names}
-        return {name: each for name, each in found.items() if name.replace(" ", "").isalpha()}
-
-    def by_meaning(self, at: int, word: str) -> Found | None:
-        """The column or value whose name means the same as a word that names none."""
-        found = self.told.nearest(word, self._spoken)
-        if found is None:
-            return None
-        column, value = found
-        return Found(at, at + 1, column, 0.6, Op.IS if value else None, (value,) if value else ())
-
-    def values_named(self, words: Sequence[str]) -> Iterator[Found]:
+    def values_named(self, words: Sequence[str]) -> Iterator[Use]:
         """Values that stand in the question whole, in part, or with a slip."""
         taken: set[int] = set()
-        yield from self._probed(words, taken)
-        for length in range(min(LONGEST, len(words)), 0, -1):
-            for start in paced(range(len(words) - length + 1)):
-                gram = " ".join(words[start : start + length])
-                whole = list(self._whole(start, start + length, gram))
-                yield from whole
-                if whole:
-                    taken.update(range(start, start + length))
-                yield from self._parts(start, start + length, words[start : start + length])
+        for use in [*self._probed(words), *self._whole(words)]:
+            taken.update(range(use.start, use.end))
+            yield use
+        yield from self._parts(words, taken)
         yield from self._near(words, taken)
 
-    def _probed(self, words: Sequence[str], taken: set[int]) -> Iterator[Found]:
+    def _probed(self, words: Sequence[str]) -> Iterator[Use]:
         """Values of columns with very many, such as order numbers, by their exact words."""
         if self.probe is None:
             return
@@ -257,61 +181,103 @@ class TableIndex:
         }
         for column, value in self.probe(list(spans)):
             start, end = spans[value.lower()]
-            taken.update(range(start, end))
-            yield Found(start, end, column, _whole_score(end - start), Op.IS, (value,))
+            yield Use(start, end, "value", column, _whole_weight(end - start), (value,))
 
-    def _whole(self, start: int, end: int, gram: str) -> Iterator[Found]:
-        by_column: dict[str, list[str]] = defaultdict(list)
-        ways = _ways(gram.split()) if end - start <= LONGEST_STEMMED else []
-        for column, value in self._exact_of(gram) or dict.fromkeys(
-            each for way in ways for each in self._by_stems.get(" ".join(way), ())
-        ):
-            by_column[column].append(value)
-        for column, values in by_column.items():
-            yield Found(start, end, column, _whole_score(end - start), Op.IS, tuple(values))
+    def _whole(self, words: Sequence[str]) -> Iterator[Use]:
+        for length in range(min(LONGEST, len(words)), 0, -1):
+            for start in paced(range(len(words) - length + 1)):
+                gram = words[start : start + length]
+                forms = [" ".join(gram)]
+                if gram[0] not in IDLE and gram[-1] not in IDLE:
+                    forms.append(" ".join(word for word in gram if word not in IDLE))
+                if length <= LONGEST_STEMMED:
+                    forms += [" ".join(way) for way in _ways(gram)]
+                held: dict[str, list[str]] = {}
+                for form in forms:
+                    held = {**self._exact.get(form, {}), **held}
+                for column, values in held.items():
+                    named = tuple(dict.fromkeys(values))
+                    yield Use(start, start + length, "value", column, _whole_weight(length), named)
 
-    def _exact_of(self, gram: str) -> Sequence[tuple[str, str]]:
-        """Values of these words; "from Vest to Orrey" is "Vest – Orrey"."""
-        first, *inner, last = gram.split() if " " in gram else (gram, "")
-        said = [first, *(word for word in inner if word not in IDLE), last]
-        is_said_so = bool(inner) and first not in IDLE and last not in IDLE
-        return self._exact.get(gram, ()) or (
-            self._exact.get(" ".join(said), ()) if is_said_so else ()
-        )
+    def _parts(self, words: Sequence[str], taken: set[int]) -> Iterator[Use]:
+        """Values that hold these words one after the other: few of their column."""
+        for length in range(min(LONGEST, len(words)), 0, -1):
+            for start in paced(range(len(words) - length + 1)):
+                gram = words[start : start + length]
+                sets = [self._by_word.get(word, {}) for word in gram]
+                if not all(sets) or (length == 1 and (len(gram[0]) < 3 or gram[0].isdigit())):
+                    continue
+                phrase = f" {' '.join(gram)} "
+                for column, values in min(sets, key=len).items():
+                    held = [v for v in dict.fromkeys(values) if phrase in f" {normalised(v)} "]
+                    if (
+                        not 0 < len(held) <= MOST_ALIKE
+                        or set(range(start, start + length)) <= taken
+                    ):
+                        continue
+                    weight = 0.45 + 0.25 * length + (0.1 if len(held) == 1 else 0)
+                    yield Use(start, start + length, "value", column, weight, tuple(held), False,
+                        f"took “{' '.join(gram)}” for {' or '.join(held)}")  # fmt: skip
 
-    def _parts(self, start: int, end: int, gram: Sequence[str]) -> Iterator[Found]:
-        """Values that hold these words one after the other."""
-        sets = [self._by_word.get(word, ()) for word in gram]
-        if not all(sets) or (len(gram) == 1 and (len(gram[0]) < 3 and not gram[0].isdigit())):
-            return
-        smallest = min(sets, key=len)
-        by_column: dict[str, list[str]] = defaultdict(list)
-        phrase = f" {' '.join(gram)} "
-        for column, value in smallest:
-            if phrase in f" {normalised(value)} ":
-                by_column[column].append(value)
-        for column, values in by_column.items():
-            count = len(self.values[column])
-            if len(values) > max(3, COMMONEST * count) or len(values) > 200:
-                continue
-            score = 0.45 + 0.25 * (end - start) + (0.1 if len(values) == 1 else 0)
-            yield Found(start, end, column, score, Op.IS, tuple(values))
-
-    def _near(self, words: Sequence[str], taken: Iterable[int]) -> Iterator[Found]:
+    def _near(self, words: Sequence[str], taken: Iterable[int]) -> Iterator[Use]:
         known, held = list(self._by_word), set(taken)
         for at, word in paced(enumerate(words), weight=8):
-            if at in held or len(word) < SHORTEST_NEAR or not word.isalpha():
-                continue
-            if word in self._by_word or any(each in self._partial for each in stems(word)):
+            if at in held or len(word) < SHORTEST_NEAR or not word.isalpha() or self.knows(word):
                 continue
             hit = process.extractOne(word, known, scorer=fuzz.ratio, score_cutoff=NEAR)
             if hit is None or abs(len(hit[0]) - len(word)) > 1 or hit[0][0] != word[0]:
                 continue
-            by_column: dict[str, list[str]] = defaultdict(list)
-            for column, value in self._by_word[hit[0]]:
-                by_column[column].append(value)
-            for column, values in by_column.items():
-                yield Found(at, at + 1, column, 0.5, Op.IS, tuple(values), is_near=True)
+            for column, values in self._by_word[hit[0]].items():
+                doubt = f"read “{word}” as “{values[0]}”"
+                yield Use(at, at + 1, "value", column, 0.5, tuple(values), False, doubt)
+
+    def by_meaning(self, at: int, word: str) -> Use | None:
+        """The column or value whose name means the same as a word that names none."""
+        found = self.told.nearest(word, self._spoken)
+        if found is None:
+            return None
+        column, value = found
+        kind, doubt = ("value" if value else "column"), f"took “{word}” for {value or column}"
+        return Use(at, at + 1, kind, column, 0.6, (value,) if value else (), not value, doubt)
+
+    @cached_property
+    def _spoken(self) -> dict[str, tuple[str, str]]:
+        """Names and few values as people say them: the column, and the value or nothing."""
+        found: dict[str, tuple[str, str]] = {}
+        for column, values in self.values.items():
+            if len(values) <= MOST_MEANT:
+                found |= {normalised(value): (column, value) for value in values}
+        found |= {spoken(column.name): (column.name, "") for column in self.table.columns}
+        return {name: each for name, each in found.items() if name.replace(" ", "").isalpha()}
+
+    # ── Rows ─────────────────────────────────────────────────────────────────────────────────
+
+    def names_rows(self, word: str) -> float:
+        """How surely the table, its folder or its dictionary call the rows so; 0: not."""
+        own = set(stems(word))
+        if self._row_words & own:
+            return 0.35 if any(form in self.others for form in own) else 0.75
+        if len(word) >= SHORTEST_BEGUN and any(each.startswith(word) for each in self._row_words):
+            return 0.5
+        if self.told.tells_rows(word) and not self.knows(word):
+            return 0.5
+        folder = self.table.document_name.rpartition("/")[0]
+        return 0.4 if _forms(folder) & own else 0
+
+    def is_named(self, word: str) -> bool:
+        """Whether the table's own name has this word."""
+        return bool(_forms(self.table.name) & set(stems(word)))
+
+    @cached_property
+    def _row_words(self) -> set[str]:
+        own = _forms(f"{self.table.name} {self.table.document_title}")
+        return own | {form for word in own for each in _also(word) for form in stems(each)}
+
+    @cached_property
+    def is_of_people(self) -> bool:
+        """Whether each row is a person."""
+        names = (column.name for column in self.table.columns)
+        return any(word in PERSONAL for name in names for word in parts_of(name))
 
     @cached_property
     def subject(self) -> str:
@@ -319,11 +285,6 @@ class TableIndex:
         named = next(filter(self._names_rows, self._texts), None)
         nearest = max(self._texts, key=lambda column: column.distinct, default=None)
         return (named or nearest or self.table.columns[0]).name
-
-    @property
-    def has_subject(self) -> bool:
-        """Whether a column surely does."""
-        return any(map(self._names_rows, self._texts))
 
     @cached_property
     def _texts(self) -> list[TableColumn]:
@@ -334,22 +295,22 @@ class TableIndex:
         rows = max(1, self.table.row_count)
         return column.distinct >= 0.8 * (rows - column.blanks) and column.blanks < 0.3 * rows
 
-
-def _turned(forms: dict[str, list[tuple[str, ...]]]) -> dict[tuple[str, ...], list[str]]:
-    """Columns by form."""
-    found: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for column, held in forms.items():
-        for form in held:
-            found[form].append(column)
-    return dict(found)
+    def repeats(self, name: str) -> bool:
+        """Whether several rows share a value of this column."""
+        column = self.column(name)
+        return column.distinct < self.table.row_count - column.blanks
 
 
-def _tells(word: str) -> bool:
-    """Whether a word of a column's name can stand for it: `q3`, but no `of` and no bare figure."""
-    return len(word) > 2 or (not word.isalpha() and not word.isdigit())
+def _whole_weight(length: int) -> float:
+    """More than any part of a value weighs, the more the longer it is."""
+    return 1.2 + 0.2 * length
 
 
-def _said(word: str) -> Iterator[str]:
+def _forms(text: str) -> set[str]:
+    return {form for word in normalised(text).split() for form in stems(word)}
+
+
+def _also(word: str) -> Iterator[str]:
     """Other words for a word of a column's name."""
     for form in {word, *stems(word)}:
         yield from SYNONYMS.get(form, ())

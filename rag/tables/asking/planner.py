@@ -1,49 +1,32 @@
-"""Questions to plans without a model: what the words of a question ask of one table.
+"""Questions to plans without a model.
 
-The words are matched to columns, values, times and figures first (`naming`); what is left says
-what is done with them: a share, a difference, a count, one end of an order, a figure, a look-up.
-A word is used only where the plan speaks of what it names.
+Each word of a question is taken for a column, a value, a time, a figure, a way to put rows
+together or one end of an order; a plan is made of what was found. A word that the plan does not
+use stays open, and what two readings say alike is both of them.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from rag.records import TableColumn
-from rag.tables.asking.changes.regroup import add_chart
-from rag.tables.asking.choosing import (
-    asked_for,
-    directed,
-    figure_columns,
-    grouped_by,
-    is_added,
-    is_of_price,
-    is_rank,
-    listed_column,
-    measured_by,
-    named_figures,
-    numbers_rows,
-    pair_of,
-    repeats,
-)
-from rag.tables.asking.ends import End, end_of
-from rag.tables.asking.index import Found, TableIndex
-from rag.tables.asking.leftover import goes_on, names_open, open_words, score
-from rag.tables.asking.naming import read_question
-from rag.tables.asking.question import FIGURES, Question, filters_of, is_idle, number_in
+from rag.records import ColumnType, TableColumn
+from rag.tables.asking.conditions import filters_of, read_conditions
+from rag.tables.asking.ends import is_end, ranked
+from rag.tables.asking.index import TableIndex, Use
+from rag.tables.asking.matching import Reading, readings
 from rag.tables.asking.words import (
     ADJECTIVES,
-    AVERAGE,
-    DIFFERENCE,
-    DIFFERENT,
-    KINDS,
-    RANKED_ENDS,
-    ROW_NOUNS,
-    SHARE,
-    SUPERLATIVES,
-    TOTAL,
-    counted,
+    ASKED,
+    FIGURES,
+    YES_OR_NO,
+    Adjective,
+    is_added,
+    is_of_money,
+    measured_by,
+    said_in,
+    words_of,
 )
 from rag.tables.plan import (
+    MEASURED,
     ROWS,
     Filter,
     Key,
@@ -51,340 +34,342 @@ from rag.tables.plan import (
     Measure,
     Op,
     Order,
+    Part,
     TablePlan,
     Understood,
+    named_columns,
 )
-from rag.text.languages import words
+from rag.text.words import language_of
 
-BY_FIRST = "measure 1"
-PRICED = re.compile(r"\bhow much (?:is|are|was|for)\b|\bwas kosten?t?\b")
-OF_EACH = re.compile(r"how much|wie ?viel")
-HOW = words("how wie")
-JOINING = words("total different of the distinct unique")
-SIDES = words("between and zwischen und than als or oder")
-
-
-def understand(text: str, index: TableIndex) -> Understood | None:
-    """The reading of a question over one table; None where it asks nothing of it."""
-    question = read_question(text, index)
-    for found in [each for each in question.columns if goes_on(question, each)]:
-        question.use(found.start, found.end)
-        question.columns.remove(found)
-    plan = _plan(question)
-    if plan is None:
-        return None
-    plan = add_chart(plan, question, " ".join(question.words))
-    unused = (*open_words(question, plan), *names_open(text, question))
-    is_partly = not all(each.is_whole for each in question.values)
-    doubts = tuple(question.doubts)
-    return Understood(plan, score(question, unused), unused, doubts, is_partly)
+DRAWINGS = {"pie": "share", "bar": "bar", "line": "line", "chart": "auto"}
+FIRST = f"{MEASURED}1"
+KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN}
+MOST_FIGURES = 4
+MOST_WAYS = 3  # to take a question, of columns that fit alike
+PARTS = {"year": Part.YEAR, "jahr": Part.YEAR, "quarter": Part.QUARTER, "quartal": Part.QUARTER,
+    "month": Part.MONTH, "monat": Part.MONTH}  # fmt: skip
+LISTING = frozenset(
+    ("which", "show", "name", "list", "give", "all", "find", "welche", "zeige", "alle")
+)
 
 
-def _plan(question: Question) -> TablePlan | None:
-    if question.takes(SHARE.search(question.masked)):
-        return _share(question)
-    if DIFFERENCE.search(question.masked):
-        return _difference(question)
-    end = end_of(question)
-    match = counted(question.masked) if end is None else None
-    if match is not None:
-        return _count(question, question.at(match.start()), question.at(match.end() - 1) + 1)
+def understand(text: str, index: TableIndex) -> list[Understood]:
+    """What a question may ask of one table, the surest first; nothing where it asks nothing."""
+    found: dict[TablePlan, Understood] = {}
+    if language_of(text).code == "en" and words_of(text)[:1] and words_of(text)[0] in YES_OR_NO:
+        return []  # a yes or a no is left to people
+    for reading in _ways(text, index):
+        plan = _plan(reading)
+        if plan is None:
+            continue
+        plan = replace(plan, chart=chart_of(reading))
+        _explain(reading, plan)
+        is_partly = not all(e.is_whole for e in reading.of("value"))
+        doubts = tuple(dict.fromkeys(reading.doubts))
+        made = Understood(plan, reading.score(), reading.unused(), doubts, is_partly)
+        if plan not in found:
+            found[plan] = made
+    return sorted(found.values(), key=lambda each: (len(each.unused), -each.score))
+
+
+def _ways(text: str, index: TableIndex) -> Iterator[Reading]:
+    """The readings with their conditions; of columns that fit alike, one after the other."""
+    for reading in readings(text, index):
+        way = 0
+        while way < min(reading.ways, MOST_WAYS):
+            tried = Reading(reading.words, reading.uses, index, way=way)
+            read_conditions(tried)
+            yield tried
+            reading.ways, way = max(reading.ways, tried.ways), way + 1
+
+
+def _explain(reading: Reading, plan: TablePlan) -> None:
+    """Words that call the rows what they are change nothing."""
+    reading.use(*reading.of("rows"))
+    figures = [each for each in plan.measures if each.column != ROWS]
+    if figures or plan.columns or reading.index.is_of_people:
+        reading.use(*reading.of("people"))
+    said = [
+        reading.index.column(name) for name in named_columns(plan) if name in reading.index.by_name
+    ]
+    for each in reading.of("adjective"):
+        if isinstance(each.told, Adjective) and each.told.degree == "plain":
+            reading.use(*[each][: len(measured_by(each.told, said))])
+    for each in reading.of("column"):
+        if each.name == reading.index.subject or any(e.name == each.name for e in reading.used):
+            reading.use(each)
+
+
+def _plan(reading: Reading) -> TablePlan | None:
+    groups, filters = groups_of(reading), filters_of(reading)
+    if reading.takes("share"):
+        return _share(reading, groups, filters)
+    if reading.takes("spread"):
+        return _spread(reading, filters)
+    end = next((each for each in reading.of("adjective") if is_end(each, reading)), None)
     if end is not None:
-        return _end(question, end)
-    return _figure(question) or _look_up(question)
+        return ranked(reading, end, groups, filters)
+    count = next(iter(reading.of("count")), None)
+    if count is not None:
+        return _count(reading, count, groups, filters)
+    kind = next((KINDS[e.kind] for e in reading.of(*KINDS)), None)
+    if kind is not None or groups:
+        return _figures(reading, kind, groups, filters)
+    return _cells(reading, filters)
 
 
-# ── What is done ─────────────────────────────────────────────────────────────────────────────
+def chart_of(reading: Reading) -> str:
+    """ "As a chart", "as bars", "as a table": how it is to be drawn."""
+    taken = {i for e in reading.of("column", "value") for i in range(e.start, e.end)}
+    found = [e for e in said_in(reading.words, "table", *DRAWINGS) if e[0] not in taken]
+    reading.use(*(Use(start, end, "chart") for start, end, _name in found))
+    names = [name for *_at, name in found]
+    drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
+    return "none" if "table" in names else drawn
 
 
-def _groups(question: Question) -> tuple[Key, ...]:
-    return tuple(key for _found, key in grouped_by(question))
+# ── Groups ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _share(question: Question) -> TablePlan | None:
+def groups_of(reading: Reading) -> tuple[Key, ...]:
+    """What follows "by", "per" or "for each"; and more behind "and"."""
+    found: list[Key] = []
+    for use in reading.of("group"):
+        at, keys = use.end, list[Key]()
+        while True:
+            named = reading.after(at)
+            key = _keys(reading, at, named)
+            if not key:
+                break
+            keys += key
+            end = named.end if named is not None and named.kind == "column" else at + 1
+            if end >= len(reading.words) or reading.words[end] not in ("and", "und"):
+                break
+            at = end + 1
+        if keys:
+            reading.use(use)
+            found += [key for key in keys if key not in found]
+    return tuple(found)
+
+
+def _keys(reading: Reading, at: int, named: Use | None) -> list[Key]:
+    word = reading.words[at].removesuffix("s") if at < len(reading.words) else ""
+    part = PARTS.get(word, Part.WHOLE)
+    if named is not None and named.kind == "column":
+        column = reading.column(named)
+        if column.type is ColumnType.DATE and part:
+            reading.use(named)
+            return part_keys(reading, part)
+        if column.type not in FIGURES or column.is_identifier:
+            reading.use(named)
+            return [Key(column.name)]
+        return []
+    keys = part_keys(reading, part) if part else []
+    if keys:
+        reading.use(Use(at, at + 1, "group"))
+    return keys
+
+
+def part_keys(reading: Reading, part: Part) -> list[Key]:
+    """By what to put rows together "per month": a month of which year, where there are several."""
+    dates = [c for c in reading.index.table.columns if c.type is ColumnType.DATE]
+    if not dates:
+        return []
+    name, spans_years = dates[0].name, dates[0].low[:4] != dates[0].high[:4]
+    is_of_one = any(each.part is Part.YEAR for _at, each in reading.filters)
+    is_more = spans_years and part is not Part.YEAR and not is_of_one
+    return [*([Key(name, Part.YEAR)] if is_more else []), Key(name, part)]
+
+
+# ── Ways to put rows together ────────────────────────────────────────────────────────────────
+
+
+def _share(
+    reading: Reading, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+) -> TablePlan | None:
     """What part of the whole each group is, or the rows that meet a condition."""
-    groups, filters = _groups(question), filters_of(question)
-    added = [column for column in named_figures(question) if is_added(column)]
+    added = [each for each in reading.free(figures=True) if is_added(reading.column(each))]
+    reading.use(*added[:1])
     base = Measure(Kind.SUM, added[0].name) if added else Measure(Kind.COUNT)
     share = Measure(Kind.SHARE, base.column)
     if groups:
-        return TablePlan("", filters, groups, (base, share), (Order(BY_FIRST, True),))
+        return TablePlan("", filters, groups, (base, share), (Order(FIRST, True),))
     return TablePlan("", filters, (), (share, base)) if len(filters) == 1 else None
 
 
-def _difference(question: Question) -> TablePlan | None:
-    """ "The difference in points between A and B", "how many more wins than losses"."""
-    pair, filters = pair_of(question), filters_of(question)
-    question.takes(DIFFERENCE.search(question.masked))
-    question.used |= {at for at, word in enumerate(question.words) if word in SIDES}
-    figure = next(iter(named_figures(question)), None)
-    if figure is None and pair is None:
+def _spread(reading: Reading, filters: tuple[Filter, ...]) -> TablePlan | None:
+    """ "The difference in points between A and B"."""
+    figures = reading.free(figures=True)
+    pair = next((each for each in filters if each.op is Op.IS and len(each.values) == 2), None)
+    priced = [c for c in reading.index.table.columns if is_of_money(c)]
+    name = figures[0].name if figures else priced[0].name if len(priced) == 1 else ""
+    if not name or pair is None:
         return None
-    is_average = question.says(AVERAGE)
-    key = (Key(pair[0].column),) if pair else ()
-    if figure is None:
-        rows = (Measure(Kind.COUNT),)
-        is_counted = counted(question.masked) is not None
-        return TablePlan("", filters, key, rows, outer=Kind.SPREAD) if is_counted else None
-    if pair and (is_average or is_added(figure)) and repeats(question, pair[0].column):
-        measure = Measure(Kind.AVERAGE if is_average else Kind.SUM, figure.name)
-        return TablePlan("", filters, key, (measure,), outer=Kind.SPREAD)
-    return TablePlan("", filters, measures=(Measure(Kind.SPREAD, figure.name),))
+    reading.use(*figures[:1], *reading.of("between", "and"))
+    if reading.index.repeats(pair.column) and is_added(reading.index.column(name)):
+        key, measure = Key(pair.column), Measure(Kind.SUM, name)
+        return TablePlan("", filters, (key,), (measure,), outer=Kind.SPREAD)
+    return TablePlan("", filters, measures=(Measure(Kind.SPREAD, name),))
 
 
-def _count(question: Question, start: int, end: int) -> TablePlan | None:
+def _count(
+    reading: Reading, count: Use, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+) -> TablePlan | None:
     """ "How many orders …": a figure that the table holds, different values, or rows."""
-    question.use(start, end)
-    noun = next((e for e in question.columns if start <= e.start <= end + 2 and e.end > end), None)
-    groups, filters = _groups(question), filters_of(question)
-    order = (Order(BY_FIRST, True),) if groups else ()
-    is_different = question.says(DIFFERENT)
-    figure = _counted_figure(question, noun)
-    kind = _kind_said(question)
+    reading.use(count, *reading.of("much"))
+    order = (Order(FIRST, True),) if groups else ()
+    is_different = reading.takes("distinct")
+    noun = reading.after(reading.of("distinct")[-1].end if is_different else count.end)
+    noun = noun if noun is not None and noun.kind == "column" else None
+    figure = _counted(reading, noun)
     if figure is not None and not is_different:
-        if not groups and kind is None and _picks_rows(question, filters):
-            return TablePlan("", filters, columns=(figure.name,))
-        if kind is None and not is_added(figure):
+        reading.use(figure)
+        column = reading.column(figure)
+        if not groups and picks_row(reading, filters):
+            return TablePlan("", filters, columns=(column.name,))
+        kind = next((KINDS[e.kind] for e in reading.of(*KINDS)), None)
+        reading.takes(*KINDS)
+        if kind is None and not is_added(column):
             return None
-        if kind is None and (noun is None or noun.column != figure.name):
-            question.doubt(f"added up {figure.name}")
-        return TablePlan("", filters, groups, (Measure(kind or Kind.SUM, figure.name),), order)
-    _take_noun(question, end)
-    if noun is not None and not any(each.column == noun.column for each in filters):
-        column = question.column(noun.column)
-        differ = column.distinct < 0.8 * question.index.table.row_count
-        if is_different or (differ and column.type not in FIGURES):
-            return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, column.name),), order)
+        if kind is None and figure is not noun:
+            reading.doubts.append(f"added up {column.name}")
+        measures = (Measure(kind or Kind.SUM, column.name),)
+        return TablePlan("", filters, groups, measures, order)
+    reading.use(noun)
+    if noun is not None and noun.name not in {each.column for each in filters}:
+        differ = reading.column(noun).distinct < 0.8 * reading.index.table.row_count
+        if is_different or (differ and reading.column(noun).type not in FIGURES):
+            return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, noun.name),), order)
     return TablePlan("", filters, groups, (Measure(Kind.COUNT),), order)
 
 
-def _counted_figure(question: Question, noun: Found | None) -> TableColumn | None:
+def _counted(reading: Reading, noun: Use | None) -> Use | None:
     """The figure that is counted already: "how many goals", "how many dishes were *sold*"."""
-    compared = {each.column for _s, _e, each in question.conditions}
-    own = question.column(noun.column) if noun else None
-    others = [column for column in named_figures(question) if is_added(column)]
-    is_of_rows = own is None or own.name == question.index.subject
-    found: list[TableColumn] = [own] if own is not None else []
-    for column in [*found, *(others if is_of_rows else [])]:
-        is_figure = column.type in FIGURES and not column.is_identifier and not is_rank(column)
-        if is_figure and column.name not in compared and not numbers_rows(question, column):
-            return column
+    is_of_rows = noun is None or noun.name == reading.index.subject
+    compared = {each.column for _at, each in reading.filters}
+    others = [e for e in reading.free(figures=True) if is_added(reading.column(e))]
+    others = [each for each in others if each.name not in compared]
+    for each in [*([noun] if noun else []), *(others if is_of_rows else [])]:
+        column = reading.column(each)
+        is_figure = column.type in FIGURES and not column.is_identifier
+        if is_figure and not _numbers_rows(column, reading.index.table.row_count):
+            return each
     return None
 
 
-def _take_noun(question: Question, at: int) -> None:
-    """The noun behind "how many" stands for the rows where it names them."""
-    while at < len(question.words) and question.words[at] in JOINING:
-        question.use(at, at + 1)
-        at += 1
-    if at < len(question.words) and question.words[at] in ROW_NOUNS:
-        question.use(at, at + 1)
+def _numbers_rows(column: TableColumn, rows: int) -> bool:
+    """Whether it only counts the rows of its table: 1, 2, 3 …"""
+    is_whole = column.type is ColumnType.NUMBER and column.decimals == 0 and rows > 2
+    is_each = column.distinct == rows and column.low in ("0", "1")
+    return is_whole and is_each and column.high in (str(rows), str(rows - 1))
 
 
-def _picks_rows(question: Question, filters: Sequence[Filter]) -> bool:
+def picks_row(reading: Reading, filters: Sequence[Filter]) -> bool:
     """Whether single rows are named, whose cells are asked for and not a sum of them."""
-    columns = {each.column for each in filters if each.op is Op.IS and not each.part}
-    return bool(columns & {question.index.subject, *_keys(question)})
+    table = reading.index.table
+    keys = {each.name for each in table.columns if each.distinct == table.row_count}
+    named = {each.column for each in filters if each.op is Op.IS and not each.part}
+    return bool(named & {reading.index.subject, *keys})
 
 
-def _keys(question: Question) -> set[str]:
-    """Columns that name a row."""
-    table = question.index.table
-    return {each.name for each in table.columns if each.distinct == table.row_count}
-
-
-def _kind_said(question: Question) -> Kind | None:
-    return next((kind for kind, says in KINDS if question.says(says)), None)
-
-
-def _end(question: Question, end: End) -> TablePlan | None:
-    """One end of an order: "top 10 products", "which driver has the most points"."""
-    filters, limit = filters_of(question), end.count or _how_many(question)
-    if end.is_in_file and not _measured_end(question, end):
-        target, _is_named = asked_for(question)
-        columns = () if end.count else (target,)
-        return TablePlan("", filters, order=(Order(ROWS, end.down),), limit=limit, columns=columns)
-    figure = _measured_end(question, end)
-    if figure is None and end.adjective:
-        return None  # of what no column measures
-    if figure is None and (end.count or end.word in RANKED_ENDS):
-        figure = next(iter(figure_columns(question)), None)
-        if figure is not None:
-            question.doubt(f"ranked by {figure.name}: the question names no figure")
-    keys = [key for key in _groups(question) if figure is None or key.column != figure.name]
-    listed = listed_column(question, figure, end.after) if end.count else None
-    asked = asked_for(question, without={figure.name} if figure else ())
-    target, is_named = (listed, True) if listed else asked
-    if figure is None:
-        behind = question.words[end.after : end.after + 1]
-        own = {e.start for e in question.columns if e.column == question.index.subject}
-        is_of_rows = end.after in own or all(
-            is_idle(each) or question.calls_rows(each) or each in ROW_NOUNS for each in behind
-        )
-        if not is_named or not is_of_rows or not repeats(question, target):
-            return None
-        order = (Order(BY_FIRST, end.down),)
-        return TablePlan("", filters, (Key(target),), (Measure(Kind.COUNT),), order, limit)
-    down = directed(end.adjective, end.word, figure, down=end.down)
-    if not keys and not end.count and _asks_figure(question, figure, end):
-        return TablePlan(
-            "", filters, measures=(Measure(Kind.MAX if down else Kind.MIN, figure.name),)
-        )
-    return _ranked(question, figure, (target, is_named), keys, Order(figure.name, down), limit)
-
-
-def _ranked(
-    question: Question,
-    figure: TableColumn,
-    asked: tuple[str, bool],
-    keys: Sequence[Key],
-    order: Order,
-    limit: int,
-) -> TablePlan:
-    """Rows, or groups where several rows share what is asked for, in the order of a figure."""
-    (target, is_named), filters = asked, filters_of(question)
-    each = tuple(keys)
-    is_of_groups = bool(each) or is_added(figure) or limit > 1
-    if is_named and is_of_groups and repeats(question, target) and Key(target) not in each:
-        by = (Order(BY_FIRST, order.descending),)
-        kind = Kind.SUM if is_added(figure) else Kind.MAX if order.descending else Kind.MIN
-        if kind is not Kind.SUM:
-            question.doubt(f"took the {kind} of {figure.name} of each: it is not added up")
-        measures = (Measure(kind, figure.name),)
-        return TablePlan("", filters, (*each, Key(target)), measures, by, limit, each=each)
-    if each and (not is_named or Key(target) in each):
-        target = question.index.subject
-    # What the rows are of is always shown: a value beside a figure names no row.
-    among = [each.column for each in filters if each.op is Op.IS and len(each.values) > 1]
-    shown = [*(key.column for key in each), *among]
-    named = [*shown, question.index.subject or target, target]
-    columns = tuple(dict.fromkeys([*named, figure.name]))
-    return TablePlan("", filters, order=(order,), limit=limit, columns=columns, each=each)
-
-
-def _measured_end(question: Question, end: End) -> TableColumn | None:
-    """The figure that an end is of: named behind it, measured by its adjective, or named at all."""
-    hinted = measured_by(question, end.adjective) if end.adjective else None
-    behind = named_figures(question, end.at)
-    if hinted is not None and (not behind or hinted in behind):
-        return hinted
-    if end.adjective and is_of_price(end.adjective):
-        return None
-    named = [*behind, *named_figures(question)]
-    compared = {each.column for _s, _e, each in question.conditions}
-    return next((each for each in named if each.name not in compared), None)
-
-
-def _asks_figure(question: Question, figure: TableColumn, end: End) -> bool:
-    """ "What was the highest attendance", "how heavy is the heaviest": the figure alone."""
-    said = question.words
-    if said[0] in HOW and len(said) > 1 and said[1] in ADJECTIVES:
-        question.use(0, 2)
-        return True
-    starts = said[:1] == ["what"] and said[1:2] and said[1] in ("is", "was", "are", "were")
-    columns = [e for e in question.columns if said[e.start] not in SUPERLATIVES]
-    first = columns[0].column if columns else figure.name
-    if not starts or first != figure.name:
-        return False
-    named = (e for e in question.columns if e.column == figure.name and e.start >= end.at)
-    return any(all(map(is_idle, said[end.after : each.start])) for each in named)
-
-
-def _how_many(question: Question) -> int:
-    """ "Which *five* products cost the most": one, where no number stands before the rows."""
-    for found in question.columns:
-        at = found.start - 1
-        if at >= 0 and at not in question.used and (number_in(question.words[at]) or 0) >= 1:
-            question.use(at, at + 1)
-            return int(number_in(question.words[at]) or 1)
-    return 1
-
-
-def _figure(question: Question) -> TablePlan | None:
+def _figures(
+    reading: Reading, kind: Kind | None, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+) -> TablePlan | None:
     """A sum, an average or a median; figures by groups."""
-    kind, groups, filters = _kind_said(question), _groups(question), filters_of(question)
-    if kind is None and not groups:
-        return None
-    figures = named_figures(question) or [*filter(None, [_of_an_adjective(question)])]
-    if not figures and groups and kind is None:
+    reading.takes(*KINDS, "much")
+    named = reading.free(figures=True)[:MOST_FIGURES]
+    columns = [reading.column(each) for each in named] or _by_adjective(reading)
+    reading.use(*named)
+    if not columns and groups and kind is None:
         return TablePlan("", filters, groups, (Measure(Kind.COUNT),))
-    if not figures:
-        return _priced(question) if question.says(PRICED) else None
-    wanted = kind or (Kind.SUM if is_added(figures[0]) else Kind.AVERAGE)
-    said = " ".join(question.words)
-    is_of_each = bool(kind is Kind.SUM and not groups and OF_EACH.match(said))
-    is_of_each = is_of_each and not TOTAL.search(question.masked)
-    if is_of_each and (_picks_rows(question, filters) or not is_added(figures[0])):
-        return _cells(question, *figures[:4])
-    having = _having(question, groups, figures[0])
-    if having is not None:
+    having = _having(reading, kind, groups, filters)
+    if having is not None or not columns:
         return having
-    return TablePlan("", filters, groups, tuple(Measure(wanted, e.name) for e in figures[:4]))
+    wanted = kind or (Kind.SUM if is_added(columns[0]) else Kind.AVERAGE)
+    if wanted is Kind.SUM and columns[0].type not in FIGURES:
+        return None
+    return TablePlan("", filters, groups, tuple(Measure(wanted, each.name) for each in columns))
 
 
-def _having(question: Question, groups: Sequence[Key], column: TableColumn) -> TablePlan | None:
+def _having(
+    reading: Reading, kind: Kind | None, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+) -> TablePlan | None:
     """ "Which districts have an average rent above 2,000": the bound is one of the groups."""
-    bounds = [e for _s, _e, e in question.conditions if e.column == column.name and not e.other]
-    bounds = [each for each in bounds if each.op not in (Op.IS, Op.NOT)]
-    target, is_named = asked_for(question, without={column.name})
-    if groups or not bounds or not is_named or not repeats(question, target):
+    bounds = [e for e in filters if e.op not in (Op.IS, Op.NOT) and not e.other]
+    bounds = [e for e in bounds if reading.index.column(e.column).type in FIGURES]
+    named = [e for e in reading.free(figures=False) if reading.index.repeats(e.name)]
+    keys = groups or tuple(Key(each.name) for each in named[:1])
+    if kind is None or not bounds or not keys:
         return None
-    kept = [each for each in filters_of(question) if each not in bounds]
-    of_groups = [Filter(BY_FIRST, each.op, each.values) for each in bounds]
-    measure = Measure(_kind_said(question) or Kind.SUM, column.name)
-    return TablePlan("", (*kept, *of_groups), (Key(target),), (measure,))
+    reading.use(*(named[:1] if not groups else ()))
+    rest = [each for each in filters if each not in bounds]
+    figures = [replace(each, column=FIRST) for each in bounds]
+    return TablePlan("", (*rest, *figures), keys, (Measure(kind, bounds[0].column),))
 
 
-def _of_an_adjective(question: Question) -> TableColumn | None:
-    """ "How heavy …": what the adjective measures."""
-    if question.words[0] not in HOW or len(question.words) < 2:
-        return None
-    adjective = ADJECTIVES.get(question.words[1], ("", True))[0]
-    column = measured_by(question, adjective) if adjective else None
-    if column is not None:
-        question.use(0, 2)
-    return column
+def _by_adjective(reading: Reading) -> list[TableColumn]:
+    """ "How heavy is …": the column that an adjective speaks of."""
+    for use in reading.of("adjective"):
+        if isinstance(use.told, Adjective) and use.told.degree == "plain":
+            found = measured_by(use.told, reading.index.table.columns)
+            if found:
+                reading.use(use)
+                return [each for each in [reading.choose(found)] if each]
+    return []
 
 
-def _priced(question: Question) -> TablePlan | None:
-    price = measured_by(question, "expensive")
-    return _cells(question, price) if price is not None else None
+# ── Cells ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cells(question: Question, *figures: TableColumn) -> TablePlan:
-    """Figures of the rows that are named, with what they are where there are several."""
-    filters = filters_of(question)
-    named = [each for each in filters if each.column == question.index.subject]
-    is_one = len(named) == 1 and len(named[0].values) == 1 and named[0].op is Op.IS
-    if is_one and not repeats(question, question.index.subject):
-        return TablePlan("", filters, measures=tuple(Measure(Kind.SUM, e.name) for e in figures))
-    names = tuple(each.name for each in figures)
-    columns = names if is_one else (question.index.subject, *names)
-    order = () if is_one else (Order(names[0]),)
-    return TablePlan("", filters, order=order, columns=columns)
-
-
-def _look_up(question: Question) -> TablePlan | None:
-    """Cells of the rows that meet conditions."""
-    filters = filters_of(question)
-    measured = _of_an_adjective(question)
-    if measured is None and question.says(PRICED):
-        measured = measured_by(question, "expensive")
-        if measured is None:
-            return None
-    if measured is not None:
-        return _cells(question, measured) if filters else None
-    target, is_named = asked_for(question)
+def _cells(reading: Reading, filters: tuple[Filter, ...]) -> TablePlan | None:
+    """The cells of rows that are named; the rows of a condition."""
     if not filters:
         return None
-    compared = {each.column for each in filters}
-    named = [each.column for each in question.columns if each.column not in compared]
-    chosen = tuple(dict.fromkeys([target, *named] if is_named else named))
-    if is_named and target in compared:
-        chosen = (question.index.subject, target)
-    said = {each.column for each in filters if each.op is Op.IS and len(each.values) == 1}
-    if not chosen:
-        subject = question.index.subject
-        is_of_rows = question.index.has_subject and subject not in said
-        chosen = (subject,) if is_of_rows else ()
-    return TablePlan("", filters, columns=() if said.issuperset(chosen) else chosen)
+    conditioned = {each.column for each in filters}
+    named = [each for each in reading.free() if each.name not in conditioned]
+    reading.use(*named)
+    columns = [each.name for each in named]
+    columns += [each.name for each in _by_adjective(reading)] if not columns else []
+    columns += asked_columns(reading, conditioned) if not columns else []
+    if not columns and reading.of("much"):
+        priced = [c for c in reading.index.table.columns if is_of_money(c)]
+        chosen = reading.choose(priced or [c for c in reading.index.table.columns if _is_price(c)])
+        if chosen is None:
+            return None
+        columns.append(chosen.name)
+    reading.takes("much")
+    if columns and reading.of("much") and not picks_row(reading, filters):
+        added = reading.index.column(columns[0])
+        if is_added(added):
+            return TablePlan("", filters, measures=(Measure(Kind.SUM, added.name),))
+    if not columns and not _lists(reading):
+        return None
+    if not columns and reading.index.subject in conditioned:
+        is_one = picks_row(reading, filters) and not reading.index.repeats(reading.index.subject)
+        return None if is_one else TablePlan("", filters)
+    is_of_one = picks_row(reading, filters) and all(len(each.values) == 1 for each in filters)
+    shown = [*([] if is_of_one else [reading.index.subject]), *columns]
+    return TablePlan("", filters, columns=tuple(dict.fromkeys(shown)))
+
+
+def _lists(reading: Reading) -> bool:
+    """ "Which boats …", "boats with …": rows are asked for, not only named."""
+    first = reading.after(0)
+    is_rows = first is not None and (first.kind == "rows" or first.name == reading.index.subject)
+    return is_rows or bool(LISTING & set(reading.words))
+
+
+def _is_price(column: TableColumn) -> bool:
+    return column.type in FIGURES and measured_by(ADJECTIVES["cheap"], [column]) != []
+
+
+def asked_columns(reading: Reading, without: set[str]) -> list[str]:
+    """The column that "where" or "when" asks for."""
+    for word, hints in ASKED.items():
+        if word in reading.words:
+            for hint in hints:
+                for column in reading.index.table.columns:
+                    is_fit = column.name not in without and column.type not in FIGURES
+                    if is_fit and hint in column.name.casefold():
+                        return [column.name]
+    return []

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.question import ORDINAL, Question
-from rag.tables.asking.words import MONTHS
+from rag.tables.asking.words import MONTHS, has_years, number_in, ordinal_in
 from rag.tables.plan import Filter, Op, Part
-from rag.tables.wordforms import normalised
-from rag.text.languages import all_meanings
-
-ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +37,12 @@ class Time:
 
 
 def time_at(words: Sequence[str], at: int) -> Time | None:
-    """The time that begins with a word; a year alone is left to the figures."""
+    """The time that begins with a word."""
     found = _day(words, at) or _month(words, at) or _quarter(words, at)
-    if found is None or found.year:
+    if found is None:
+        year = _year(words, at)
+        return Time(at, at + 1, year) if year else None
+    if found.year:
         return found
     end = found.end + (words[found.end : found.end + 1] in (["of"], ["in"], ["des"]))
     year = _year(words, end)
@@ -65,8 +63,8 @@ def _day(words: Sequence[str], at: int) -> Time | None:
     end = at + 1 + (words[at + 1 : at + 2] == ["of"])
     follows = words[end] if end < len(words) else ""
     for said, named, last in ((words[at], follows, end + 1), (follows, words[at], at + 2)):
-        number = ORDINAL.sub(r"\1", said)
-        if named in MONTHS and len(named) > 2 and number.isdigit() and 1 <= int(number) <= 31:
+        number = ordinal_in(said) or number_in(said) or 0
+        if named in MONTHS and len(named) > 2 and number in range(1, 32):
             return Time(at, last, 0, 0, MONTHS[named], int(number))
     return None
 
@@ -81,7 +79,7 @@ def _quarter(words: Sequence[str], at: int) -> Time | None:
     word, follows = words[at], words[at + 1] if at + 1 < len(words) else ""
     if len(word) == 2 and word[0] == "q" and word[1] in "1234":
         return Time(at, at + 1, quarter=int(word[1]))
-    number = ORDINALS.get(word) or int(ORDINAL.sub(r"\1", word) if ORDINAL.match(word) else 0)
+    number = ordinal_in(word)
     if follows in ("quarter", "quartal", "quartals") and 1 <= number <= 4:
         return Time(at, at + 2, quarter=number)
     return None
@@ -90,45 +88,40 @@ def _quarter(words: Sequence[str], at: int) -> Time | None:
 # ── Of which column ──────────────────────────────────────────────────────────────────────────
 
 
-def conditions_of(question: Question, found: Time, op: Op = Op.IS) -> list[Filter]:
-    """What a time asks of a table; nothing where no column can say it."""
-    columns = question.index.table.columns
-    dates = [column for column in columns if column.type is ColumnType.DATE]
-    quarters = [column for column in columns if column.type is ColumnType.QUARTER]
-    if quarters and found.quarter and op is Op.IS:
-        column = meant(question, quarters, found.start)
-        quarter = Filter(column.name, op, (found.quarter,), Part.QUARTER)
-        if len(column.high) > 1:  # its quarters are those of a year
-            year = [Filter(column.name, op, (found.year,), Part.YEAR)] if found.year else []
-            return [quarter, *year]
-        return _with_year(question, found, quarter)
-    if dates:
-        return _of_dates(question, meant(question, dates, found.start), found, op)
-    return []
+def columns_of(columns: Sequence[TableColumn], found: Time) -> list[TableColumn]:
+    """Those that can say it."""
+    if found.quarter:
+        quarters = [c for c in columns if c.type is ColumnType.QUARTER]
+        if quarters:
+            return quarters
+    if found.year and not (found.quarter or found.month):
+        years = [c for c in columns if has_years(c)]
+        years += [c for c in columns if c.type is ColumnType.QUARTER and len(c.high) > 1]
+        if years:
+            return years
+    return [c for c in columns if c.type is ColumnType.DATE]
 
 
-def meant(question: Question, columns: Sequence[TableColumn], at: int) -> TableColumn:
-    """The one that is named, nearest first; else the first, and that is said."""
-    near = sorted(question.columns, key=lambda each: abs(each.start - at))
-    named = (column for each in near for column in columns if column.name == each.column)
-    found = next(named, None)
-    if found is None and len(columns) > 1:
-        question.doubt(f"took {columns[0].name} for the time: the question names none")
-    return found or columns[0]
-
-
-def _of_dates(question: Question, column: TableColumn, found: Time, op: Op) -> list[Filter]:
+def conditions_of(
+    column: TableColumn, found: Time, op: Op, columns: Sequence[TableColumn]
+) -> list[Filter]:
+    """What a time asks of a column; nothing where it cannot be said."""
+    if column.type is ColumnType.NUMBER:
+        return [Filter(column.name, op, (found.year,))]
+    if column.type is ColumnType.QUARTER:
+        return _of_quarter(column, found, op, columns)
     if op is Op.IS and not found.day:
         return [Filter(column.name, op, (value,), part) for part, value in found.parts()]
+    if found.year and not (found.quarter or found.month):
+        return [Filter(column.name, op, (found.year,), Part.YEAR)]
     spanned = {column.low[:4], column.high[:4]}
     year = found.year or (int(spanned.pop()) if len(spanned) == 1 else 0)
-    if not year:
-        parts = list(found.parts())
-        if len(parts) > 1:  # a day of a month, of any year
-            is_plain = op is Op.IS
-            return [Filter(column.name, op, (v,), part) for part, v in parts] if is_plain else []
-        return [Filter(column.name, op, (value,), part) for part, value in parts]
-    return list(within(column.name, *found.days(year), op))
+    if year:
+        return list(within(column.name, *found.days(year), op))
+    parts = list(found.parts())
+    if len(parts) > 1 and op is not Op.IS:
+        return []
+    return [Filter(column.name, op, (value,), part) for part, value in parts]
 
 
 def within(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
@@ -144,14 +137,16 @@ def within(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
         yield Filter(column, Op.LESS, (following,))
 
 
-def _with_year(question: Question, found: Time, condition: Filter) -> list[Filter]:
-    """The year that is said beside a quarter or month stands in a column of its own."""
-    years = [
-        Filter(column.name, Op.IS, (found.year,))
-        for column in question.index.table.columns
-        if column.type is ColumnType.NUMBER and column.low[:2] in ("18", "19", "20")
-        and len(column.low) == 4
-    ]  # fmt: skip
+def _of_quarter(
+    column: TableColumn, found: Time, op: Op, columns: Sequence[TableColumn]
+) -> list[Filter]:
+    """Its year stands in the quarter, or in a column of its own."""
+    if found.month or op is not Op.IS:
+        return []
+    quarter = [Filter(column.name, op, (found.quarter,), Part.QUARTER)] if found.quarter else []
     if not found.year:
-        return [condition]
-    return [condition, years[0]] if years else []
+        return quarter
+    if len(column.high) > 1:
+        return [*quarter, Filter(column.name, op, (found.year,), Part.YEAR)]
+    years = [Filter(each.name, op, (found.year,)) for each in columns if has_years(each)]
+    return [*quarter, *years] if len(years) == 1 else []

@@ -10,6 +10,7 @@ from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, in_words
 from rag.text.words import STOP_WORDS
 
 ASKED = "Several tables fit this question equally well"
+READ = "This question can be read in several ways"
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
@@ -18,8 +19,13 @@ _IDLE = STOP_WORDS | IDLE | {"one", "table", "sheet", "file", "list", "tabelle",
 
 def asking_which(choices: Sequence[Choice]) -> DirectAnswer:
     """The tables, for a person to choose one."""
-    names = [_name_among(each.table, choices) for each in choices[:OFFERED]]
-    text = f"{ASKED}: {', '.join(names)}. Which one do you mean?"
+    tables = {each.table.id for each in choices}
+    if len(tables) < len(choices):
+        names = [in_question(each) for each in choices[:OFFERED]]
+        text = f"{READ}: {' '.join(names)} Which one do you mean?"
+    else:
+        names = [_name_among(each.table, choices) for each in choices[:OFFERED]]
+        text = f"{ASKED}: {', '.join(names)}. Which one do you mean?"
     plans = [each.understood.plan.as_dict() for each in choices[:OFFERED]]
     offers = tuple(map(Offer, names, plans))
     return DirectAnswer(text, made_by=TABLES, declined=True, offers=offers)
@@ -44,7 +50,7 @@ def offer_of(choice: Choice) -> Offer:
 
 def is_asking(answer: str) -> bool:
     """Whether an answer asked which table is meant."""
-    return answer.startswith(ASKED)
+    return answer.startswith((ASKED, READ))
 
 
 def named_in(reply: str, choices: Sequence[Choice]) -> Choice | None:
@@ -52,7 +58,8 @@ def named_in(reply: str, choices: Sequence[Choice]) -> Choice | None:
     said = _words(reply) - _IDLE
     if not said:
         return None
-    fitting = [each for each in choices if said <= _words_of(each)]
+    first = {each.table.id: each for each in reversed(choices)}
+    fitting = [each for each in first.values() if said <= _words_of(each)]
     short = min((len(_words(each.table.name)) for each in fitting), default=0)
     fitting = [each for each in fitting if len(_words(each.table.name)) == short]
     return fitting[0] if len(fitting) == 1 else None
@@ -67,13 +74,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def not_understood(table: Table, words: Sequence[str]) -> str:
+def not_understood(table: Table, shown: str, words: Sequence[str]) -> str:
     """Words that are in the way, and what the table knows."""
     columns = ", ".join(column.name for column in table.columns[:20])
     return (
-        f"{table.label} seems to be asked, but I do not know what "
-        f"{quoted(words)} means there, and it could change the result. "
-        f"Its columns: {columns}."
+        f"This seems to be about what {table.label} gave before ({shown}), but I do not know what "
+        f"{quoted(words)} means there. Its columns: {columns}."
     )
 
 
@@ -90,6 +96,7 @@ def _known(understood: Understood) -> float:
 def offered(choices: Sequence[Choice]) -> DirectAnswer | None:
     """The likeliest readings of a question that says more than the table knows."""
     likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
+    likely.sort(key=lambda each: -_known(each.understood))
     likely = [each for each in likely if not only_picks(each.understood.plan)]
     found = {in_question(each): offer_of(each) for each in likely[:READINGS]}
     return DirectAnswer("", made_by=TABLES, offers=tuple(found.values())) if found else None

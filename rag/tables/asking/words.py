@@ -1,254 +1,318 @@
-"""The words in which people ask over rows, English and German.
+"""The words in which people ask over rows, from `rows.toml`, and a question as a list of words."""
 
-They are written as `normalised` writes them: small, without accents.
-"""
-
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.plan import Kind
-from rag.tables.wordforms import normalised
+from rag.tables.reading.types import read_date
+from rag.tables.wordforms import CAMEL, normalised
 from rag.text.amounts import UNIT_SIGNS
-from rag.text.languages import all_meanings, all_words, any_of, words
-from rag.text.late import re
+from rag.text.languages import all_meanings, all_words, meanings, read_lists
+from rag.text.words import language_of
+from rag.text.words import stem as text_stem
 
-_SPELLED = {normalised(word): value for word, value in all_meanings("numbers").items()}
-SCALES = {"k": 1e3, "hundred": 1e2, "hundert": 1e2, "thousand": 1e3, "tausend": 1e3,
-    "million": 1e6, "millionen": 1e6, "mio": 1e6, "billion": 1e9, "mrd": 1e9}  # fmt: skip
-NUMBER_WORDS = {word: int(value) for word, value in _SPELLED.items() if value < 100} | {"funf": 5}
-MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
-UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | {
-    "eur": "€", "dollar": "$", "dollars": "$", "usd": "$", "pounds": "£", "pound": "£",
-    "gbp": "£", "quid": "£", "yen": "¥", "jpy": "¥", "percent": "%", "prozent": "%",
-}  # fmt: skip
-UNITS.pop("", "")  # what is written in signs alone
+_TOLD = read_lists("rows")
+_FIGURES = _TOLD["figures"]
+FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
+ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
 
-def _lines(text: str) -> Iterator[list[list[str]]]:
-    for line in text.strip().splitlines():
-        yield [part.split() for part in line.split("|")]
+def _expressions(section: str) -> dict[tuple[str, ...], str]:
+    """What each expression says."""
+    return {
+        tuple(said.split()): name
+        for name, text in _TOLD[section].items()
+        for said in text.split(";")
+    }
 
 
-# Words for one thing; those behind the bar also stand for those before it, not the other way.
-_SAME = """
-revenue sales turnover umsatz erlos|amount
-price cost costs preis kosten kostet fee rent miete|pay paid zahlen zahlt bezahlt
-salary pay paid wage earnings earn earns gehalt lohn verdienst verdienen verdient|
-quantity qty units pieces menge stuck stuckzahl|amount anzahl
-country nation nationality nat land|
-competition event tournament|
-opponent rival|team against
-team club squad|
-venue location place site stadium ort standort|
-location city|
-player|name scorer
-driver rider|racer name
-position pos place rank platz rang|finish ranking
-attendance crowd|spectators attendees
-population|people inhabitants residents populous einwohner
-height hohe|tall elevation
-length lange|long
-duration dauer|long length
-weight mass gewicht masse weigh weighs wiegt wiegen|heavy schwer
-title titel name|film movie song
-customer client buyer kunde kunden|
-employee staff worker mitarbeiter angestellte|person people
-department division abteilung|team
-date datum|day when tag
-rate rating|score
-result outcome ergebnis|score
-score points pts punkte|result
-stock inventory bestand|quantity
-category kind type kategorie art typ|
-product produkt|item article artikel
-supplier vendor lieferant|
-manufacturer maker brand hersteller marke|
-year jahr|
-month monat|
-quarter quartal|
-city town stadt|
-region gebiet|area
-status state|
-owner besitzer|
-sold verkauft|
-author autor|writer
-number nummer|
-budget etat|
-"""
-SYNONYMS: dict[str, tuple[str, ...]] = {}
-for _same, _also in _lines(_SAME):
-    for _word in _same:
-        _others = (each for each in (*_same, *_also) if each != _word)
-        SYNONYMS[_word] = tuple(dict.fromkeys((*SYNONYMS.get(_word, ()), *_others)))
-
-# An adjective, whether its end is the highest, what it measures ("-": the other end of that; "$":
-# what has a currency), its forms.
-_ADJECTIVES = """
-high|+|height elevation altitude|high higher highest hoch hoher hochste
-low|-|height elevation altitude|low lower lowest
-low|-||niedrig niedriger niedrigste gering geringer geringste
-tall|+|height elevation|tall taller tallest
-long|+|length duration distance time runtime minutes|long longer longest lang langer langste
-short|-|length duration height time runtime|short shorter shortest kurz kurzer kurzeste
-heavy|+|weight mass gewicht|heavy heavier heaviest schwer schwerer schwerste
-light|-|weight mass gewicht|light lighter lightest leicht leichter leichteste
-expensive|+|price cost amount preis $|expensive pricier priciest costlier costliest dearer dearest
-expensive|+||teuer teurer teuerste
-valuable|+|value worth wert price $|valuable wertvoll wertvoller wertvollste
-cheap|-|price cost amount preis $|cheap cheaper cheapest
-cheap|-||billig billiger billigste gunstig gunstiger gunstigste
-old|+|age alter -year -founded -date -built -established -born -jahr -datum|old older oldest
-old|+||alt alter alteste
-young|-|age alter -born -year -date|young younger youngest jung junger jungste
-new|+|year date founded bought jahr datum|new newer newest neu neuer neueste
-large|+|size area population capacity flache grosse|large larger largest gross grosser grosste
-big|+|size area population capacity|big bigger biggest
-small|-|size area population capacity flache grosse|small smaller smallest klein kleiner kleinste
-fast|+|speed -time -duration|fast faster fastest schnell schneller schnellste
-slow|-|speed -time -duration|slow slower slowest langsam langsamer langsamste
-populous|+|population|populous
-deep|+|depth tiefe|deep deeper deepest tief tiefer tiefste
-wide|+|width breite|wide wider widest breit breiter breiteste
-early|-|date year time datum jahr|early earlier earliest soonest fruh fruher fruheste
-late|+|date year time datum jahr|late later latest spat spater spateste
-recent|+|date year|recent
-busy|+|count orders|busy busier busiest
-""".strip()
-_PLAIN = "most + least - more + less - fewer - fewest - greatest + greater + maximum + max +" \
-    " minimum - min - top + best + better + worst - worse - bottom - meisten + meiste +" \
-    " wenigsten - wenigste - mehr + weniger - beste + schlechteste -"  # fmt: skip
-ADJECTIVES: dict[str, tuple[str, bool]] = {}  # any form: the adjective, and whether it goes up
-MEASURES: dict[str, tuple[str, ...]] = {}
-for _line in _ADJECTIVES.splitlines():
-    (_name,), (_sign,), _measures, _forms = next(_lines(_line))
-    MEASURES[_name] = (*MEASURES.get(_name, ()), *_measures)
-    ADJECTIVES |= dict.fromkeys(_forms, (_name, _sign == "+"))
-_plain = _PLAIN.split()
-ADJECTIVES |= {w: ("", s == "+") for w, s in zip(_plain[::2], _plain[1::2], strict=True)}
-_ENDS = {w for w in ADJECTIVES if w.endswith("st") and w != "least"} | {"meiste", "wenigste"}
-_GERMAN_ENDS = {w for w in ADJECTIVES if w.endswith("ste") and w not in ("meiste", "wenigste")}
-for _word in _GERMAN_ENDS:
-    for _ending in ("n", "r", "s", "m"):
-        ADJECTIVES[_word + _ending] = ADJECTIVES[_word]
-RANKED_ENDS = {"top", "best", "worst", "bottom", "beste", "besten", "schlechteste"}
-PLAIN_ENDS = {"most", "least", "fewest", "meisten", "wenigsten", "maximum", "max", "minimum", "min",
-    "priciest", *RANKED_ENDS}  # fmt: skip
-ADJECTIVES["besten"] = ADJECTIVES["beste"]
-SUPERLATIVES = {
-    word: found
-    for word, found in ADJECTIVES.items()
-    if word in PLAIN_ENDS | _ENDS or re.search(r"ste[nrsm]?$", word)
+CUES = _expressions("cues")
+COMPARED = _expressions("compared")
+CHANGES: dict[str, list[tuple[str, ...]]] = {
+    name: [tuple(said.split()) for said in text.split(";")]
+    for name, text in _TOLD["changes"].items()
 }
-COMPARATIVES = {
-    word: up
-    for word, (_adjective, up) in ADJECTIVES.items()
-    if word not in SUPERLATIVES and re.search(r"er$|^more$|^less$|^mehr$", word)
-} | {"first": False, "last": True, "most": True, "least": False}  # fmt: skip
-_UP = any_of([w for w, up in COMPARATIVES.items() if up and w.endswith(("r", "e", "re"))])
-_DOWN = any_of([w for w, up in COMPARATIVES.items() if not up and w.endswith(("r", "ss"))])
-COMPARED = (
-    (re.compile(r"at least|no less than|no fewer than|(?:a )?minimum of|not less than|mindestens|"
-        r"wenigstens|since|seit|starting (?:from|in)|from .* on|ab"), ">="),
-    (re.compile(r"at most|no more than|up to|(?:a )?maximum of|hochstens|not more than|maximal|"
-        r"until|till|bis zu|bis"), "<="),
-    (re.compile(rf"(?:{_UP}|mehr|more \w+) (?:than|als)|more than|over|above|exceed(?:s|ed|ing)?|"
-        r"beyond|uber|after|nach"), ">"),
-    (re.compile(rf"(?:{_DOWN}|less \w+) (?:than|als)|below|under|unter|before|prior to|vor"), "<"),
-)  # fmt: skip
-OR_MORE = re.compile(
-    r"^(?:or (?:more|above|higher|better|greater|over|later|newer)|and (?:above|over|up|more)|"
-    r"oder (?:mehr|hoher|spater))\b"
-)
-OR_LESS = re.compile(
-    r"^(?:or (?:less|fewer|below|lower|under|earlier)|and below|oder (?:weniger|niedriger))\b"
-)
-COUNT = re.compile(
-    r"\b(?:how many|how often|(?:total )?(?:number|amount|count|no) of|count(?: of)?|"
-    r"tell me the number|wie viele|wieviele|wie oft|anzahl(?: der| von)?)\b"
-)
-TOTAL = re.compile(
-    r"\b(?:sum(?: of)?|total(?:led|s)?|altogether|combined|overall|in all|(?:all )?together|"
-    r"added up|gesamt\w*|summe|insgesamt|zusammen)\b"
-)
-SUM = re.compile(rf"{TOTAL.pattern}|\b(?:how much|wie viel|wieviel)\b")
-AVERAGE = re.compile(r"\b(?:average|avg|mean|on average|durchschnitt\w*|(?:im )?schnitt|mittel)\b")
-MEDIAN = re.compile(r"\bmedian\b")
-KINDS = ((Kind.MEDIAN, MEDIAN), (Kind.AVERAGE, AVERAGE), (Kind.SUM, SUM))
-DIFFERENT = re.compile(r"\b(?:different|distinct|unique|verschiedene\w*|unterschiedliche\w*)\b")
-SHARE = re.compile(
-    r"\b(?:shares?|percentages?|proportions?|fraction|anteile?|prozent\w+|"
-    r"(?<![\d¤] )(?:percent|prozent))\b"  # behind a figure it is a unit
-)
-DIFFERENCE = re.compile(
-    r"\b(?:difference|how (?:many|much) (?:more|less|fewer|longer|higher|older|later|taller)|"
-    r"by how much|differ|range|gap|unterschied|differenz)\b"
-)
-GROUP = re.compile(
-    r"\b(?:by|per|for each|for every|in each|in every|grouped by|broken down by|split by|each|"
-    r"every|nach|pro|je|jede[mnrs]?)\b"
-)
-_COUNTS = rf"\d{{1,3}}|{any_of([word for word, count in NUMBER_WORDS.items() if count])}"
-_TOPS = any_of(
-    {*SUPERLATIVES, "first", "last", "ersten", "letzten"}
-    - {"max", "min", "maximum", "minimum", "greatest", "least", "wenigsten"}
-)
-WITH_THE = r"(?:\w+ (?:with|by|mit|nach) (?:the |den |dem |der )?)?"
-TOP = re.compile(
-    rf"\b(?<!at )(?P<word>{_TOPS}) (?P<count>{_COUNTS})\b|\b(?P<count2>{_COUNTS}) {WITH_THE}"
-    rf"(?P<word2>{_TOPS})\b"
-)
-NOT = re.compile(
-    r"\b(?:not|without|except|exclud(?:e|es|ing)|besides|other than|apart from|isnt|arent|wasnt|"
-    r"werent|didnt|doesnt|aside from|ohne|ausser|nicht|kein\w*|rather than|leav(?:e|ing) out|never|"
-    r"leav(?:e|ing) (?=\w+ out)|drop(?:ping)?|remov(?:e|ing)|ignor(?:e|ing)|omit(?:ting)?|minus)\b"
-)
-# Words that change nothing: they carry no condition and no figure.
+EXISTS = CHANGES["exists"][0]
+LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
+THAN = frozenset(_TOLD["adjectives"]["than"].split())
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
-ROW_NOUNS = words(
-    """
-    row rows entry entries record records line lines item items order orders transaction
-    transactions sale sales deal deals booking bookings time times zeilen eintrage
-    """
-)
-PERSON = (
-    "name", "player", "driver", "rider", "athlete", "artist", "winner", "recipient", "candidate",
-    "author", "cyclist", "swimmer", "diver", "wrestler", "representative", "employee", "customer",
-    "person", "actor", "director", "opponent", "coach", "salesperson", "owner", "lieutenant",
-    "character", "member",
-)  # fmt: skip
-LACKING = frozenset(
-    {"no", "without", "missing", "lack", "lacks", "lacking", "ohne", "kein", "keine", "keinen"}
-)
-WHEN = ("date", "year", "when", "season", "day", "month", "time", "took office", "from", "period")
-WHERE = ("location", "venue", "place", "city", "country", "site", "town", "where", "hometown",
-    "stadium", "region", "address", "headquarters")  # fmt: skip
-RANKS = ("rank", "pos", "position", "place", "placing", "pick", "ranking", "finish", "grid")
-OPERATORS = frozenset({*SUPERLATIVES, *COMPARATIVES, *NUMBER_WORDS}) | words(
-    """
-    first last next previous after before total sum average avg mean median difference
-    different distinct unique share percentage percent proportion change growth increase per
-    top bottom combined altogether overall count number above below over under than without
-    except exclude excluding between versus vs not no besides other following immediately
-    directly right consecutive row chart graph ranked sorted sort order ordered quarter month
-    year same more less through out up nach als nicht ohne
-    """
-)
+MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
+ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
+_SPELLED = {normalised(word): value for word, value in all_meanings("numbers").items()}
+NUMBERS = {word: int(value) for word, value in _SPELLED.items() if value < 100}
+SCALES: dict[str, int] = meanings(_FIGURES["scales"])
+UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | meanings(_FIGURES["units"])
+UNITS.pop("", "")  # what is written in signs alone
+MAIN = tuple(_FIGURES["main"].split())
+RANKS = frozenset(_FIGURES["ranks"].split())
+NOT_ADDED = frozenset(_FIGURES["not_added"].split())
+PEOPLE, PERSONAL = (frozenset(_FIGURES[name].split()) for name in ("people", "personal"))
+ASKED = {name: tuple(text.split()) for name, text in _TOLD["asked"].items()}
+CURRENCIES = frozenset(word for word, sign in UNITS.items() if sign in "€$£¥")
+BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
+YES_OR_NO = frozenset(_FIGURES["yes_or_no"].split())
+_COMPOUND = re.compile(_FIGURES["compound"])
 
 
-def counted(said: str) -> re.Match[str] | None:
-    """Where words count; "the part number of" names a cell, "the number of" counts."""
-    for found in COUNT.finditer(said):
-        before = said[: found.start()].split()[-1:]
-        is_cell = found[0] in ("number of", "no of") and before and before[0].isalpha()
-        if not is_cell or before[0] in IDLE | OPERATORS:
-            return found
+@dataclass(frozen=True, slots=True)
+class Adjective:
+    """ "Tallest": its end is the highest, and what it measures."""
+
+    up: bool
+    measures: tuple[str, ...] = ()
+    degree: str = "plain"  # or "more", "most"
+
+
+def _adjectives() -> dict[str, Adjective]:
+    found: dict[str, Adjective] = {}
+    for line in _TOLD["adjectives"]["lines"].strip().splitlines():
+        sign, measures, forms = line.split("|")
+        for form in forms.split():
+            most = form.endswith("est") or form.endswith("ste")
+            degree = "most" if most else "more" if form.endswith("er") else "plain"
+            made = Adjective(sign == "+", tuple(measures.split()), degree)
+            found |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
+    for name in ("up", "down"):
+        ends = _TOLD["adjectives"][name].split()
+        for form in ends:
+            known = found.get(form, Adjective(True)).measures
+            found[form] = Adjective(name == "up", known, "most")
+    return found
+
+
+ADJECTIVES = _adjectives()
+
+
+def _synonyms() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for line in _TOLD["synonyms"]["lines"].strip().splitlines():
+        same, _, also = line.partition("|")
+        for word in same.split():
+            others = [each for each in (*same.split(), *also.split()) if each != word]
+            found[word] = tuple(dict.fromkeys((*found.get(word, ()), *others)))
+    return found
+
+
+SYNONYMS = _synonyms()
+
+# ── A question ───────────────────────────────────────────────────────────────────────────────
+
+_THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}\b)")
+_GERMAN = re.compile(r"\b\d{1,3}(?:\.\d{3})+(?:,\d+)\b|\b\d{1,3}(?:\.\d{3}){2,}\b|\b\d+,\d{1,2}\b")
+_GERMAN_THOUSANDS = re.compile(r"\b\d{1,3}\.\d{3}\b(?!\.)")
+_DAYS = re.compile(r"\b(?:\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4})\b")
+_DAY_OF = re.compile(r"\b(\d\d?)\. (?=[^\W\d])")
+_GLUED = re.compile(r"\b(\d+(?:\.\d+)?)([a-z€$£%²]{1,4}\d?)\b")
+_IS = re.compile(r"\b(what|who|where|when|how|which|that|there|it)['’]s\b")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
+
+
+def words_of(question: str) -> list[str]:
+    """The words of a question as values are compared; figures and days in one way of writing."""
+    text = _IS.sub(r"\1 is", question.casefold())
+    text = _DAYS.sub(lambda found: _day(found[0]), text)
+    text = _GERMAN.sub(lambda found: found[0].replace(".", "").replace(",", "."), text)
+    if language_of(question).code == "de":
+        text = _GERMAN_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
+    text = _THOUSANDS.sub("", _DAY_OF.sub(r"\1 ", text))
+    text = _GLUED.sub(lambda found: _apart(found[0], found[1], found[2]), text)
+    return normalised(text.replace("#", " # ").replace("%", " percent ")).split()
+
+
+def _day(text: str) -> str:
+    found = read_date(text)
+    return found.strftime("%Y.%m.%d") if found else text
+
+
+def _apart(whole: str, figure: str, unit: str) -> str:
+    """ "32GB" is two words, a code such as "24X" is one."""
+    return f"{figure} {unit}" if normalised(unit) in UNITS.keys() | SCALES.keys() else whole
+
+
+def parted(word: str) -> list[str]:
+    """ "Durchschnittspreis" is an average of a price."""
+    return _COMPOUND.sub(r"\1 ", word).split() if _COMPOUND.match(word) else [word]
+
+
+def number_in(word: str) -> float | int | None:
+    """A figure in digits or in words."""
+    ordinal = _ORDINAL.match(word)
+    if ordinal:
+        return int(ordinal[1])
+    if word in NUMBERS:
+        return NUMBERS[word]
+    if re.fullmatch(r"\d{1,15}(?:\.\d+)?", word):
+        return float(word) if "." in word else int(word)
     return None
 
 
-BETWEEN = words("between from zwischen von vom")
-AND_UP_TO = words("and to und bis till until through")
+def ordinal_in(word: str) -> int:
+    """1 of "first" and "1st"; 0 where none is said."""
+    found = _ORDINAL.match(word)
+    return int(found[1]) if found else ORDINALS.get(word, 0)
+
+
+def said_at(words: Sequence[str], at: int, said: dict[tuple[str, ...], str]) -> tuple[int, str]:
+    """How many words from one on are an expression, the longest, and what it says."""
+    for length in range(min(LONGEST_SAID, len(words) - at), 0, -1):
+        found = said.get(tuple(words[at : at + length]))
+        if found is not None:
+            return length, found
+    return 0, ""
+
+
+def is_idle(word: str) -> bool:
+    """Whether it says nothing, in any of its forms."""
+    return word in IDLE or word.removesuffix("s") in IDLE
+
+
+def stem(word: str) -> str:
+    """A word without its English ending."""
+    return text_stem(word) if word.isalpha() else word
+
+
+def stems(word: str) -> tuple[str, ...]:
+    """A word without its ending, as an English and as a German one."""
+    if not word.isalpha():
+        return (word,)
+    return tuple(dict.fromkeys((text_stem(word), _german_stem(word))))
+
+
+def _german_stem(word: str) -> str:
+    """Of "Kurse" and "Kurs" alike, which takes two steps."""
+    stemmed = text_stem(word, "de")
+    return word if stemmed == word else _german_stem(stemmed)
+
+
+# ── Columns ──────────────────────────────────────────────────────────────────────────────────
+
+
+def parts_of(name: str) -> Iterator[str]:
+    """The words of a column's name."""
+    return iter(normalised(CAMEL.sub(" ", name).replace(".", " ")).split())
 
 
 def is_of_money(column: TableColumn) -> bool:
     """Whether its figures are in a currency."""
     return column.type is ColumnType.NUMBER and bool(column.unit) and column.unit in "€$£¥₹CHF"
+
+
+def has_unit(column: TableColumn, unit: str) -> bool:
+    """Whether a figure in this unit can be one of the column's."""
+    own = UNITS.get(normalised(column.unit), column.unit).casefold()
+    inner = BRACKETS.findall(column.name)
+    said = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
+    is_named = unit == UNITS.get(said if isinstance(said, str) else "".join(said))
+    return column.type in FIGURES and (own == unit.casefold() or is_named)
+
+
+def has_years(column: TableColumn) -> bool:
+    """Whether its figures are years, whatever it is called."""
+    if column.type is not ColumnType.NUMBER or column.decimals or not column.low:
+        return False
+    return float(column.low) >= 1000 and 1500 <= float(column.high) <= 2200
+
+
+def is_rank(column: TableColumn) -> bool:
+    """Whether the lowest figure is the best one."""
+    return column.name.casefold().strip(". ") in RANKS
+
+
+def is_added(column: TableColumn) -> bool:
+    """Whether figures of this column mean something as a sum."""
+    is_figure = column.type is ColumnType.NUMBER and not column.is_identifier
+    is_named = any(
+        word in NOT_ADDED or word.removesuffix("s") in NOT_ADDED for word in parts_of(column.name)
+    )
+    return (
+        is_figure
+        and not is_named
+        and column.unit != "%"
+        and not is_rank(column)
+        and not has_years(column)
+    )
+
+
+def may_hold(column: TableColumn, number: float) -> bool:
+    """Whether its figures reach so far."""
+    try:
+        return column.type in FIGURES and float(column.low) <= number <= float(column.high)
+    except ValueError:
+        return False
+
+
+def of_price(measures: Sequence[str]) -> bool:
+    """Whether nothing but an amount of money can be so: cheap, expensive."""
+    return "$" in measures
+
+
+def is_hinted(column: TableColumn, hint: str) -> bool:
+    """Whether a word of its name is what an adjective measures."""
+    said = set(stems(hint.removeprefix("-")))
+    return any(said & set(stems(word)) for word in parts_of(column.name))
+
+
+def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[TableColumn]:
+    """The columns that an adjective speaks of, by the nearest of its hints."""
+    for hint in adjective.measures:
+        fitting = [c for c in columns if c.type in ORDERED and _fits(c, hint)]
+        if fitting:
+            return fitting
+    if {"year", "-year", "date", "-date"}.isdisjoint(adjective.measures):
+        return []
+    times = [c for c in columns if c.type is ColumnType.DATE or has_years(c)]
+    return times if len(times) == 1 else []
+
+
+def _fits(column: TableColumn, hint: str) -> bool:
+    return is_of_money(column) if hint == "$" else is_hinted(column, hint)
+
+
+def goes_down(adjective: Adjective, column: TableColumn) -> bool:
+    """Whether the highest figures come first: the oldest have the lowest year, the best rank 1."""
+    is_turned = any(hint[0] == "-" and is_hinted(column, hint) for hint in adjective.measures)
+    dated = column.type in (ColumnType.DATE, ColumnType.QUARTER) or has_years(column)
+    is_turned |= dated and "age" in adjective.measures
+    by_rank = is_rank(column) and not adjective.measures
+    return adjective.up != (is_turned or by_rank)
+
+
+def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
+    """Where a question says a change of these kinds: the words `[start, end)`, and which."""
+    found = []
+    for name in names:
+        for said in CHANGES[name]:
+            for at in range(len(words) - len(said) + 1):
+                is_there = said == ("there",) and at > 0 and words[at - 1] in EXISTS
+                if tuple(words[at : at + len(said)]) == said and not is_there:
+                    found.append((at, at + len(said), name))
+    return sorted(found)
+
+
+# ── Whether rows are asked for at all ────────────────────────────────────────────────────────
+
+_WORD = re.compile(r"[^\W_]+")
+_OF_ROWS = ("count", "sum", "much", "average", "median", "distinct", "share", "spread", "group")
+
+
+def name_words(question: str) -> set[str]:
+    """Words of asking that go on a name, behind a capital or a figure: the "Max" of "Pro Max"."""
+    said, is_english = _WORD.findall(question), language_of(question).code == "en"
+    names = {
+        word.casefold()
+        for before, word in pairwise(said)
+        if word[0].isupper() and (is_english or before[0].isupper() or before.isdigit())
+    }
+    return {word for word in names if word in ADJECTIVES or (word,) in CUES}
+
+
+def may_ask_rows(question: str) -> bool:
+    """Whether its words leave open that it asks over rows."""
+    names = name_words(question)
+    words = [word for word in words_of(question) if word not in names]
+    said = (said_at(words, at, CUES)[1] for at in range(len(words)))
+    ends = (word in ADJECTIVES and ADJECTIVES[word].degree == "most" for word in words)
+    is_drawn = bool(said_in(words, "chart", "bar", "line", "pie"))
+    return is_drawn or any(each in _OF_ROWS for each in said) or any(ends)

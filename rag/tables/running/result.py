@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -13,14 +14,13 @@ from rag.tables.plan import (
     FIGURES_ONLY,
     ROWS,
     Kind,
-    Measure,
     TablePlan,
     column_of,
     measure_names,
     measure_words,
-    plan_from,
 )
 
+PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
 SHOWN_IN_TEXT = 20
 CURRENCIES = frozenset("€$£¥₹")  # written before the figure
 MODEL_SQL = "a query written by the model"
@@ -162,7 +162,9 @@ def _own(table: Table, name: str) -> ResultColumn:
     column = column_of(table, name)
     is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
     if column.has_text:  # shown as it was written
-        return ResultColumn(name, is_figure)
+        return ResultColumn(
+            name, is_figure and not column.is_identifier, column.unit, column.decimals
+        )
     plain = column.is_identifier
     return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
 
@@ -186,6 +188,8 @@ def shown(value: Any, column: ResultColumn) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, str) and column.is_figure and column.unit and PLAIN.fullmatch(value):
+        value = float(value)
     if isinstance(value, str) or not column.is_figure:
         return str(value)
     if column.is_duration:
@@ -213,18 +217,20 @@ def _clock(seconds: float) -> str:
 
 def markdown(result: TableResult, limit: int = SHOWN_IN_TEXT) -> str:
     """A pipe table; figures to the right."""
-    head = "| " + " | ".join(_cell(column.name) for column in result.columns) + " |"
+    head = "| " + " | ".join(cell_text(column.name) for column in result.columns) + " |"
     rule = "|" + "|".join(" ---: " if c.is_figure else " --- " for c in result.columns) + "|"
-    body = ("| " + " | ".join(map(_cell, result.shown(row))) + " |" for row in result.rows[:limit])
+    body = (
+        "| " + " | ".join(map(cell_text, result.shown(row))) + " |" for row in result.rows[:limit]
+    )
     return "\n".join([head, rule, *body])
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """One line that neither ends its cell nor looks like a citation."""
-    return _unmarked(" ".join(text.split())).replace("|", "\\|")
+    return unmarked(" ".join(text.split())).replace("|", "\\|")
 
 
-def _unmarked(text: str) -> str:
+def unmarked(text: str) -> str:
     """Without what would look like a citation."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
 
@@ -265,54 +271,3 @@ def as_xlsx(result: TableResult) -> bytes:
         for number, line in enumerate((result.words, result.sql, result.document_name)):
             notes.write_string(number, 0, line[:32_000])
     return buffer.getvalue()
-
-
-def said(result: TableResult, marker: str) -> str:
-    """The result in Markdown, with its number."""
-    if not result.rows or (result.is_figure and result.rows[0][0] is None):
-        return f"No row of {result.table_name} meets this: {_unmarked(result.words)}. {marker}"
-    if result.is_figure:
-        return f"{_first_upper(_figure_said(result))} {marker}"
-    count = len(result.rows)
-    lead = f"{_first_upper(_unmarked(result.words))}: {marker}"
-    sentence = _sentence(result)
-    lead = f"{sentence} {marker}\n\n{_first_upper(_unmarked(result.words))}:" if sentence else lead
-    more = ""
-    if count > SHOWN_IN_TEXT or result.has_more:
-        whole = "more than 1,000" if result.has_more else f"{count:,}"
-        first = min(count, SHOWN_IN_TEXT)
-        more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
-    return f"{lead}\n\n{markdown(result)}{more}"
-
-
-def _sentence(result: TableResult) -> str:
-    """What one row at an end of an order says: "Cantoro Duo has the highest price: €329."."""
-    plan = None if result.is_sql else plan_from(result.plan)
-    if plan is None or len(result.rows) != 1 or len(result.columns) != 2 or not plan.order:
-        return ""
-    by = plan.order[0]
-    if by.by == ROWS or plan.limit != 1:
-        return ""
-    cells = result.shown(result.rows[0])
-    side = "highest" if by.descending else "lowest"
-    figure = plan.measures[0].column if plan.measures else by.by
-    if figure == ROWS:
-        side, figure = ("most" if by.descending else "fewest"), "rows"
-    return f"**{_cell(cells[0])}** has the {side} {_unmarked(figure)}: {_cell(cells[-1])}."
-
-
-def _figure_said(result: TableResult) -> str:
-    """What was computed and of which rows: "Paid = no: **3** rows"."""
-    value = f"**{result.shown(result.rows[0])[0]}**"
-    if result.is_sql:
-        return f"{_unmarked(result.columns[0].name)}: {value}"
-    plan = plan_from(result.plan)
-    if plan.outer is None and plan.measures == (Measure(Kind.COUNT),):
-        noun = "row" if result.rows[0][0] == 1 else "rows"
-        of = result.words.removesuffix(measure_words(plan.measures[0])).rstrip(" ,")
-        return f"{_unmarked(of or result.table_name)}: {value} {noun}"
-    return f"{_unmarked(result.words)}: {value}"
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,7 +1,6 @@
 """The pages around a conversation: list, search, settings, summaries, delete."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from flask import Blueprint, redirect, request, stream_template, url_for
@@ -10,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from rag.database import storable
 from rag.errors import UserError
-from rag.records import Citation, Message, Source, Summary
+from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
@@ -209,18 +208,6 @@ def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, objec
     return [{"summary": summary, "lines": _lines(summary, session, register)} for summary in found]
 
 
-def _checked(message: Message, words: str) -> list[Citation]:
-    """The verdicts of an answer that go with words of it, by offsets into these."""
-    answer, at = message.answer, message.content.find(words)
-    if answer is None or at < 0:
-        return []
-    return [
-        replace(each, start=each.start - at, end=each.end - at)
-        for each in answer.citations
-        if at <= each.start and each.end <= at + len(words)
-    ]
-
-
 def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
     """Each line of a summary, and each quotation whole, with the turn that it opens."""
     lines: list[dict[str, object]] = []
@@ -240,7 +227,7 @@ def _lines(summary: Summary, session: SessionHandle, register: Register) -> list
                 _anchor=f"m{quoted.message}",
             )
             words = text[quoted.start : quoted.end]
-            checked = _checked(session.message(quoted.message), words)
+            checked = session.message(quoted.message).checked(words)
             html = answer_html(words, register, citations=checked)
             lines.append({"html": html, "url": url, "turn": quoted.message // 2 + 1})
             at = quoted.end

@@ -11,6 +11,7 @@ from rag.seams import SourceOptions
 from rag.sources.web import open_web
 from rag.sources.web.addresses import Scope, normal
 from tests.documents import office_files
+from tests.sources.remote.site import Site, running
 
 POOL = """<!doctype html><html><head><title>Fees · Riverside Pool</title></head><body>
 <div class="top"><ul><li><a href="/pool/">Home</a></li>
@@ -430,3 +431,35 @@ def test_what_is_no_address_is_told(address):
 def test_names_are_readable_and_lead_nowhere(url, name):
     assert Scope.of("https://a.test/docs/").name_of(normal(url), ".html").endswith(name)
     assert ".." not in Scope.of("https://a.test/docs/").name_of(normal(url), ".html").split("/")
+
+
+class Endless(Site):
+    """Each page is the same one, and leads to others."""
+
+    def get(self, path, headers):
+        self.asked.append((path, 404 if path == "/robots.txt" else 200))
+        number = path.rpartition("/")[2] or "0"
+        return self.asked[-1][1], {"Content-Type": "text/html"}, page("Day", f"{number}1").encode()
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MOST_ASKED", 7), ("MOST_SECONDS", -1.0)])
+def test_a_site_without_an_end_is_left(bound, most, monkeypatch):
+    monkeypatch.setattr(f"rag.sources.web.source.{bound}", most)
+    with running(Endless()) as site, pytest.raises(SourceAway, match="leads to more than"):
+        visitor(site, "/days/", depth=20).look()
+
+    assert len(site.asked) < 12
+
+
+def test_no_more_sitemaps_are_read_than_there_may_be_pages(site, monkeypatch):
+    monkeypatch.setattr("rag.sources.web.source.MOST_ASKED", 2)
+    parts = "".join(f"<sitemap><loc>{site.url}/{n}.xml</loc></sitemap>" for n in range(9))
+    site["/sitemap.xml"] = f"<sitemapindex>{parts}</sitemapindex>"
+    for number in range(9):
+        locs = "".join(f"<url><loc>{site.url}/{number}/{n}</loc></url>" for n in range(3))
+        site[f"/{number}.xml"] = f"<urlset>{locs}</urlset>"
+
+    with pytest.raises(SourceAway, match="leads to more than"):
+        visitor(site, "/sitemap.xml").look()
+
+    assert site.paths() == ["/sitemap.xml", "/0.xml"]
