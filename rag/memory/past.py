@@ -1,5 +1,6 @@
 """What was said in one conversation, each message read once, and how it is put before a model."""
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ LONGEST_SAID = 400  # characters of one sentence of the user
 LEAST_WORDS, LEAST_CONTENT = 4, 2  # of a sentence that says something by itself
 MOST_NAMED = 20  # numbers in a question
 NO_NAMES = Lexicon(())
+_LIST = re.compile(r"\s*\[[\s\d]*(?:,[\s\d]+)*\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Past:
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
         """Take in the next message; what only serves the model has no text here."""
         at = len(self.said)
-        text = text if role == Role.USER else canonical(text)
+        text = text if role == Role.USER else canonical(_list_as_code(text))
         markers = find_markers(text)
         numbers = dict.fromkeys(n for marker in markers for n in marker.numbers)
         if role == Role.USER and not numbers.keys() <= self.given.keys():
@@ -292,6 +294,11 @@ def _asked(text: str) -> str:
             break
         kept = longer
     return f"{CUT}{kept}" if kept else ""
+
+
+def _list_as_code(text: str) -> str:
+    """A message that is nothing but a list of figures is data, and cites nothing."""
+    return f"```json\n{text.strip()}\n```" if _LIST.fullmatch(text) else text
 
 
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
