@@ -172,7 +172,8 @@ class Player:
         if stored is None:
             return []
         result = result_from(stored)
-        return [value for row in result.rows for value in result.shown(row)]
+        cells = ((*result.shown(row), *map(str, row)) for row in result.rows)  # €240, and 240.0
+        return list(dict.fromkeys(value for row in cells for value in row))
 
     # ── Memory ───────────────────────────────────────────────────────────────────────────────
 
