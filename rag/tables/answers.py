@@ -23,6 +23,7 @@ from rag.tables.asking.which import (
     WORTH_ASKING,
     asking_which,
     counts_one,
+    differing,
     is_asking,
     keys_of,
     named_in,
@@ -84,7 +85,7 @@ class TableAnswers:
         if isinstance(choice, TableResult):
             return self._told(session, choice)
         if isinstance(choice, DirectAnswer):
-            return choice
+            return self._each_told(session, question, choice, within)
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
     def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
@@ -156,6 +157,24 @@ class TableAnswers:
         if not is_asking(answer.content):
             return None
         return named_in(reply, self.library.understand(asked.content, within))
+
+    def _each_told(
+        self, session: SessionHandle, question: str, asked: DirectAnswer, within: Within
+    ) -> DirectAnswer:
+        """Of one cell that tables say otherwise, each is told with its source; all stay buttons."""
+        choices = [self._taken(offer, within) for offer in asked.offers]
+        found = [
+            (each.table, self.library.run(each.table, each.understood.plan, question=question))
+            for each in choices
+            if asked.text and each and only_picks(each.understood.plan)
+        ]
+        if len(found) < len(choices) or not all(result.is_figure for _table, result in found):
+            return asked
+        told = [(table, result, self.keep(session, result)) for table, result in found]
+        lines = [f"- {t.label}: {said(result, source.marker)}" for t, result, source in told]
+        text = "\n".join([differing(question), "", *lines])
+        sources = tuple(source for _table, _result, source in told)
+        return replace(asked, text=text, sources=sources, declined=False)
 
     def _taken(self, offer: Offer, within: Within) -> Choice | None:
         plan = plan_from(offer.plan)

@@ -99,3 +99,6 @@ def test_tables_that_say_different_things_of_one_cell_are_buttons(application, s
 
     assert answer.result is None
     assert len({offer.label for offer in answer.offers}) == len(answer.offers) == 2
+    assert "370 W" in answer.text
+    assert "250 W" in answer.text
+    assert len(answer.citations) == 2

@@ -7,10 +7,11 @@ from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE
 from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, in_words
-from rag.text.words import STOP_WORDS
+from rag.text.words import STOP_WORDS, language_of
 
 ASKED = "Several tables fit this question equally well"
 READ = "This question can be read in several ways"
+DIFFER = {"en": "The tables do not say the same:", "de": "Die Tabellen sagen nicht dasselbe:"}
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
@@ -48,9 +49,14 @@ def offer_of(choice: Choice) -> Offer:
     return Offer(in_question(choice), choice.understood.plan.as_dict())
 
 
+def differing(question: str) -> str:
+    """What is said before the cells of tables that do not say the same."""
+    return DIFFER[language_of(question).code]
+
+
 def is_asking(answer: str) -> bool:
     """Whether an answer asked which table is meant."""
-    return answer.startswith((ASKED, READ))
+    return answer.startswith((ASKED, READ, *DIFFER.values()))
 
 
 def named_in(reply: str, choices: Sequence[Choice]) -> Choice | None:
