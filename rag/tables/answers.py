@@ -168,7 +168,9 @@ class TableAnswers:
             for each in choices
             if asked.text and each and only_picks(each.understood.plan)
         ]
-        if len(found) < len(choices) or not all(result.is_figure for _table, result in found):
+        if len(found) < max(2, len(choices)) or not all(
+            result.is_figure for _table, result in found
+        ):
             return asked
         told = [(table, result, self.keep(session, result)) for table, result in found]
         lines = [f"- {t.label}: {said(result, source.marker)}" for t, result, source in told]

@@ -20,7 +20,7 @@ MOST_KEYS = 50  # of one object
 DEEPEST = 12  # objects and lists in each other: a plan among three others
 LONGEST_TEXT = 2_000  # of one value or name
 MOST_COLUMNS = 400  # of a grid whose rows are asked: in wider ones DuckDB finds none in its memory
-LONGEST_QUESTION = 2_000  # characters: longer ones tell, and ask no table
+LONGEST_QUESTION = 1_000  # characters: longer ones tell, and ask no table
 
 
 def refuse_long(question: str) -> None:

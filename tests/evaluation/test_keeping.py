@@ -47,7 +47,7 @@ def test_what_was_seen_is_what_must_hold_again(kept):
     assert first["cites"][0] == "refunds.md"
     assert first["says"]
     assert second["follow_up"] is True
-    assert third["computes"] == "240"
+    assert third["computes"] == "€240"
     assert again["same_number_as"] == {"turn": 2, "source": "refunds.md"}
     assert compress["keeps_sources_of"] == [2, 4]
 

@@ -193,7 +193,7 @@ def test_a_broken_directory_says_how_to_rebuild_it(tmp_path: Path) -> None:
     (tmp_path / "chroma.sqlite3").write_text("not a database, whatever its name says" * 50)
     index = ChromaIndex("model", directory=tmp_path)
 
-    with pytest.raises(SetupError, match="groundnote reindex"):
+    with pytest.raises(SetupError, match="stop the server, run"):
         index.chunk_ids()
 
     assert holder_of(tmp_path) is None

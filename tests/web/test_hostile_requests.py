@@ -141,7 +141,7 @@ def test_depths_are_refused(server, depth):
 
 GROWING = {
     "a question": ("post", "/api/v1/sessions/{session_id}/messages", "content", 20_000),
-    "a question to the tables": ("post", "/api/v1/tables/query", "question", 2_000),
+    "a question to the tables": ("post", "/api/v1/tables/query", "question", 1_000),
     "an import": ("post", "/api/v1/sessions/{session_id}/import", "messages.0.content", 320_000),
 }
 
